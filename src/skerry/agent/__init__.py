@@ -1,0 +1,1 @@
+"""Runs one turn after another: prompt, model, tools, steering."""

@@ -1,0 +1,1 @@
+"""Builds everything, serves, drains."""

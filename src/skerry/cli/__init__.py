@@ -1,0 +1,1 @@
+"""Commands: thin, over `client` and `app`."""

@@ -1,0 +1,90 @@
+"""Section `agents`: personas, their workspaces and their models."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from skerry.config.base import OpenSection
+from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
+
+
+class ModelChoice(OpenSection):
+    """Which model an agent uses."""
+
+    primary: str | None = None
+    """`provider/model`. Without one the first usable of: a provider key in the environment, a local
+    model server, `models.embedded.file`, the packaged demonstration model."""
+
+
+class AgentDefaults(OpenSection):
+    """What holds for every agent."""
+
+    model: ModelChoice = ModelChoice()
+    workspace: Path | None = None
+    """The default agent's directory; without one `<state>/workspace`."""
+    timeout_seconds: float = Field(default=600.0, ge=0)
+    """A run is aborted after this many seconds; 0 is no limit."""
+    max_concurrent: int = Field(default=4, ge=1, le=1000)
+    """Runs at the same time over all sessions."""
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"primary": value} if isinstance(value, str) else value
+
+
+class AgentConfig(OpenSection):
+    """One agent."""
+
+    id: AgentId
+    default: bool = False
+    """Whether it answers what no binding matches."""
+    name: str = ""
+    """Shown to people; the id where empty."""
+    workspace: Path | None = None
+    """Its directory; without one `<state>/workspace-<id>`."""
+    model: ModelChoice | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _plain_id(cls, value: AgentId) -> AgentId:
+        if agent_id(value) != value:
+            message = f"{value!r} is no agent id; use {agent_id(value)!r}"
+            raise ValueError(message)
+        return value
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"primary": value} if isinstance(value, str) else value
+
+
+class AgentsConfig(OpenSection):
+    """The agents; without a list there is one, `main`."""
+
+    defaults: AgentDefaults = AgentDefaults()
+    list: tuple[AgentConfig, ...] = ()
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Self:
+        ids = [agent.id for agent in self.list]
+        twice = sorted({one for one in ids if ids.count(one) > 1})
+        if twice:
+            message = f"agents.list has the id {twice[0]!r} more than once"
+            raise ValueError(message)
+        return self
+
+    @property
+    def ids(self) -> tuple[AgentId, ...]:
+        """Return the ids, in the order of the file."""
+        return tuple(agent.id for agent in self.list) or (MAIN_AGENT,)
+
+    @property
+    def default_id(self) -> AgentId:
+        """Return the agent that answers what no binding matches."""
+        return next((agent.id for agent in self.list if agent.default), self.ids[0])
+
+    def get(self, wanted: AgentId) -> AgentConfig | None:
+        """Return the configured agent, or None for `main` without a list."""
+        return next((agent for agent in self.list if agent.id == wanted), None)

@@ -1,0 +1,26 @@
+"""What every section of the configuration file shares."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Section(BaseModel):
+    """A part of the file: camelCase there, snake_case here; an unknown key is an error.
+
+    For sections in which a typo could open something: gateway, session, tools, channels, plugins,
+    hooks, and the sandbox and tools of an agent.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class OpenSection(Section):
+    """A section in which an unknown key is kept and warned about, not refused."""
+
+    model_config = ConfigDict(extra="allow")

@@ -1,0 +1,47 @@
+"""Section `gateway`: where it listens and who may connect."""
+
+from enum import StrEnum
+
+from pydantic import Field, SecretStr
+
+from skerry.config.base import Section
+
+DEFAULT_PORT = 18789
+
+
+class Bind(StrEnum):
+    """Which addresses the gateway listens on."""
+
+    LOOPBACK = "loopback"
+
+
+class AuthMode(StrEnum):
+    """How a client proves itself."""
+
+    TOKEN = "token"  # noqa: S105 - the name of a mode
+    NONE = "none"
+
+
+class AuthConfig(Section):
+    """Who may connect."""
+
+    mode: AuthMode = AuthMode.TOKEN
+    """`token`, or `none`: every program and web page on this machine may then steer the agents."""
+    token: SecretStr | None = None
+    """The shared token. Without one the first start writes 48 hex characters."""
+
+
+class GatewayConfig(Section):
+    """Where the gateway listens and who may connect."""
+
+    mode: str = Field(default="local", pattern="^local$")
+    """Only `local`: this machine runs the gateway."""
+    port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
+    """TCP port; 0 lets the system choose."""
+    bind: Bind = Bind.LOOPBACK
+    """`loopback`: 127.0.0.1 only."""
+    auth: AuthConfig = AuthConfig()
+    tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
+    """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
+    drain_seconds: float = Field(default=30.0, ge=0, le=600)
+    """How long a stop waits for runs before it aborts them."""

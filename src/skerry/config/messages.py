@@ -1,0 +1,18 @@
+"""Section `messages`: what happens to messages that come during a run."""
+
+from skerry.config.base import OpenSection
+from skerry.model.run import QueueMode
+
+
+class QueueConfig(OpenSection):
+    """The queue of a session."""
+
+    mode: QueueMode = QueueMode.QUEUE
+    """`queue`: each message becomes a run of its own, in order. `steer`: it enters the present run
+    after the current tool call. `followup`: it continues the present run when that would stop."""
+
+
+class MessagesConfig(OpenSection):
+    """What happens to messages."""
+
+    queue: QueueConfig = QueueConfig()

@@ -1,0 +1,43 @@
+"""The whole configuration, frozen and checked."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from skerry.config.agents import AgentsConfig
+from skerry.config.base import OpenSection
+from skerry.config.gateway import GatewayConfig
+from skerry.config.messages import MessagesConfig
+from skerry.config.models import ModelsConfig
+from skerry.model.ids import AgentId
+
+
+class Config(OpenSection):
+    """Everything that `skerry.json` can say, with the defaults filled in.
+
+    `state_dir` and `path` are where it came from; they are not keys of the file.
+    """
+
+    gateway: GatewayConfig = GatewayConfig()
+    agents: AgentsConfig = AgentsConfig()
+    models: ModelsConfig = ModelsConfig()
+    messages: MessagesConfig = MessagesConfig()
+    state_dir: Path = Field(exclude=True)
+    path: Path = Field(exclude=True)
+
+    def workspace(self, agent: AgentId) -> Path:
+        """Return the agent's directory (seed 004; under our state directory)."""
+        own = self.agents.get(agent)
+        if own is not None and own.workspace is not None:
+            return own.workspace.expanduser()
+        if agent == self.agents.default_id:
+            configured = self.agents.defaults.workspace
+            return configured.expanduser() if configured else self.state_dir / "workspace"
+        return self.state_dir / f"workspace-{agent}"
+
+    def primary_model(self, agent: AgentId) -> str | None:
+        """Return the `provider/model` that is configured for the agent, if any."""
+        own = self.agents.get(agent)
+        if own is not None and own.model is not None and own.model.primary:
+            return own.model.primary
+        return self.agents.defaults.model.primary

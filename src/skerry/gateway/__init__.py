@@ -1,0 +1,1 @@
+"""The WebSocket and HTTP control plane."""

@@ -1,0 +1,1 @@
+"""The methods of the control plane, one module a family."""

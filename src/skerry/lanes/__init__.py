@@ -1,0 +1,1 @@
+"""Decides when a run may start and what happens to messages that come meanwhile."""

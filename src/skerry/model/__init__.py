@@ -1,0 +1,1 @@
+"""The words of the system: ids, messages, events, errors; no I/O."""

@@ -1,0 +1,279 @@
+"""Every error of Skerry, in one tree.
+
+SkerryError
+    ConfigError
+        ConfigInvalidError
+        ConfigRewriteError
+    RequestError
+        InvalidSessionKeyError
+        UnknownAgentError
+        BusyError
+    StateError
+        StateLockedError
+        StoreClosedError
+        StoreFailedError
+        StaleTailError
+        NewerStateError
+    ModelError
+        ModelUnavailableError
+        ModelAuthError
+        ModelRateLimitError
+        ModelOverloadedError
+        ModelOverflowError
+        ModelRequestError
+        ModelConnectionError
+        ModelStreamCutError
+    ToolError
+        OutsideWorkspaceError
+    ClientError
+        GatewayUnreachableError
+        GatewayRefusedError
+
+`code` is stable and goes onto the wire as `details.code`; the message is for people and says what
+to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
+a `ModelError` becomes a run's result in `skerry.agent.stream`, a `ToolError` a tool result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class SkerryError(Exception):
+    """Base of all our errors. `remedy` is the next step for a person, or empty."""
+
+    code: ClassVar[str] = "internal"
+    remedy: str = ""
+
+
+class ConfigError(SkerryError):
+    """The configuration cannot be used."""
+
+    code = "config"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigIssue:
+    """One thing wrong in the configuration: dotted path, what is wrong, what to do."""
+
+    path: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        where = self.path or "(whole file)"
+        return f"{where}: {self.message}" + (f" {self.remedy}" if self.remedy else "")
+
+
+class ConfigInvalidError(ConfigError):
+    """The file breaks a rule; all issues are named at once."""
+
+    code = "config.invalid"
+
+    def __init__(self, file: str, issues: Sequence[ConfigIssue]) -> None:
+        self.file = file
+        self.issues = tuple(issues)
+        self.remedy = f"Edit {file}; `skerry doctor` checks it."
+        lines = "\n".join(f"  - {issue}" for issue in issues)
+        super().__init__(f"{file} cannot be used:\n{lines}")
+
+
+class ConfigRewriteError(ConfigError):
+    """A setting cannot be written without losing comments that a person made in the file."""
+
+    code = "config.rewrite"
+
+    def __init__(self, file: str, addition: str) -> None:
+        self.remedy = f"Add this yourself: {addition}"
+        super().__init__(f"{file} has comments or JSON5 syntax that a rewrite would lose.")
+
+
+class RequestError(SkerryError):
+    """A request names something that cannot be served."""
+
+    code = "request"
+
+
+class InvalidSessionKeyError(RequestError):
+    """A session key does not parse."""
+
+    code = "request.session_key"
+
+    def __init__(self, key: str, reason: str) -> None:
+        self.key = key
+        super().__init__(f"invalid session key {key!r}: {reason}")
+
+
+class UnknownAgentError(RequestError):
+    """A request or a session key names an agent that is not configured."""
+
+    code = "request.unknown_agent"
+
+    def __init__(self, agent_id: str, known: Sequence[str]) -> None:
+        self.agent_id = agent_id
+        self.known = tuple(known)
+        near = get_close_matches(agent_id, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"No agent {agent_id!r}.{hint} Configured agents: {', '.join(known)}.")
+
+
+class BusyError(RequestError):
+    """The gateway takes no new work: it is draining, or a bound is reached."""
+
+    code = "request.busy"
+
+
+class StateError(SkerryError):
+    """The state directory or its database cannot be used."""
+
+    code = "state"
+
+
+class StateLockedError(StateError):
+    """Another live gateway owns the state directory."""
+
+    code = "state.locked"
+
+    def __init__(self, directory: str, pid: int) -> None:
+        self.pid = pid
+        self.remedy = f"Stop it (kill {pid}), or use another SKERRY_STATE_DIR."
+        super().__init__(f"A gateway with process id {pid} already owns {directory}.")
+
+
+class StoreClosedError(StateError):
+    """The store was closed while, or before, a unit was handed to it."""
+
+    code = "state.closed"
+
+
+class StoreFailedError(StateError):
+    """A unit was not committed; nothing of it is on disk."""
+
+    code = "state.failed"
+
+
+class StaleTailError(StateError):
+    """A transcript moved on since it was read; the unit wrote nothing."""
+
+    code = "state.stale_tail"
+
+    def __init__(self, session: str, expected: int, actual: int) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"transcript {session} ends at {actual}, not at {expected}")
+
+
+class NewerStateError(StateError):
+    """The database was written by a newer version."""
+
+    code = "state.newer"
+
+    def __init__(self, file: str, found: int, known: int) -> None:
+        self.remedy = "Install the newer Skerry again, or restore the backup beside the file."
+        super().__init__(f"{file} has schema {found}; this version knows {known}.")
+
+
+class ModelError(SkerryError):
+    """A model call failed. `retryable` says that the same call may succeed later.
+
+    `retry_after` is the provider's own hint in seconds, where it gave one.
+    """
+
+    code = "model"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class ModelUnavailableError(ModelError):
+    """No model is configured or this machine cannot run it; the message says what to do."""
+
+    code = "model.unavailable"
+
+
+class ModelAuthError(ModelError):
+    """The provider refused the key (401, 403)."""
+
+    code = "model.auth"
+
+
+class ModelRateLimitError(ModelError):
+    """The provider limits the rate (429)."""
+
+    code = "model.rate_limit"
+    retryable = True
+
+
+class ModelOverloadedError(ModelError):
+    """The provider is overloaded or failing (5xx, 529)."""
+
+    code = "model.overloaded"
+    retryable = True
+
+
+class ModelOverflowError(ModelError):
+    """The prompt does not fit the model's context window."""
+
+    code = "model.overflow"
+
+
+class ModelRequestError(ModelError):
+    """The provider refused the request as such (other 4xx)."""
+
+    code = "model.request"
+
+
+class ModelConnectionError(ModelError):
+    """The provider could not be reached, or the connection broke, or it was silent too long."""
+
+    code = "model.connection"
+    retryable = True
+
+
+class ModelStreamCutError(ModelError):
+    """The stream ended without its finish marker, or a piece of it was not readable."""
+
+    code = "model.stream_cut"
+    retryable = True
+
+
+class ToolError(SkerryError):
+    """A tool cannot do what was asked; the message tells the model what to do instead."""
+
+    code = "tool"
+
+
+class OutsideWorkspaceError(ToolError):
+    """A path leaves the workspace, or is not a plain file or directory in it."""
+
+    code = "tool.outside_workspace"
+
+
+class ClientError(SkerryError):
+    """A client could not do its work with a gateway."""
+
+    code = "client"
+
+
+class GatewayUnreachableError(ClientError):
+    """No gateway answers at the address."""
+
+    code = "client.unreachable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.remedy = "Start it with `skerry gateway run`, or name another with --url."
+        super().__init__(f"No gateway answers at {url}: {reason}")
+
+
+class GatewayRefusedError(ClientError):
+    """The gateway answered a request with an error; `wire_code` is the wire's `error.code`."""
+
+    code = "client.refused"
+
+    def __init__(self, wire_code: str, message: str, details_code: str = "") -> None:
+        self.wire_code = wire_code
+        self.details_code = details_code
+        super().__init__(message)

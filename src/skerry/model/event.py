@@ -1,0 +1,141 @@
+"""What a run tells while it works.
+
+Two families. Loop events are the fine grain of the agent loop, in the order of
+openclaw-behaviour 6.1; they stay in the process. Run events are what clients see on the streams
+`lifecycle`, `assistant` and `tool`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from skerry.model.ids import AgentId, RunId, SessionId
+from skerry.model.message import AssistantMessage, Message, ToolCall, ToolResultMessage
+from skerry.model.run import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStart:
+    """The loop begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """A model response begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStart:
+    """A message begins; None for the assistant's, which is not known yet."""
+
+    message: Message | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageUpdate:
+    """Text that the model added; all pieces of one network read together."""
+
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEnd:
+    """A message is complete."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionStart:
+    """A tool call begins."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionEnd:
+    """A tool call ended, ran or was skipped."""
+
+    call: ToolCall
+    result: ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """A response and the results of its tool calls are complete."""
+
+    message: AssistantMessage
+    results: tuple[ToolResultMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnd:
+    """The loop ended; `messages` are all new ones, in order."""
+
+    messages: tuple[Message, ...]
+
+
+LoopEvent = (
+    AgentStart
+    | TurnStart
+    | MessageStart
+    | MessageUpdate
+    | MessageEnd
+    | ToolExecutionStart
+    | ToolExecutionEnd
+    | TurnEnd
+    | AgentEnd
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """Stream lifecycle, phase start."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Stream assistant: text that was added since the last one."""
+
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """Stream tool, phase start."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """Stream tool, phase result."""
+
+    call_id: str
+    name: str
+    is_error: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """Stream lifecycle, phase end or error: exactly one for each run, after its COMMIT."""
+
+    result: RunResult
+
+
+RunEventBody = RunStarted | TextDelta | ToolStarted | ToolFinished | RunEnded
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """One run event and the run it belongs to."""
+
+    run_id: RunId
+    session_key: str
+    session_id: SessionId
+    agent_id: AgentId
+    body: RunEventBody

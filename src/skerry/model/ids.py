@@ -1,0 +1,119 @@
+"""Ids and session keys: parsed where they enter, printed one way."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NewType, Self
+
+from skerry.model.errors import InvalidSessionKeyError
+
+AgentId = NewType("AgentId", str)
+RunId = NewType("RunId", str)
+SessionId = NewType("SessionId", str)
+ChannelId = NewType("ChannelId", str)
+AccountId = NewType("AccountId", str)
+
+MAIN_AGENT: Final = AgentId("main")
+DEFAULT_ACCOUNT: Final = AccountId("default")
+MAX_KEY_LENGTH: Final = 512
+
+_AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ALIASES: Final = {"dm": "direct"}
+
+
+class SessionKind(StrEnum):
+    """What kind of conversation a session key names."""
+
+    MAIN = "main"
+    DIRECT = "direct"
+    GROUP = "group"
+    CHANNEL = "channel"
+    CRON = "cron"
+    HOOK = "hook"
+    NODE = "node"
+    SUBAGENT = "subagent"
+    OTHER = "other"
+
+
+def agent_id(text: str) -> AgentId:
+    """Return `text` as an agent id: lower case, invalid characters as `-`, at most 64, else `main`.
+
+    Source: openclaw-behaviour 2.1.
+    """
+    lowered = text.strip().lower()
+    if _AGENT_ID.fullmatch(lowered):
+        return AgentId(lowered)
+    cleaned = re.sub(r"[^a-z0-9_-]+", "-", lowered).strip("-_")[:64]
+    return AgentId(cleaned) if cleaned else MAIN_AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The stable name of a conversation: `agent:<agent>:<scope...>`.
+
+    Keys are compared after NFKC and case folding, so that no look-alike spelling names a second
+    conversation. `dm` is read as `direct`. Printing and parsing again gives the same key.
+    """
+
+    agent: AgentId
+    scope: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ":".join(("agent", self.agent, *self.scope))
+
+    @classmethod
+    def main(cls, agent: AgentId = MAIN_AGENT) -> Self:
+        """Return the key of the agent's primary direct conversation."""
+        return cls(agent, ("main",))
+
+    @classmethod
+    def parse(cls, text: str, agent: AgentId = MAIN_AGENT) -> Self:
+        """Return the key that `text` names; a key without `agent:` belongs to `agent`.
+
+        Accepts the store form (`agent:<id>:...`) and the request forms `""`, `main`,
+        `cron:<job>`, `hook:<uuid>`, `node-<id>`, or any other name.
+
+        Raises:
+            InvalidSessionKeyError: too long, a control character, or `agent:` without id and scope.
+        """
+        if len(text) > MAX_KEY_LENGTH:
+            raise InvalidSessionKeyError(text[:64] + "…", f"over {MAX_KEY_LENGTH} characters")
+        folded = unicodedata.normalize("NFKC", text).casefold().strip()
+        if any(unicodedata.category(char) in {"Cc", "Cf", "Cs"} for char in folded):
+            raise InvalidSessionKeyError(text, "a control or invisible character")
+        parts = tuple(part for part in folded.split(":") if part)
+        if not parts:
+            return cls.main(agent)
+        if parts[0] != "agent":
+            return cls(agent, _canonical(parts))
+        if len(parts) < 3:  # noqa: PLR2004 - agent, id, at least one scope part
+            raise InvalidSessionKeyError(text, "expected agent:<agent>:<name>")
+        if not _AGENT_ID.fullmatch(parts[1]):
+            raise InvalidSessionKeyError(text, f"{parts[1]!r} is not an agent id")
+        return cls(AgentId(parts[1]), _canonical(parts[2:]))
+
+    @property
+    def kind(self) -> SessionKind:
+        """Return what kind of conversation this is."""
+        first = self.scope[0]
+        if self.scope == ("main",):
+            return SessionKind.MAIN
+        if first in {"cron", "hook", "subagent"}:
+            return SessionKind(first)
+        if first.startswith("node-"):
+            return SessionKind.NODE
+        for part in self.scope[:3]:
+            if part in {"direct", "group", "channel"}:
+                return SessionKind(part)
+        return SessionKind.OTHER
+
+
+def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:
+    """Print the peer kind one way, wherever it may stand: first, after channel, after account."""
+    for place, part in enumerate(scope[:3]):
+        if part in _ALIASES and place + 1 < len(scope):
+            return (*scope[:place], _ALIASES[part], *scope[place + 1 :])
+        if part in {"direct", "group", "channel"}:
+            break
+    return scope

@@ -1,0 +1,47 @@
+"""What comes in from a chat platform."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from skerry.model.ids import AccountId, ChannelId
+
+
+class PeerKind(StrEnum):
+    """The chat's other side."""
+
+    DIRECT = "direct"
+    GROUP = "group"
+    CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A conversation on a platform: `id` is the platform's own."""
+
+    kind: PeerKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """One message as a channel adapter hands it in; `message_id` is unique per account."""
+
+    channel: ChannelId
+    account: AccountId
+    peer: Peer
+    sender_id: str
+    text: str
+    message_id: str
+    received_at: int
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTo:
+    """Where the answer to an inbound message goes; stored with the run."""
+
+    channel: ChannelId
+    account: AccountId
+    peer: Peer
+    message_id: str
+    thread_id: str | None = None

@@ -1,0 +1,43 @@
+"""What goes out to a chat platform."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from skerry.model.ids import RunId
+from skerry.model.inbound import ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundPart:
+    """One part of a reply with its final text, as its outbox row holds it.
+
+    `serial` orders the rows of an account; (`run_id`, `block`, `part`) names the part for ever, and
+    `nonce` is that name as text, for platforms that take one.
+    """
+
+    serial: int
+    run_id: RunId
+    block: int
+    part: int
+    to: ReplyTo
+    text: str
+
+    @property
+    def nonce(self) -> str:
+        """Return a text that is equal only for the same part."""
+        return f"{self.run_id}/{self.block}/{self.part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the platform answered: its ids of the message it now shows."""
+
+    platform_ids: tuple[str, ...]
+
+
+class Settlement(StrEnum):
+    """What an adapter can say of a part whose sending was interrupted."""
+
+    DELIVERED = "delivered"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"

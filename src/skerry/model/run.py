@@ -1,0 +1,94 @@
+"""Runs: what starts one, what it ends with."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.inbound import ReplyTo
+from skerry.model.message import Usage
+
+
+class QueueMode(StrEnum):
+    """What a message does that arrives while a run of its session is on."""
+
+    QUEUE = "queue"
+    """It waits in the lane and becomes a run of its own."""
+    STEER = "steer"
+    """It enters the run after the current tool call; the remaining calls are skipped."""
+    FOLLOWUP = "followup"
+    """It waits until the run would stop, then continues it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run to do. The run id is the caller's idempotency key."""
+
+    run_id: RunId
+    key: SessionKey
+    text: str
+    timeout: float | None = None
+    """Seconds; None is the configured default, 0 is no limit."""
+    extra_system_prompt: str = ""
+    queue_mode: QueueMode = QueueMode.QUEUE
+    reply_to: ReplyTo | None = None
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    ABORTED = "aborted"
+    TIMEOUT = "timeout"
+    ERROR = "error"
+    INTERRUPTED = "interrupted"
+    """The gateway died in it and it could not safely run again."""
+
+
+class RunFailure(msgspec.Struct, frozen=True):
+    """Why a run failed: the stable code of the error and its message for people."""
+
+    code: str
+    message: str
+    retryable: bool = False
+
+
+class RunResult(msgspec.Struct, frozen=True, rename="camel"):
+    """How a run ended; stored with the run, so that a repeated key gives the same answer."""
+
+    run_id: RunId
+    session_key: str
+    session_id: SessionId
+    stop_reason: StopReason
+    payloads: tuple[str, ...]
+    """The texts of the reply, in order. An aborted run has what was said until then."""
+    provider: str
+    model: str
+    usage: Usage
+    started_at: int
+    ended_at: int
+    error: RunFailure | None = None
+    aborted_by: str | None = None
+    """Who aborted it (`rpc`, `shutdown`), where someone did."""
+
+
+class AdmissionStatus(StrEnum):
+    """What became of a request to run."""
+
+    ACCEPTED = "accepted"
+    IN_FLIGHT = "in_flight"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The answer to a request to run; given only after its COMMIT."""
+
+    run_id: RunId
+    key: str
+    session_id: SessionId
+    status: AdmissionStatus
+    accepted_at: int
+    result: RunResult | None = None
+    """The stored result, when `status` is finished."""

@@ -1,0 +1,41 @@
+"""What the core asks of a chat platform."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import InboundMessage
+from skerry.model.outbound import OutboundPart, Receipt, Settlement
+
+Inbox = Callable[[InboundMessage], Awaitable[None]]
+
+
+class ChannelAdapter(Protocol):
+    """One account on one platform. Maps and sends; the core keeps what must not be lost."""
+
+    @property
+    def channel(self) -> ChannelId:
+        """Return the platform's name."""
+        ...
+
+    @property
+    def account(self) -> AccountId:
+        """Return the account's name."""
+        ...
+
+    @property
+    def text_limit(self) -> int:
+        """Return the most characters one message may have."""
+        ...
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receive until cancelled. Acknowledge a message only after `inbox` has returned."""
+        ...
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Send one part; return when the platform has taken it."""
+        ...
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Say whether a part arrived whose sending was interrupted; UNKNOWN where nobody can."""
+        ...

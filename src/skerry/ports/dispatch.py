@@ -1,0 +1,32 @@
+"""What the gateway's methods ask of the application."""
+
+from typing import Protocol
+
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.run import Admission, RunRequest, RunResult
+
+
+class Dispatcher(Protocol):
+    """Takes requests to run, and answers for them."""
+
+    async def submit(self, request: RunRequest) -> Admission:
+        """Accept the run durably, or say what is already known of its id.
+
+        Raises:
+            BusyError: the gateway drains.
+            UnknownAgentError: the session key names no configured agent.
+            StoreFailedError: nothing was accepted.
+        """
+        ...
+
+    async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109
+        """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        ...
+
+    def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
+        """Stop one run, or all of the session, and return their ids. Waiting runs count too."""
+        ...
+
+    def active(self, key: SessionKey | None = None) -> list[RunId]:
+        """Return the runs that are accepted and not ended, oldest first."""
+        ...

@@ -1,0 +1,159 @@
+"""What the core asks of a model API."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from skerry.model.message import Message, ToolCall, Usage
+from skerry.model.tool import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One model and what is known of it. `ref` is `provider/id`."""
+
+    provider: str
+    id: str
+    name: str
+    context_window: int = 200_000
+    max_tokens: int = 8192
+    supports_tools: bool = True
+    note: str = ""
+    """What a person should know of it, or empty; shown on the page."""
+
+    @property
+    def ref(self) -> str:
+        """Return `provider/id`."""
+        return f"{self.provider}/{self.id}"
+
+
+@dataclass(slots=True)
+class History:
+    """A conversation for the model, oldest first, that only grows.
+
+    It keeps each message's wire form per API, so that a turn encodes only what is new: with 2,000
+    messages, joining costs 62 us where encoding costs 150 us and more.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    _wire: dict[str, list[bytes]] = field(default_factory=dict, repr=False)
+
+    def append(self, message: Message) -> None:
+        """Add a message at the end."""
+        self.messages.append(message)
+
+    def wire(self, api: str, encode: Callable[[Message], bytes]) -> list[bytes]:
+        """Return every message in the wire form of `api`; `encode` is called once a message.
+
+        `encode` must not depend on anything but the message. Callers must not change the list.
+        """
+        kept = self._wire.setdefault(api, [])
+        kept.extend(encode(message) for message in self.messages[len(kept) :])
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call: the system prompt, the conversation, the tools offered."""
+
+    model: ModelInfo
+    system: str
+    history: History
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A complete response. `stop_reason` is `stop`, `length` or `toolUse`."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    stop_reason: str
+    usage: Usage
+
+
+class ModelProvider(Protocol):
+    """One model API, which pushes text as it comes.
+
+    It is not an async generator, because one that is left open inside a cancelled scope is
+    finalised in the wrong task.
+    """
+
+    @property
+    def api(self) -> str:
+        """Return the wire format, such as `openai-completions`."""
+        ...
+
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """Return the response; call `on_text` with what each network read added, in order.
+
+        Cancelling is how a run is aborted: the connection is closed, and what `on_text` got stays
+        with the caller.
+
+        Raises:
+            ModelError: one of its leaves, classed by status first and text second. A stream that
+                ends without its finish marker is `ModelStreamCutError`.
+        """
+        ...
+
+
+class ModelState(StrEnum):
+    """Whether messages can be answered."""
+
+    READY = "ready"
+    STARTING = "starting"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """What the page and `status` say of the model: which, whether, and what a person can do."""
+
+    state: ModelState
+    model: ModelInfo | None
+    message: str = ""
+    remedy: str = ""
+
+
+class Models(Protocol):
+    """All models that can be used, and which one is."""
+
+    async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
+        """Return the model that `ref` (`provider/model`) names; None is the first usable.
+
+        Raises:
+            ModelUnavailableError: nothing is usable; the message says why and what to do.
+        """
+        ...
+
+    async def listing(self) -> list[ModelInfo]:
+        """Return the models that can be used now, the one in use first."""
+        ...
+
+    async def status(self) -> ModelStatus:
+        """Return which model answers now, without starting one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSetup:
+    """What a person enters to get a better model; empty fields keep what is configured."""
+
+    provider: str = ""
+    """A known provider (`openai`, `openrouter`, ...) or a name of one's own with `base_url`."""
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    base_url: str = ""
+
+
+class Setup(Protocol):
+    """Changes which model answers, durably and at once."""
+
+    async def configure_model(self, setup: ModelSetup) -> ModelStatus:
+        """Write the choice into `skerry.json` and use it from the next run on.
+
+        Raises:
+            ConfigError: it cannot be written or makes no sense; nothing changed.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Model APIs as one stream of pieces."""

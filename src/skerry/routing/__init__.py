@@ -1,0 +1,1 @@
+"""Decides agent and session key from an inbound message (pure)."""

@@ -1,0 +1,1 @@
+"""How transcript entries become the messages a model sees (pure)."""

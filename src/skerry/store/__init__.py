@@ -1,0 +1,1 @@
+"""Schema, migrations, writer and all SQL of the state database; the mirrors."""

@@ -1,0 +1,1 @@
+"""Public fakes: a scripted model, a memory channel, a fake clock, a whole gateway."""
