@@ -1,0 +1,220 @@
+"""The files of the seeds, written behind the database: `<sessionId>.jsonl` and `sessions.json`.
+
+The gateway never reads them back. A commit only says which sessions it touched; the mirror then
+reads what is new from the database and appends it, so a file can be repaired from any point. How
+far each file is written (entries and bytes) is kept in the database: what a crash wrote beyond that
+mark is cut off and written again, so no line is lost or doubled.
+
+Format: pi session v3 lines and the session map of seed 003.
+"""
+
+import logging
+import os
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from skerry.infra.atomic import write_atomic
+from skerry.model.ids import AgentId
+from skerry.model.session import entry_id
+from skerry.store import sessions
+from skerry.store.store import Store
+from skerry.store.unit import Reader, Unit
+
+logger = logging.getLogger(__name__)
+
+COLLECT_SECONDS = 0.1
+INDEX_SECONDS = 5.0
+_encode = msgspec.json.encode
+
+
+@dataclass(slots=True)
+class _Mark:
+    """How far a file is written."""
+
+    seq: int
+    size: int
+
+
+@dataclass(slots=True)
+class Mirror:
+    """Writes the files. `touch` it after commits and keep `run` going; `flush` at the end."""
+
+    agents_dir: Path
+    cwd: Path
+    _dirty: set[str] = field(default_factory=set)
+    _stale: set[AgentId] = field(default_factory=set)
+    _marks: dict[str, _Mark] = field(default_factory=dict)
+    _unsaved: set[str] = field(default_factory=set)
+    _wake: anyio.Event = field(default_factory=anyio.Event)
+
+    def touch(self, session_ids: list[str]) -> None:
+        """Note that the sessions have new entries."""
+        self._dirty.update(session_ids)
+        self._wake.set()
+
+    async def run(self, store: Store) -> None:
+        """Append what is new, at most every 100 ms; write the session maps at most every 5 s."""
+        next_index = anyio.current_time() + INDEX_SECONDS
+        while True:
+            with anyio.move_on_after(next_index - anyio.current_time() if self._stale else None):
+                await self._wake.wait()
+            await anyio.sleep(COLLECT_SECONDS)
+            await self._append(store)
+            if self._stale and anyio.current_time() >= next_index:
+                await self._index(store)
+                next_index = anyio.current_time() + INDEX_SECONDS
+
+    async def repair(self, store: Store) -> None:
+        """Bring every file up to the database; for the start, before `run`."""
+        rows = await store.read(_behind)
+        for session_id, seq, size in rows:
+            self._marks[session_id] = _Mark(seq, size)
+            self._dirty.add(session_id)
+        await self.flush(store)
+
+    async def rebuild(self, store: Store) -> int:
+        """Write every file anew from the database; return how many transcripts there are."""
+        rows = await store.read(lambda reader: reader.all("SELECT session_id FROM session"))
+        for (session_id,) in rows:
+            self._marks[session_id] = _Mark(0, 0)
+            self._dirty.add(session_id)
+        await self.flush(store)
+        return len(rows)
+
+    async def flush(self, store: Store) -> None:
+        """Write all that is known to be behind, and save how far the files are written."""
+        await self._append(store)
+        await self._index(store)
+
+    async def _append(self, store: Store) -> None:
+        dirty, self._dirty = self._dirty, set()
+        self._wake = anyio.Event()
+        if not dirty:
+            return
+        try:
+            await store.read(lambda reader: self._append_files(reader, dirty))
+        except OSError:
+            logger.exception("the transcript mirror is behind; it is tried again")
+            self._dirty |= dirty
+
+    def _append_files(self, reader: Reader, dirty: set[str]) -> None:
+        for session_id in dirty:
+            mark = self._marks.get(session_id) or _read_mark(reader, session_id)
+            owner = reader.one(
+                "SELECT agent_id, created_at FROM session WHERE session_id = ?", (session_id,)
+            )
+            if owner is None:
+                continue
+            agent, created_at = AgentId(owner[0]), int(owner[1])
+            lines = [
+                _line(seq, parent, at, body)
+                for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
+            ]
+            head = b"" if mark.size else self._header(session_id, created_at)
+            folder = self.agents_dir / agent / "sessions"
+            mark.size = _extend(folder / f"{session_id}.jsonl", mark.size, head + b"".join(lines))
+            mark.seq += len(lines)
+            self._marks[session_id] = mark
+            self._unsaved.add(session_id)
+            self._stale.add(agent)
+
+    def _header(self, session_id: str, created_at: int) -> bytes:
+        header = {
+            "type": "session",
+            "version": 3,
+            "id": session_id,
+            "timestamp": _iso(created_at),
+            "cwd": str(self.cwd),
+        }
+        return _encode(header) + b"\n"
+
+    async def _index(self, store: Store) -> None:
+        stale, self._stale = self._stale, set()
+        unsaved, self._unsaved = self._unsaved, set()
+        marks = [(one, self._marks[one].seq, self._marks[one].size) for one in unsaved]
+        try:
+            await store.read(lambda reader: self._write_maps(reader, stale))
+        except OSError:
+            logger.exception("sessions.json could not be written; it is tried again")
+            self._stale |= stale
+        if marks:
+            await store.write(lambda unit: _save_marks(unit, marks))
+        for session_id in unsaved - self._dirty:
+            del self._marks[session_id]  # bounds memory; it is read again when needed
+
+    def _write_maps(self, reader: Reader, agents: set[AgentId]) -> None:
+        by_agent: dict[AgentId, dict[str, Any]] = defaultdict(dict)
+        for agent in agents:
+            for one in sessions.recent(reader, limit=-1, agent=agent):
+                by_agent[agent][one.key] = {
+                    "sessionId": one.session_id,
+                    "updatedAt": one.updated_at,
+                    "sessionFile": f"{one.session_id}.jsonl",
+                    "chatType": one.chat_type,
+                    "inputTokens": one.input_tokens,
+                    "outputTokens": one.output_tokens,
+                    "totalTokens": one.total_tokens,
+                    "abortedLastRun": bool(one.aborted_last_run),
+                    "modelProvider": one.provider,
+                    "model": one.model,
+                }
+        for agent, sessions_map in by_agent.items():
+            target = self.agents_dir / agent / "sessions" / "sessions.json"
+            write_atomic(target, msgspec.json.format(_encode(sessions_map), indent=2))
+
+
+def _behind(reader: Reader) -> list[tuple[str, int, int]]:
+    """Return (session, entries, bytes written) of every file that is behind its transcript."""
+    return reader.all(
+        "SELECT session.session_id, coalesce(mirror.seq, 0), coalesce(mirror.size, 0)"
+        " FROM session LEFT JOIN mirror USING (session_id)"
+        " WHERE session.tail > coalesce(mirror.seq, 0)"
+    )
+
+
+def _read_mark(reader: Reader, session_id: str) -> _Mark:
+    row = reader.one("SELECT seq, size FROM mirror WHERE session_id = ?", (session_id,))
+    return _Mark(*row) if row else _Mark(0, 0)
+
+
+def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> None:
+    unit.executemany(
+        "INSERT OR REPLACE INTO mirror (session_id, seq, size) VALUES (?, ?, ?)", marks
+    )
+
+
+def _extend(path: Path, size: int, data: bytes) -> int:
+    """Cut the file to `size` bytes, add `data`, return the new size."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        os.ftruncate(descriptor, size)
+        os.lseek(descriptor, size, os.SEEK_SET)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
+    return size + len(data)
+
+
+def _line(seq: int, parent: int, at: int, body: bytes) -> bytes:
+    parent_id = f'"{entry_id(parent)}"' if parent else "null"
+    head = (
+        f'{{"type":"message","id":"{entry_id(seq)}","parentId":{parent_id},'
+        f'"timestamp":"{_iso(at)}","message":'
+    )
+    return head.encode() + body + b"}\n"
+
+
+def _iso(milliseconds: int) -> str:
+    text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,126 @@
+"""Runs: accepted, started, ended; and what a restart finds of them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from skerry.model.ids import RunId, SessionId
+from skerry.model.run import RunRequest, RunResult
+from skerry.store.unit import Reader, Unit
+
+_encode = msgspec.json.encode
+_requests = msgspec.json.Decoder(RunRequest)
+_results = msgspec.json.Decoder(RunResult)
+
+
+class RunState(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that is accepted and not ended."""
+
+    request: RunRequest
+    session_id: SessionId
+    accepted_at: int
+    entry: int
+    """Number of its user entry in the transcript; 0 while that is not written."""
+    left_trace: bool
+    """Whether something of it may have had an effect: a tool began, a block was delivered."""
+    partial: str
+
+
+def accept(
+    unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int
+) -> RunResult | OpenRun | None:
+    """Accept the run, unless its id is known: then return how it ended, or the open run."""
+    known = find(unit, request.run_id)
+    if known is not None:
+        return known
+    started = entry > 0
+    unit.execute(
+        "INSERT INTO run (run_id, session_key, session_id, state, request, accepted_at,"
+        " started_at, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            request.run_id,
+            str(request.key),
+            session_id,
+            RunState.RUNNING if started else RunState.QUEUED,
+            _encode(request),
+            now,
+            now if started else 0,
+            entry,
+        ),
+    )
+    return None
+
+
+def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
+    """Return how the run ended, or the open run, or None when the id is not known."""
+    row = reader.one(
+        "SELECT result, request, session_id, accepted_at, entry, left_trace, partial"
+        " FROM run WHERE run_id = ?",
+        (run_id,),
+    )
+    if row is None:
+        return None
+    return _results.decode(row[0]) if row[0] is not None else _open(row[1:])
+
+
+def result(reader: Reader, run_id: str) -> RunResult | None:
+    """Return how the run ended, if it did."""
+    found = find(reader, run_id)
+    return found if isinstance(found, RunResult) else None
+
+
+def unfinished(reader: Reader) -> list[OpenRun]:
+    """Return every open run, in the order of acceptance."""
+    rows = reader.all(
+        "SELECT request, session_id, accepted_at, entry, left_trace, partial"
+        " FROM run WHERE result IS NULL ORDER BY serial"
+    )
+    return [_open(row) for row in rows]
+
+
+def enter(unit: Unit, run_id: RunId, entry: int, now: int) -> None:
+    """Note that the run's user entry stands in the transcript, as number `entry`."""
+    unit.execute(
+        "UPDATE run SET entry = ?, state = ?, started_at = ? WHERE run_id = ?",
+        (entry, RunState.RUNNING, now, run_id),
+    )
+
+
+def leave_trace(unit: Unit, run_id: RunId) -> None:
+    """Note, before it happens, that the run has an effect: it must not run a second time."""
+    unit.execute("UPDATE run SET left_trace = 1, partial = '' WHERE run_id = ?", (run_id,))
+
+
+def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
+    """Keep the text that a response has so far."""
+    unit.execute("UPDATE run SET partial = ? WHERE run_id = ?", (partial, run_id))
+
+
+def finish(unit: Unit, ended: RunResult) -> None:
+    """End the run; its id now answers with `ended`."""
+    unit.execute(
+        "UPDATE run SET state = ?, result = ?, partial = '' WHERE run_id = ?",
+        (RunState.ENDED, _encode(ended), ended.run_id),
+    )
+
+
+def _open(row: tuple[object, ...]) -> OpenRun:
+    request, session_id, accepted_at, entry, left_trace, partial = row
+    return OpenRun(
+        _requests.decode(request),  # type: ignore[arg-type]  # the column holds bytes
+        SessionId(str(session_id)),
+        int(str(accepted_at)),
+        int(str(entry)),
+        bool(left_trace),
+        str(partial),
+    )

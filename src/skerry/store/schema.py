@@ -1,0 +1,97 @@
+"""The tables of `state.sqlite`, as the steps that build them. A step is never edited, only added.
+
+session   one row an incarnation of a conversation; `current` marks the one that its key names
+entry     the transcript, one row a message, numbered from 1 in each session
+run       one row an accepted run; its id is the caller's idempotency key, so the row is also what
+          a repeated key is answered from; `serial` is the order of acceptance
+inbound   one row a message that a platform delivered, so that no message is taken twice
+outbox    one row a part to deliver, with its final text
+mirror    how far the JSONL file of each session is written
+"""
+
+from typing import Final
+
+STEPS: Final = (
+    """
+    CREATE TABLE session (
+        session_id TEXT PRIMARY KEY,
+        key TEXT NOT NULL,
+        current INTEGER NOT NULL DEFAULT 1,
+        agent_id TEXT NOT NULL,
+        chat_type TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        tail INTEGER NOT NULL DEFAULT 0,
+        input_tokens INTEGER NOT NULL DEFAULT 0,
+        output_tokens INTEGER NOT NULL DEFAULT 0,
+        total_tokens INTEGER NOT NULL DEFAULT 0,
+        aborted_last_run INTEGER NOT NULL DEFAULT 0,
+        provider TEXT NOT NULL DEFAULT '',
+        model TEXT NOT NULL DEFAULT '',
+        last_channel TEXT NOT NULL DEFAULT '',
+        label TEXT NOT NULL DEFAULT ''
+    );
+    CREATE UNIQUE INDEX session_of_key ON session (key) WHERE current;
+    CREATE INDEX session_recent ON session (updated_at) WHERE current;
+
+    CREATE TABLE entry (
+        session_id TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        parent INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        run_id TEXT NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (session_id, seq)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE run (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        run_id TEXT NOT NULL UNIQUE,
+        session_key TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        request BLOB NOT NULL,
+        accepted_at INTEGER NOT NULL,
+        started_at INTEGER NOT NULL DEFAULT 0,
+        entry INTEGER NOT NULL DEFAULT 0,
+        left_trace INTEGER NOT NULL DEFAULT 0,
+        partial TEXT NOT NULL DEFAULT '',
+        result BLOB
+    );
+    CREATE INDEX run_open ON run (serial) WHERE result IS NULL;
+
+    CREATE TABLE inbound (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        received_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, message_id)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE outbox (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        run_id TEXT NOT NULL,
+        block INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        destination BLOB NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'pending',
+        attempts INTEGER NOT NULL DEFAULT 0,
+        receipt BLOB,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        UNIQUE (run_id, block, part)
+    );
+    CREATE INDEX outbox_open ON outbox (channel, account, serial)
+        WHERE state IN ('pending', 'sending');
+
+    CREATE TABLE mirror (
+        session_id TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        size INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+)

@@ -1,0 +1,171 @@
+"""Sessions and the entries of their transcripts."""
+
+from collections.abc import Sequence
+
+from skerry.model import message
+from skerry.model.errors import StaleTailError
+from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
+from skerry.model.message import Message, Usage, UserMessage
+from skerry.model.session import SessionEntry, TranscriptEntry
+from skerry.store.unit import Reader, Unit
+
+_COLUMNS = (
+    "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
+    " output_tokens, total_tokens, aborted_last_run, provider, model, last_channel, label"
+)
+TITLE_LENGTH = 60
+
+
+def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
+    """Return the id and the tail of the key's present session, made as `new_id` when missing."""
+    row = unit.one("SELECT session_id, tail FROM session WHERE key = ? AND current", (str(key),))
+    if row is not None:
+        return SessionId(row[0]), int(row[1])
+    kind = key.kind
+    unit.execute(
+        "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            new_id,
+            str(key),
+            key.agent,
+            "group" if kind in {SessionKind.GROUP, SessionKind.CHANNEL} else "direct",
+            now,
+            now,
+        ),
+    )
+    return new_id, 0
+
+
+def append(
+    unit: Unit, session_id: SessionId, tail: int, run_id: str, messages: Sequence[Message], now: int
+) -> int:
+    """Add `messages` after entry `tail`; return the new tail.
+
+    Raises:
+        StaleTailError: the transcript moved on; the unit writes nothing.
+    """
+    new_tail = tail + len(messages)
+    changed = unit.execute(
+        "UPDATE session SET tail = ?, updated_at = max(updated_at, ?)"
+        " WHERE session_id = ? AND tail = ?",
+        (new_tail, now, session_id, tail),
+    )
+    if changed != 1:
+        row = unit.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
+        raise StaleTailError(session_id, expected=tail, actual=row[0] if row else -1)
+    unit.executemany(
+        "INSERT INTO entry (session_id, seq, parent, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (session_id, seq, seq - 1, now, run_id, message.encode(one))
+            for seq, one in enumerate(messages, tail + 1)
+        ],
+    )
+    unit.touched.append(session_id)
+    return new_tail
+
+
+def note_run(
+    unit: Unit, session_id: SessionId, usage: Usage, provider: str, model: str, *, aborted: bool
+) -> None:
+    """Add a run's tokens to the session and keep which model answered."""
+    unit.execute(
+        "UPDATE session SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
+        " total_tokens = CASE WHEN ? > 0 THEN ? ELSE total_tokens END,"
+        " aborted_last_run = ?, provider = ?, model = ? WHERE session_id = ?",
+        (
+            usage.input,
+            usage.output,
+            usage.total_tokens,
+            usage.total_tokens,
+            aborted,
+            provider,
+            model,
+            session_id,
+        ),
+    )
+
+
+def find(reader: Reader, key: str) -> SessionEntry | None:
+    """Return the key's present session."""
+    row = reader.one(f"SELECT {_COLUMNS} FROM session WHERE key = ? AND current", (key,))  # noqa: S608 - constant columns
+    return _entry(row) if row else None
+
+
+def recent(
+    reader: Reader, *, limit: int, offset: int = 0, agent: str | None = None, search: str = ""
+) -> list[SessionEntry]:
+    """Return present sessions, the latest used first. `search` is a part of key or label."""
+    where, parameters = _filter(agent, search)
+    rows = reader.all(
+        f"SELECT {_COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
+        " ORDER BY updated_at DESC, key LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+    )
+    return [_entry(row) for row in rows]
+
+
+def count(reader: Reader, *, agent: str | None = None, search: str = "") -> int:
+    """Return how many present sessions there are."""
+    where, parameters = _filter(agent, search)
+    row = reader.one(f"SELECT count(*) FROM session WHERE {where}", parameters)  # noqa: S608 - constant text
+    return int(row[0]) if row else 0
+
+
+def entries(
+    reader: Reader, session_id: str, *, limit: int, before: int | None = None
+) -> list[TranscriptEntry]:
+    """Return the last `limit` entries, or those before entry `before`; oldest first."""
+    rows = reader.all(
+        "SELECT seq, parent, at, run_id, body FROM entry WHERE session_id = ? AND seq < ?"
+        " ORDER BY seq DESC LIMIT ?",
+        (session_id, before if before is not None else 1 << 62, limit),
+    )
+    return [
+        TranscriptEntry(seq, parent, at, run_id, message.decode(body))
+        for seq, parent, at, run_id, body in reversed(rows)
+    ]
+
+
+def bodies_after(reader: Reader, session_id: str, seq: int) -> list[tuple[int, int, int, bytes]]:
+    """Return (seq, parent, at, body) of every entry after `seq`, in order."""
+    return reader.all(
+        "SELECT seq, parent, at, body FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq",
+        (session_id, seq),
+    )
+
+
+def title(reader: Reader, session_id: str) -> str:
+    """Return the beginning of what the person first said."""
+    for entry in entries(reader, session_id, limit=1, before=2):
+        if isinstance(entry.message, UserMessage):
+            return _short(entry.message)
+    return ""
+
+
+def preview(reader: Reader, session_id: str) -> str:
+    """Return the beginning of the last message."""
+    for entry in entries(reader, session_id, limit=1):
+        return _short(entry.message)
+    return ""
+
+
+def _short(one: Message) -> str:
+    text = "".join(getattr(block, "text", "") for block in one.content)
+    return " ".join(text.split())[:TITLE_LENGTH]
+
+
+def _filter(agent: str | None, search: str) -> tuple[str, tuple[str, ...]]:
+    where, parameters = "current", []
+    if agent is not None:
+        where += " AND agent_id = ?"
+        parameters.append(agent)
+    if search:
+        where += " AND (instr(key, ?) OR instr(lower(label), ?))"
+        parameters += [search.lower(), search.lower()]
+    return where, tuple(parameters)
+
+
+def _entry(row: tuple[object, ...]) -> SessionEntry:
+    key, session_id, agent_id, *rest = row
+    return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *rest)  # type: ignore[arg-type]  # columns in the order of the fields

@@ -1,0 +1,109 @@
+"""The state database: one writer, readers beside it, and the mirrors behind it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from skerry.infra import sqlite
+from skerry.model.errors import NewerStateError
+from skerry.store.schema import STEPS
+from skerry.store.unit import Reader, Unit
+from skerry.store.writer import Writer
+
+T = TypeVar("T")
+
+
+def nothing(point: str) -> None:
+    """Reach a fault point where no fault is planted."""
+
+
+class Store:
+    """Everything that must survive. Made by `open_store`.
+
+    What is written together goes into one unit: `await store.write(lambda unit: ...)`.
+    """
+
+    def __init__(self, writer: Writer, reading: sqlite3.Connection) -> None:
+        self._writer = writer
+        self._reading = Reader(reading)
+        self._lock = Lock()
+
+    async def write(self, work: Callable[[Unit], T]) -> T:
+        """Run `work` in the writer thread; return its value after COMMIT.
+
+        Once called it is written, even if the caller is cancelled while it waits.
+
+        Raises:
+            StoreFailedError: the transaction was not committed; nothing is on disk.
+            Exception: what `work` raised; nothing of this unit is on disk.
+        """
+        return await self._writer.write(work)
+
+    def post(self, work: Callable[[Unit], object]) -> None:
+        """Run `work` in the writer thread, in order with the others; nobody waits for it."""
+        self._writer.post(work)
+
+    async def read(self, work: Callable[[Reader], T]) -> T:
+        """Run `work` on a connection of its own, in a worker thread; it sees what is committed."""
+
+        def locked() -> T:
+            with self._lock:
+                return work(self._reading)
+
+        return await anyio.to_thread.run_sync(locked)
+
+    def read_now(self, work: Callable[[Reader], T]) -> T:
+        """Run `work` in the calling thread, for start-up and for small look-ups."""
+        with self._lock:
+            return work(self._reading)
+
+
+@asynccontextmanager
+async def open_store(
+    path: Path,
+    *,
+    on_commit: Callable[[list[str]], None] = lambda _: None,
+    reach: Callable[[str], None] = nothing,
+) -> AsyncGenerator[Store]:
+    """Open, migrate and own the database for the block; leaving it writes what is queued.
+
+    Args:
+        path: The file; made when missing, mode 0600.
+        on_commit: Called in the event loop with the sessions that a commit touched.
+        reach: Called at each named fault point; tests plant faults there.
+
+    Raises:
+        NewerStateError: a newer version wrote the file.
+        sqlite3.DatabaseError: the file is damaged.
+    """
+    writing = sqlite.connect(path)
+    try:
+        sqlite.migrate(writing, path, STEPS)
+    except sqlite.NewerSchemaError as error:
+        writing.close()
+        raise NewerStateError(str(path), error.found, error.known) from error
+    except BaseException:
+        writing.close()
+        raise
+    reading = sqlite.connect(path, read_only=True)
+    writer = Writer(writing, asyncio.get_running_loop(), on_commit, reach)
+    writer.start()
+    try:
+        yield Store(writer, reading)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(writer.stop)
+        reading.close()
+        writing.close()
+
+
+def check(path: Path) -> str:
+    """Return `ok`, or what is wrong with the database file."""
+    return sqlite.quick_check(path)

@@ -1,0 +1,48 @@
+"""Units: what must be true together; and readers, which change nothing."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+Row = tuple[Any, ...]
+Parameters = tuple[Any, ...]
+
+
+class Reader:
+    """Runs queries."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """Return the first row, or None."""
+        row: Row | None = self._connection.execute(sql, parameters).fetchone()
+        return row
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Return every row."""
+        return self._connection.execute(sql, parameters).fetchall()
+
+
+class Unit(Reader):
+    """One caller's writes: all of them are committed, or none.
+
+    The writer opens it, in a savepoint; whoever handed it in decides what belongs together.
+    """
+
+    __slots__ = ("touched",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self.touched: list[str] = []
+        """Sessions whose mirror is behind once this is committed."""
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self._connection.execute(sql, parameters).rowcount
+
+    def executemany(self, sql: str, rows: Iterable[Parameters]) -> None:
+        """Run a statement once a row."""
+        self._connection.executemany(sql, rows)

@@ -1,0 +1,149 @@
+"""The one thread that writes: many units in one transaction, answered after its COMMIT.
+
+Group commit: the thread takes whatever has queued up, gives each unit a savepoint of its own, so
+that a failing one leaves its neighbours alone, commits once, and wakes the event loop once.
+"""
+
+import logging
+import queue
+import sqlite3
+import threading
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from skerry.model.errors import StoreClosedError, StoreFailedError
+from skerry.store.unit import Unit
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+MAX_UNITS: Final = 256
+"""Units in one transaction at most: bounds how long the first of them waits."""
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Callable[[Unit], Any]
+    future: Future[Any] | None
+    touched: list[str]
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Owns the writing connection. `start` it in the event loop that hands in units."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        loop: AbstractEventLoop,
+        on_commit: Callable[[list[str]], None],
+        reach: Callable[[str], None],
+    ) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._on_commit = on_commit
+        self._reach = reach
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._open = True
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what was handed in, then end. Blocks."""
+        self._open = False
+        self._jobs.put(None)
+        self._thread.join()
+
+    def write(self, work: Callable[[Unit], T]) -> Future[T]:
+        """Queue a unit; the future has its value once it is committed.
+
+        The future fails with what `work` raised, or with `StoreFailedError` when the transaction
+        was not committed; in both cases nothing of the unit is on disk.
+        """
+        future: Future[T] = self._loop.create_future()
+        self._put(_Job(work, future, []))
+        return future
+
+    def post(self, work: Callable[[Unit], object]) -> None:
+        """Queue a unit whose value nobody awaits; a failure is logged."""
+        self._put(_Job(work, None, []))
+
+    def _put(self, job: _Job) -> None:
+        if not self._open:
+            raise StoreClosedError("the store is closed")
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while (batch := self._take()) is not None:
+            self._write(batch)
+            self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _take(self) -> list[_Job] | None:
+        """Wait for a job, then take all that are there; None when the queue has ended."""
+        first = self._jobs.get()
+        if first is None:
+            return None
+        batch = [first]
+        while len(batch) < MAX_UNITS:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)
+                break
+            batch.append(job)
+        return batch
+
+    def _write(self, batch: list[_Job]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                self._write_one(job)
+            self._reach("store.before-commit")
+            self._connection.execute("COMMIT")
+            self._reach("store.after-commit")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            for job in batch:
+                if job.error is None:
+                    job.error = StoreFailedError(f"nothing was written: {error}")
+                    job.error.__cause__ = error
+
+    def _write_one(self, job: _Job) -> None:
+        unit = Unit(self._connection)
+        self._connection.execute("SAVEPOINT unit")
+        try:
+            job.value = job.work(unit)
+            job.touched = unit.touched
+        except Exception as error:
+            job.error = error
+            if self._connection.in_transaction:  # a full disk rolls the whole transaction back
+                self._connection.execute("ROLLBACK TO unit")
+            else:
+                raise sqlite3.OperationalError(str(error)) from error
+        self._connection.execute("RELEASE unit")
+
+    def _answer(self, batch: list[_Job]) -> None:
+        """In the event loop: give every caller its value, and the mirror its hint."""
+        touched: list[str] = []
+        for job in batch:
+            if job.future is None:
+                if job.error is not None:
+                    logger.error("a posted unit failed", exc_info=job.error)
+            elif not job.future.done():
+                if job.error is None:
+                    job.future.set_result(job.value)
+                else:
+                    job.future.set_exception(job.error)
+            if job.error is None:
+                touched += job.touched
+        if touched:
+            self._on_commit(touched)

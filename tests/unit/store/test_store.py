@@ -1,0 +1,134 @@
+"""The store: units, group commit, what a failure leaves behind."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.model import message
+from skerry.model.errors import NewerStateError, StaleTailError, StoreClosedError
+from skerry.model.ids import SessionId, SessionKey
+from skerry.store import Reader, Unit, check, open_store, sessions
+
+MAIN = SessionKey.main()
+
+
+def count(reader: Reader) -> int:
+    row = reader.one("SELECT count(*) FROM entry")
+    assert row is not None
+    return int(row[0])
+
+
+def said(text: str) -> message.UserMessage:
+    return message.user(text, 1)
+
+
+async def test_what_a_unit_wrote_is_there_after_it_returned(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        def work(unit: Unit) -> int:
+            session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+            return sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+
+        assert await store.write(work) == 1
+        outside = sqlite3.connect(tmp_path / "state.sqlite")
+        assert outside.execute("SELECT count(*) FROM entry").fetchone() == (1,)
+        outside.close()
+
+
+async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(tmp_path: Path) -> None:
+    gate = threading.Event()
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        def entry(session: str) -> object:
+            def work(unit: Unit) -> int:
+                session_id, tail = sessions.ensure(
+                    unit, SessionKey.parse(session), SessionId(session), 1
+                )
+                return sessions.append(unit, session_id, tail, "r", [said(session)], 1)
+
+            return work
+
+        def broken(unit: Unit) -> None:
+            entry("broken")(unit)  # type: ignore[operator]
+            message_of_failure = "no"
+            raise ValueError(message_of_failure)
+
+        store.post(lambda _: gate.wait(5))  # so that the others end up in one transaction
+        outcomes: list[object] = []
+
+        async def collect(work: object) -> None:
+            try:
+                outcomes.append(await store.write(work))  # type: ignore[arg-type]
+            except ValueError as error:
+                outcomes.append(str(error))
+
+        async with anyio.create_task_group() as tasks:
+            for work in (entry("first"), broken, entry("last")):
+                tasks.start_soon(collect, work)
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+        assert sorted(map(str, outcomes)) == ["1", "1", "no"]
+        assert await store.read(count) == 2
+
+
+async def test_a_transcript_that_moved_on_refuses_the_append(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        def append_at_zero(unit: Unit) -> int:
+            session_id, _ = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+            return sessions.append(unit, session_id, 0, "r1", [said("hi")], 2)
+
+        await store.write(append_at_zero)
+        with pytest.raises(StaleTailError):
+            await store.write(append_at_zero)
+        assert await store.read(count) == 1
+
+
+async def test_a_cancelled_caller_does_not_undo_what_it_handed_in(tmp_path: Path) -> None:
+    gate = threading.Event()
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        def slow(unit: Unit) -> None:
+            gate.wait(5)
+            sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(store.write, slow)
+                await anyio.wait_all_tasks_blocked()
+                scope.cancel()
+        gate.set()
+        found = await store.write(lambda unit: sessions.find(unit, str(MAIN)))
+        assert found is not None
+
+
+async def test_closing_writes_what_is_queued(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        for number in range(1000):
+            key = SessionKey.parse(f"s{number}")
+            store.post(lambda unit, key=key: sessions.ensure(unit, key, SessionId(str(key)), 1))
+    with pytest.raises(StoreClosedError):
+        store.post(lambda _: None)
+    outside = sqlite3.connect(tmp_path / "state.sqlite")
+    assert outside.execute("SELECT count(*) FROM session").fetchone() == (1000,)
+    outside.close()
+    assert check(tmp_path / "state.sqlite") == "ok"
+
+
+async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite"
+    newer = sqlite3.connect(path)
+    newer.execute("PRAGMA user_version = 999")
+    newer.close()
+    with pytest.raises(NewerStateError) as caught:
+        async with open_store(path):
+            pass
+    assert "999" in str(caught.value)
+
+
+async def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite"):
+        assert (tmp_path / "state.sqlite").stat().st_mode & 0o777 == 0o600
