@@ -23,6 +23,7 @@ SkerryError
         ModelRequestError
         ModelConnectionError
         ModelStreamCutError
+        ModelEmptyReplyError
     ToolError
         OutsideWorkspaceError
     ClientError
@@ -237,6 +238,13 @@ class ModelStreamCutError(ModelError):
     """The stream ended without its finish marker, or a piece of it was not readable."""
 
     code = "model.stream_cut"
+    retryable = True
+
+
+class ModelEmptyReplyError(ModelError):
+    """The model answered nothing: no text and no tool call."""
+
+    code = "model.empty_reply"
     retryable = True
 
 

@@ -115,3 +115,14 @@ def decode(data: bytes | str) -> Message:
 def user(text: str, at: int) -> UserMessage:
     """Return a user message of one text block."""
     return UserMessage((TextBlock(text),), at)
+
+
+def size(message: Message) -> int:
+    """Return about how many characters the message costs a model, markup included."""
+    chars = 16
+    for block in message.content:
+        if isinstance(block, TextBlock):
+            chars += len(block.text)
+        else:
+            chars += len(block.name) + len(_encoder.encode(block.arguments))
+    return chars

@@ -70,7 +70,9 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     ended_at: int
     error: RunFailure | None = None
     aborted_by: str | None = None
-    """Who aborted it (`rpc`, `shutdown`), where someone did."""
+    """Who aborted it, where someone did."""
+    joined: RunId | None = None
+    """The run that its message entered and that answered it; then `payloads` is empty."""
 
 
 class AdmissionStatus(StrEnum):

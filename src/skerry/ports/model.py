@@ -1,11 +1,11 @@
 """What the core asks of a model API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from skerry.model.message import Message, ToolCall, Usage
+from skerry.model.message import Message, ToolCall, Usage, size
 from skerry.model.tool import ToolSpec
 
 
@@ -28,7 +28,6 @@ class ModelInfo:
         return f"{self.provider}/{self.id}"
 
 
-@dataclass(slots=True)
 class History:
     """A conversation for the model, oldest first, that only grows.
 
@@ -36,12 +35,20 @@ class History:
     messages, joining costs 62 us where encoding costs 150 us and more.
     """
 
-    messages: list[Message] = field(default_factory=list)
-    _wire: dict[str, list[bytes]] = field(default_factory=dict, repr=False)
+    __slots__ = ("_wire", "ends", "messages")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.messages: list[Message] = []
+        self.ends: list[int] = []
+        """For each message, about how many characters the conversation has up to its end."""
+        self._wire: dict[str, list[bytes]] = {}
+        for message in messages:
+            self.append(message)
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
         self.messages.append(message)
+        self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
 
     def wire(self, api: str, encode: Callable[[Message], bytes]) -> list[bytes]:
         """Return every message in the wire form of `api`; `encode` is called once a message.
@@ -61,6 +68,8 @@ class ModelRequest:
     system: str
     history: History
     tools: tuple[ToolSpec, ...] = ()
+    first: int = 0
+    """Index of the first message to send: those before it do not fit the model's window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class OpenRun:
     """Number of its user entry in the transcript; 0 while that is not written."""
     left_trace: bool
     """Whether something of it may have had an effect: a tool began, a block was delivered."""
+    restarts: int
+    """How often a start of the gateway has run it again."""
     partial: str
 
 
@@ -64,7 +66,7 @@ def accept(
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
     """Return how the run ended, or the open run, or None when the id is not known."""
     row = reader.one(
-        "SELECT result, request, session_id, accepted_at, entry, left_trace, partial"
+        "SELECT result, request, session_id, accepted_at, entry, left_trace, restarts, partial"
         " FROM run WHERE run_id = ?",
         (run_id,),
     )
@@ -82,7 +84,7 @@ def result(reader: Reader, run_id: str) -> RunResult | None:
 def unfinished(reader: Reader) -> list[OpenRun]:
     """Return every open run, in the order of acceptance."""
     rows = reader.all(
-        "SELECT request, session_id, accepted_at, entry, left_trace, partial"
+        "SELECT request, session_id, accepted_at, entry, left_trace, restarts, partial"
         " FROM run WHERE result IS NULL ORDER BY serial"
     )
     return [_open(row) for row in rows]
@@ -94,6 +96,11 @@ def enter(unit: Unit, run_id: RunId, entry: int, now: int) -> None:
         "UPDATE run SET entry = ?, state = ?, started_at = ? WHERE run_id = ?",
         (entry, RunState.RUNNING, now, run_id),
     )
+
+
+def restart(unit: Unit, run_id: RunId) -> None:
+    """Note that the run is to run again under its id."""
+    unit.execute("UPDATE run SET restarts = restarts + 1, partial = '' WHERE run_id = ?", (run_id,))
 
 
 def leave_trace(unit: Unit, run_id: RunId) -> None:
@@ -115,12 +122,13 @@ def finish(unit: Unit, ended: RunResult) -> None:
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:
-    request, session_id, accepted_at, entry, left_trace, partial = row
+    request, session_id, accepted_at, entry, left_trace, restarts, partial = row
     return OpenRun(
         _requests.decode(request),  # type: ignore[arg-type]  # the column holds bytes
         SessionId(str(session_id)),
         int(str(accepted_at)),
         int(str(entry)),
         bool(left_trace),
+        int(str(restarts)),
         str(partial),
     )

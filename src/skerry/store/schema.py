@@ -55,6 +55,7 @@ STEPS: Final = (
         started_at INTEGER NOT NULL DEFAULT 0,
         entry INTEGER NOT NULL DEFAULT 0,
         left_trace INTEGER NOT NULL DEFAULT 0,
+        restarts INTEGER NOT NULL DEFAULT 0,
         partial TEXT NOT NULL DEFAULT '',
         result BLOB
     );

@@ -1,0 +1,230 @@
+"""The loop of one run, tied to its model, its tools, its transcript and its mailbox."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from skerry.agent import toolcalls
+from skerry.agent.histories import Conversation
+from skerry.agent.loop import AgentLoop, LoopPorts
+from skerry.agent.prompt import system_prompt
+from skerry.agent.runtime import Runtime
+from skerry.agent.stream import Speaker
+from skerry.infra.beneath import Beneath
+from skerry.lanes.running import ActiveRun
+from skerry.model import message
+from skerry.model.event import (
+    LoopEvent,
+    MessageUpdate,
+    RunEvent,
+    RunEventBody,
+    RunStarted,
+    TextDelta,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolFinished,
+    ToolStarted,
+)
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.model.run import RunFailure, StopReason
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.ports.tool import ToolContext
+from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
+from skerry.store import Unit, runs, sessions
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS: Final = 1.0
+CHECKPOINT_CHARS: Final = 2048
+
+
+class Dialogue:
+    """One run's talk with the model. `hold` it; then read how it went."""
+
+    def __init__(self, runtime: Runtime, active: ActiveRun, conversation: Conversation) -> None:
+        self._runtime = runtime
+        self._active = active
+        self._config = runtime.config()  # one configuration for the whole run
+        self._agent = active.request.key.agent
+        self.conversation = conversation
+        self.speaker = Speaker(
+            runtime.models,
+            self._config.primary_model(self._agent),
+            self._emit,
+            runtime.clock.now_ms,
+        )
+        self.loop = AgentLoop(
+            LoopPorts(
+                respond=self._respond,
+                execute=self._execute,
+                save=self._save,
+                steering=self._poll_steering,
+                follow_ups=self._poll_follow_ups,
+                add=conversation.history.append,
+                emit=self._emit,
+                now_ms=runtime.clock.now_ms,
+            )
+        )
+        self.failure: RunFailure | None = None
+        self._system: str | None = None
+        self._since_checkpoint = 0
+        self._next_checkpoint = 0.0
+
+    async def hold(self, prompt: UserMessage) -> StopReason:
+        """Answer `prompt` within the time limit; return why the run stopped.
+
+        Whatever happens, the transcript ends in a message of the assistant: else the next request
+        would have two messages of the person in a row.
+        """
+        active = self._active
+        seconds = active.request.timeout
+        if seconds is None:
+            seconds = self._config.agents.defaults.timeout_seconds
+        self._next_checkpoint = anyio.current_time() + CHECKPOINT_SECONDS
+        scope = anyio.CancelScope()
+        if seconds > 0:
+            scope.deadline = anyio.current_time() + seconds
+        try:
+            with scope:
+                active.open(scope)
+                await self.loop.run(prompt)
+        except Exception:
+            # The person must hear of it, whatever it was; the log has the details.
+            logger.exception("run %s failed", active.request.run_id)
+            self.failure = RunFailure("internal", "The run failed unexpectedly; see the log.")
+        finally:
+            active.close()
+        if self.failure is not None:
+            self.loop.close(self.speaker.broken_off("error", self.failure.message))
+        elif not scope.cancelled_caught:
+            self.failure = self.speaker.failure
+        elif active.aborted_by is not None:
+            self.loop.close(self.speaker.broken_off("aborted", None))
+            return StopReason.ABORTED
+        else:
+            text = f"The run took longer than {seconds:g} s."
+            self.failure = RunFailure("run.timeout", text, retryable=True)
+            self.loop.close(self.speaker.broken_off("aborted", text))
+            return StopReason.TIMEOUT
+        return StopReason.ERROR if self.failure else StopReason.DONE
+
+    # What the loop needs done
+
+    async def _respond(self) -> AssistantMessage:
+        return await self.speaker.respond(self._ask)
+
+    def _ask(self, model: ModelInfo) -> ModelRequest:
+        tools = self._runtime.tools.values() if model.supports_tools else ()
+        specs = tuple(tool.spec for tool in tools)
+        if self._system is None:
+            self._system = self._prompt(model, specs)
+        history = self.conversation.history
+        budget = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
+        first = first_that_fits(history, budget)
+        return ModelRequest(model, self._system, history, specs, first)
+
+    def _prompt(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
+        own = self._config.agents.get(self._agent)
+        workspace = self._config.workspace(self._agent)
+        base = system_prompt(own.name if own else "", self._agent, workspace, model, specs)
+        extra = self._active.request.extra_system_prompt
+        return f"{base}\n\n{extra}" if extra else base
+
+    async def _execute(self, call: ToolCall) -> ToolResultMessage:
+        context = ToolContext(Beneath(self._config.workspace(self._agent)))
+        at = self._runtime.clock.now_ms()
+        return await toolcalls.execute(call, self._runtime.tools, context, at)
+
+    async def _save(self, messages: Sequence[Message]) -> None:
+        await self._write(messages)
+
+    async def _poll_steering(self) -> Sequence[UserMessage]:
+        return await self._let_enter(self._active.steering)
+
+    async def _poll_follow_ups(self) -> Sequence[UserMessage]:
+        entered = await self._let_enter(self._active.follow_ups)
+        if not entered:
+            self._active.working = False  # nothing may enter a loop that has decided to stop
+        return entered
+
+    async def _let_enter(self, mailbox: deque[ActiveRun]) -> Sequence[UserMessage]:
+        """Let the next waiting message enter, one at a time (the default of pi-agent-core)."""
+        while mailbox:
+            guest = mailbox.popleft()
+            await guest.admitted.wait()
+            if guest.withdrawn:
+                continue
+            if guest.aborted_by is not None:
+                self._runtime.requeue(guest)  # a turn of its own ends it as aborted
+                continue
+            entered = message.user(guest.request.text, guest.accepted_at)
+            await self._write([*self.loop.unsaved, entered], guest)
+            self.loop.unsaved.clear()
+            self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
+            return [entered]
+        return []
+
+    async def _write(self, messages: Sequence[Message], guest: ActiveRun | None = None) -> None:
+        """Make messages durable; the last is that of `guest`, where there is one."""
+        run_id, session_id = self._active.request.run_id, self._active.session_id
+        tail = self.conversation.tail
+
+        def save(unit: Unit) -> int:
+            now = self._runtime.clock.now_ms()
+            new_tail = sessions.append(unit, session_id, tail, run_id, messages, now)
+            runs.leave_trace(unit, run_id)
+            if guest is not None:
+                runs.enter(unit, guest.request.run_id, new_tail, now)
+                runs.leave_trace(unit, guest.request.run_id)
+            return new_tail
+
+        with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+            self.conversation.tail = await self._runtime.store.write(save)
+        if guest is not None:
+            self._active.joined.append(guest)
+
+    # What it tells
+
+    def _emit(self, event: LoopEvent) -> None:
+        match event:
+            case MessageUpdate(delta):
+                self._publish(self._active, TextDelta(delta))
+                self._keep_partial(len(delta))
+            case ToolExecutionStart(call):
+                self._publish(self._active, ToolStarted(call.id, call.name, call.arguments))
+            case ToolExecutionEnd(call, result):
+                text = "".join(block.text for block in result.content)
+                finished = ToolFinished(call.id, call.name, result.is_error, text)
+                self._publish(self._active, finished)
+            case _:
+                pass
+
+    def _publish(self, run: ActiveRun, body: RunEventBody) -> None:
+        self._runtime.publish(run_event(run, body))
+
+    def _keep_partial(self, added: int) -> None:
+        """Store the partial text, every second or 2 KB, so that a crash leaves it."""
+        self._since_checkpoint += added
+        now = anyio.current_time()
+        if self._since_checkpoint < CHECKPOINT_CHARS and now < self._next_checkpoint:
+            return
+        self._since_checkpoint = 0
+        self._next_checkpoint = now + CHECKPOINT_SECONDS
+        run_id, partial = self._active.request.run_id, self.speaker.partial
+        self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
+
+
+def run_event(run: ActiveRun, body: RunEventBody) -> RunEvent:
+    """Return the event of a run."""
+    key = run.request.key
+    return RunEvent(run.request.run_id, str(key), run.session_id, key.agent, body)

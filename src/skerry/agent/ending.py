@@ -1,0 +1,79 @@
+"""How a run ends: its result, what the person reads, and the one unit that makes it so."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from skerry.lanes.running import ActiveRun
+from skerry.model.ids import RunId
+from skerry.model.inbound import ReplyTo
+from skerry.model.message import AssistantMessage, Message, Usage
+from skerry.model.run import RunResult, StopReason
+from skerry.store import Unit, outbox, runs, sessions
+
+STOPPED: Final = "⏹ Stopped."
+INTERRUPTED: Final = (
+    "⚠️ I was interrupted before I could finish, and some of it may have happened already."
+    " Send your message again to retry."
+)
+
+
+def payloads(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the texts of the reply: what each response said, in order."""
+    return tuple(
+        one.text for one in messages if isinstance(one, AssistantMessage) and one.text.strip()
+    )
+
+
+def for_guest(result: RunResult, guest: RunId) -> RunResult:
+    """Return how a run ended whose message entered another run."""
+    return msgspec.structs.replace(
+        result, run_id=guest, payloads=(), usage=Usage(), joined=result.run_id
+    )
+
+
+def said_to_person(result: RunResult) -> tuple[str, ...]:
+    """Return the blocks that a chat platform gets; there is always something to read."""
+    match result.stop_reason:
+        case StopReason.ABORTED:
+            return (*result.payloads, STOPPED)
+        case StopReason.INTERRUPTED:
+            return (*result.payloads, INTERRUPTED)
+        case _ if result.error is not None:
+            return (*result.payloads, f"⚠️ I could not answer: {result.error.message}")
+    return result.payloads
+
+
+def settle(
+    unit: Unit,
+    result: RunResult,
+    tail: int,
+    unsaved: Sequence[Message],
+    guests: Sequence[ActiveRun] = (),
+) -> int:
+    """Write the end of a run: transcript, result and totals. Return the transcript's new tail."""
+    if unsaved:
+        tail = sessions.append(
+            unit, result.session_id, tail, result.run_id, unsaved, result.ended_at
+        )
+    sessions.note_run(
+        unit,
+        result.session_id,
+        result.usage,
+        result.provider,
+        result.model,
+        aborted=result.stop_reason is StopReason.ABORTED,
+    )
+    runs.finish(unit, result)
+    for guest in guests:
+        runs.finish(unit, for_guest(result, guest.request.run_id))
+    return tail
+
+
+def announce(
+    unit: Unit, result: RunResult, to: ReplyTo, parts: Callable[[ReplyTo, str], list[str]]
+) -> None:
+    """Write what the person is to read, cut into parts, in the unit that ends the run."""
+    for block, text in enumerate(said_to_person(result)):
+        outbox.add(unit, result.run_id, block, to, parts(to, text), result.ended_at)

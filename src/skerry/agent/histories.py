@@ -1,0 +1,50 @@
+"""The conversations that are in use, kept in memory as the model needs them."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from skerry.model.ids import SessionId
+from skerry.ports.model import History
+from skerry.store import Store, sessions
+
+KEPT: Final = 256
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A session's history, and the number of the last entry that is in the store."""
+
+    history: History
+    tail: int
+
+
+@dataclass(slots=True)
+class Histories:
+    """The last conversations used. Only the run that holds a session's lane may touch its own."""
+
+    store: Store
+    _kept: OrderedDict[SessionId, Conversation] = field(default_factory=OrderedDict)
+
+    async def get(self, session_id: SessionId, before: int) -> Conversation:
+        """Return the conversation as it stands before entry `before`, read anew if it must be."""
+        kept = self._kept.get(session_id)
+        if kept is None or kept.tail != before - 1:
+            kept = await self._load(session_id, before)
+            self._kept[session_id] = kept
+        self._kept.move_to_end(session_id)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return kept
+
+    def forget(self, session_id: SessionId) -> None:
+        """Read it from the store next time."""
+        self._kept.pop(session_id, None)
+
+    async def _load(self, session_id: SessionId, before: int) -> Conversation:
+        if before == 1:
+            return Conversation(History(), 0)
+        entries = await self.store.read(
+            lambda reader: sessions.entries(reader, session_id, limit=-1, before=before)
+        )
+        return Conversation(History([entry.message for entry in entries]), before - 1)

@@ -1,0 +1,149 @@
+"""The double loop: inside, tool calls and steering; outside, follow-ups.
+
+The order of events is that of openclaw-behaviour 6.1. A failed model call is a message with stop
+reason `error`, not an exception, so the loop has one way out. Cancelling it is how a run is
+aborted; `close` then ends what was open.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from skerry.model.event import (
+    AgentEnd,
+    AgentStart,
+    LoopEvent,
+    MessageEnd,
+    MessageStart,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnEnd,
+    TurnStart,
+)
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.sessions.history import aborted_result, open_calls
+
+SKIPPED: Final = "Skipped due to queued user message."
+"""Wording of pi-agent-core, which models have learned to read (openclaw-behaviour 6.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPorts:
+    """What the loop needs done, as functions."""
+
+    respond: Callable[[], Awaitable[AssistantMessage]]
+    """Stream one response to the history. Emits the message's start and updates. Never raises a
+    model's failure."""
+    execute: Callable[[ToolCall], Awaitable[ToolResultMessage]]
+    """Run one tool call. Never raises a tool's failure."""
+    save: Callable[[Sequence[Message]], Awaitable[None]]
+    """Make messages durable; awaited before a tool starts and after it ended."""
+    steering: Callable[[], Awaitable[Sequence[UserMessage]]]
+    """Return what is to enter the run now, made durable behind all that came before it."""
+    follow_ups: Callable[[], Awaitable[Sequence[UserMessage]]]
+    """Return what is to continue the run that would stop, made durable likewise."""
+    add: Callable[[Message], None]
+    """Add a message to the history that the next response sees."""
+    emit: Callable[[LoopEvent], None]
+    now_ms: Callable[[], int]
+
+
+@dataclass(slots=True)
+class AgentLoop:
+    """One run of the loop. `messages` are the new ones, in order; `unsaved` are not durable yet."""
+
+    ports: LoopPorts
+    messages: list[Message] = field(default_factory=list)
+    unsaved: list[Message] = field(default_factory=list)
+
+    async def run(self, prompt: UserMessage) -> AssistantMessage:
+        """Answer `prompt`, which is durable and in the history; return the last response."""
+        emit = self.ports.emit
+        emit(AgentStart())
+        emit(TurnStart())
+        self.messages.append(prompt)
+        emit(MessageStart(prompt))
+        emit(MessageEnd(prompt))
+        pending = await self.ports.steering()
+        first = True
+        while True:
+            if not first:
+                emit(TurnStart())
+            first = False
+            self._enter(pending)
+            message, pending = await self._turn()
+            if message.stop_reason in {"error", "aborted"}:
+                break
+            if message.tool_calls or pending:
+                continue
+            pending = await self.ports.follow_ups()
+            if not pending:
+                break
+        emit(AgentEnd(tuple(self.messages)))
+        return message
+
+    def close(self, last: AssistantMessage) -> None:
+        """End a loop that was cancelled or broke: pair open calls, add `last`, tell the end."""
+        results: list[ToolResultMessage] = []
+        for call in open_calls(self.messages):
+            results.append(aborted_result(call, last.timestamp))
+            self._finish_call(call, results[-1])
+        self._add(last)
+        self.ports.emit(MessageEnd(last))
+        self.ports.emit(TurnEnd(last, tuple(results)))
+        self.ports.emit(AgentEnd(tuple(self.messages)))
+
+    async def _turn(self) -> tuple[AssistantMessage, Sequence[UserMessage]]:
+        """Take one response and run its tool calls; return it and what is to enter next."""
+        message = await self.ports.respond()
+        self._add(message)
+        self.ports.emit(MessageEnd(message))
+        results: list[ToolResultMessage] = []
+        steered: Sequence[UserMessage] = ()
+        if message.tool_calls and message.stop_reason not in {"error", "aborted"}:
+            await self._save()
+            for call in message.tool_calls:
+                self.ports.emit(ToolExecutionStart(call))
+                result = self._skip(call) if steered else await self.ports.execute(call)
+                self._finish_call(call, result)
+                results.append(result)
+                await self._save()
+                steered = steered or await self.ports.steering()
+        self.ports.emit(TurnEnd(message, tuple(results)))
+        if message.stop_reason in {"error", "aborted"}:
+            return message, ()
+        return message, steered or await self.ports.steering()
+
+    def _skip(self, call: ToolCall) -> ToolResultMessage:
+        return ToolResultMessage(
+            call.id, call.name, (TextBlock(SKIPPED),), is_error=True, timestamp=self.ports.now_ms()
+        )
+
+    def _finish_call(self, call: ToolCall, result: ToolResultMessage) -> None:
+        self._add(result)
+        self.ports.emit(ToolExecutionEnd(call, result))
+        self.ports.emit(MessageStart(result))
+        self.ports.emit(MessageEnd(result))
+
+    def _enter(self, messages: Sequence[UserMessage]) -> None:
+        for message in messages:
+            self.messages.append(message)
+            self.ports.add(message)
+            self.ports.emit(MessageStart(message))
+            self.ports.emit(MessageEnd(message))
+
+    def _add(self, message: Message) -> None:
+        self.messages.append(message)
+        self.unsaved.append(message)
+        self.ports.add(message)
+
+    async def _save(self) -> None:
+        await self.ports.save(self.unsaved)
+        self.unsaved.clear()

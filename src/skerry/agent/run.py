@@ -1,0 +1,132 @@
+"""One run from its turn in the lane to its end: enter, talk, make durable, tell.
+
+The unit that ends a run stands outside the scope that an abort cancels; clients and senders hear of
+the end after its COMMIT.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import anyio
+
+from skerry.agent.dialogue import Dialogue, run_event
+from skerry.agent.ending import announce, for_guest, payloads, settle
+from skerry.agent.histories import Conversation
+from skerry.agent.runtime import Runtime
+from skerry.lanes.running import ActiveRun
+from skerry.model import message
+from skerry.model.errors import StateError
+from skerry.model.event import RunEnded, RunStarted
+from skerry.model.message import Usage, UserMessage
+from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.store import Unit, runs, sessions
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. `execute` is the job that its lane runs."""
+
+    runtime: Runtime
+    active: ActiveRun
+
+    async def execute(self) -> None:
+        """Do the run. It ends with exactly one `RunEnded`.
+
+        Only when the gateway itself stops does it not end: then the store has the run open, and the
+        next start takes it up.
+        """
+        active = self.active
+        await active.admitted.wait()
+        if active.withdrawn:
+            return
+        started_at = self.runtime.clock.now_ms()
+        self.runtime.publish(run_event(active, RunStarted(started_at)))
+        try:
+            conversation, prompt = await self._enter()
+        except StateError as error:
+            logger.exception("run %s could not start", active.request.run_id)
+            self._end(self._failed_to_start(error, started_at))
+            return
+        dialogue = Dialogue(self.runtime, active, conversation)
+        stop_reason = await dialogue.hold(prompt)
+        with anyio.CancelScope(shield=True):
+            await self._finish(dialogue, stop_reason, started_at)
+
+    async def _enter(self) -> tuple[Conversation, UserMessage]:
+        """Make the person's message durable if it is not yet, and load what was said before."""
+        active, request = self.active, self.active.request
+        prompt = message.user(request.text, active.accepted_at)
+        if active.entry == 0:
+
+            def enter(unit: Unit) -> int:
+                now = self.runtime.clock.now_ms()
+                session_id, tail = sessions.ensure(unit, request.key, active.session_id, now)
+                entry = sessions.append(unit, session_id, tail, request.run_id, [prompt], now)
+                runs.enter(unit, request.run_id, entry, now)
+                return entry
+
+            active.entry = await self.runtime.store.write(enter)
+        conversation = await self.runtime.histories.get(active.session_id, active.entry)
+        conversation.tail = active.entry
+        conversation.history.append(prompt)
+        return conversation, prompt
+
+    async def _finish(self, dialogue: Dialogue, stop_reason: StopReason, started_at: int) -> None:
+        active, conversation = self.active, dialogue.conversation
+        result = RunResult(
+            run_id=active.request.run_id,
+            session_key=str(active.request.key),
+            session_id=active.session_id,
+            stop_reason=stop_reason,
+            payloads=payloads(dialogue.loop.messages),
+            provider=dialogue.speaker.provider,
+            model=dialogue.speaker.model,
+            usage=dialogue.speaker.usage,
+            started_at=started_at,
+            ended_at=self.runtime.clock.now_ms(),
+            error=dialogue.failure,
+            aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
+        )
+
+        def end(unit: Unit) -> int:
+            if active.request.reply_to is not None:
+                announce(unit, result, active.request.reply_to, self.runtime.parts)
+            return settle(unit, result, conversation.tail, dialogue.loop.unsaved, active.joined)
+
+        try:
+            conversation.tail = await self.runtime.store.write(end)
+        except StateError:
+            # The run stays open in the store; the next start closes it and tells the person.
+            logger.exception("the end of run %s could not be stored", result.run_id)
+            self.runtime.histories.forget(active.session_id)
+        self._end(result)
+
+    def _end(self, result: RunResult) -> None:
+        """Tell everybody who waits, and give messages that did not get in a run of their own."""
+        active = self.active
+        for left in active.empty_mailbox():
+            self.runtime.requeue(left)
+        for run in (active, *active.joined):
+            ended = result if run is active else for_guest(result, run.request.run_id)
+            self.runtime.running.finish(run, ended)
+            self.runtime.publish(run_event(run, RunEnded(ended)))
+        if active.request.reply_to is not None:
+            self.runtime.deliver(active.request.reply_to)
+
+    def _failed_to_start(self, error: StateError, started_at: int) -> RunResult:
+        request = self.active.request
+        return RunResult(
+            run_id=request.run_id,
+            session_key=str(request.key),
+            session_id=self.active.session_id,
+            stop_reason=StopReason.ERROR,
+            payloads=(),
+            provider="",
+            model="",
+            usage=Usage(),
+            started_at=started_at,
+            ended_at=self.runtime.clock.now_ms(),
+            error=RunFailure(error.code, str(error), retryable=True),
+        )

@@ -1,0 +1,35 @@
+"""What every run needs; made once by the application."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from skerry.agent.histories import Histories
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.lanes.running import ActiveRun, Running
+from skerry.model.event import RunEvent
+from skerry.model.inbound import ReplyTo
+from skerry.ports.model import Models
+from skerry.ports.tool import Tool
+from skerry.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of the application that runs use."""
+
+    store: Store
+    models: Models
+    tools: Mapping[str, Tool]
+    config: Callable[[], Config]
+    clock: Clock
+    histories: Histories
+    running: Running
+    publish: Callable[[RunEvent], None]
+    """Tells clients; must not block."""
+    parts: Callable[[ReplyTo, str], list[str]]
+    """Cuts a text into what the platform takes."""
+    deliver: Callable[[ReplyTo], None]
+    """Wakes the sender of the account; called after the COMMIT."""
+    requeue: Callable[[ActiveRun], None]
+    """Gives a run a turn of its own, whose message did not get into another."""

@@ -1,0 +1,90 @@
+"""One model call: events while it speaks, a message when it ends, a failure as a value."""
+
+import logging
+from collections.abc import Callable
+
+from skerry.model.errors import ModelEmptyReplyError, ModelError
+from skerry.model.event import LoopEvent, MessageStart, MessageUpdate
+from skerry.model.message import AssistantMessage, Block, TextBlock, Usage
+from skerry.model.run import RunFailure
+from skerry.ports.model import ModelInfo, ModelProvider, ModelRequest, Models
+
+logger = logging.getLogger(__name__)
+
+
+class Speaker:
+    """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
+
+    The model is chosen at the first call, so that a machine without one fails like a model does.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        reference: str | None,
+        emit: Callable[[LoopEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._models = models
+        self._reference = reference
+        self._emit = emit
+        self._now_ms = now_ms
+        self._chosen: tuple[ModelProvider, ModelInfo] | None = None
+        self._pieces: list[str] = []
+        self.usage = Usage()
+        """Of all calls so far."""
+        self.failure: RunFailure | None = None
+        """Of the last call."""
+
+    @property
+    def provider(self) -> str:
+        """Return the provider that was asked, or nothing when none could be."""
+        return self._chosen[1].provider if self._chosen else ""
+
+    @property
+    def model(self) -> str:
+        """Return the model that was asked, or nothing when none could be."""
+        return self._chosen[1].id if self._chosen else ""
+
+    @property
+    def partial(self) -> str:
+        """Return what the present, or interrupted, response has said."""
+        return "".join(self._pieces)
+
+    async def respond(self, ask: Callable[[ModelInfo], ModelRequest]) -> AssistantMessage:
+        """Return the response; one that failed has stop reason `error` and its partial text."""
+        self._pieces.clear()
+        self.failure = None
+        self._emit(MessageStart(None))
+        try:
+            if self._chosen is None:
+                self._chosen = await self._models.choose(self._reference)
+            provider, model = self._chosen
+            reply = await provider.complete(ask(model), self._say)
+            if not reply.tool_calls and not reply.text.strip():
+                raise ModelEmptyReplyError(f"{model.ref} answered nothing.")
+        except ModelError as error:
+            logger.warning("the model failed: %s", error)
+            self.failure = RunFailure(error.code, str(error), error.retryable)
+            return self.broken_off("error", str(error))
+        self._pieces.clear()
+        self.usage += reply.usage
+        said: tuple[Block, ...] = (TextBlock(reply.text),) if reply.text else ()
+        return self._message((*said, *reply.tool_calls), reply.stop_reason, reply.usage)
+
+    def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
+        """Return a message of what was said when the response ended early."""
+        said: tuple[Block, ...] = (TextBlock(self.partial),) if self._pieces else ()
+        return self._message(said, stop_reason, Usage(), error)
+
+    def _message(
+        self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
+    ) -> AssistantMessage:
+        api = self._chosen[0].api if self._chosen else ""
+        return AssistantMessage(
+            content, api, self.provider, self.model, usage, stop_reason, self._now_ms(), error
+        )
+
+    def _say(self, delta: str) -> None:
+        self._pieces.append(delta)
+        self._emit(MessageUpdate(delta))

@@ -1,0 +1,112 @@
+"""The runs that are accepted and not ended: how to wait for one, steer one, stop one."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from skerry.model.ids import RunId, SessionId
+from skerry.model.run import RunRequest, RunResult
+
+_NO_SESSION: Final = SessionId("")
+
+
+@dataclass(slots=True, eq=False)
+class ActiveRun:
+    """One run between acceptance and end, and its mailbox."""
+
+    request: RunRequest
+    session_id: SessionId = _NO_SESSION
+    accepted_at: int = 0
+    entry: int = 0
+    """Number of its user entry in the transcript; 0 while that is not written."""
+    admitted: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the store has it, or when it was withdrawn."""
+    withdrawn: bool = False
+    """The id was known already, or nothing could be stored: there is no run."""
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    result: RunResult | None = None
+    scope: anyio.CancelScope | None = None
+    """What `abort` cancels while the run works."""
+    aborted_by: str | None = None
+    steering: deque["ActiveRun"] = field(default_factory=deque)
+    """Runs whose message is to enter this one after the present tool call."""
+    follow_ups: deque["ActiveRun"] = field(default_factory=deque)
+    """Runs whose message is to continue this one when it would stop."""
+    joined: list["ActiveRun"] = field(default_factory=list)
+    """Runs whose message has entered; they end with this one."""
+    working: bool = False
+    """Whether the loop runs, so that a message can still enter."""
+
+    talked: bool = False
+    """Whether the loop has ended, so that aborting comes too late."""
+
+    def open(self, scope: anyio.CancelScope) -> None:
+        """Note that the loop begins; one that was aborted while it waited ends at once."""
+        self.scope = scope
+        self.working = True
+        if self.aborted_by is not None:
+            scope.cancel()
+
+    def close(self) -> None:
+        """Note that the loop has ended: it is too late to enter and to abort."""
+        self.working = False
+        self.scope = None
+        self.talked = True
+
+    def empty_mailbox(self) -> list["ActiveRun"]:
+        """Take out what did not enter, in order."""
+        left = [*self.steering, *self.follow_ups]
+        self.steering.clear()
+        self.follow_ups.clear()
+        return left
+
+    def abort(self, by: str) -> bool:
+        """Stop the run: at once if it works, else when its turn comes; return whether it will.
+
+        The first caller is the one that counts.
+        """
+        if self.talked:
+            return False
+        if self.aborted_by is None:
+            self.aborted_by = by
+        if self.scope is not None:
+            self.scope.cancel()
+        return True
+
+
+class Running:
+    """All active runs, by id, in the order of acceptance."""
+
+    def __init__(self) -> None:
+        self._runs: dict[RunId, ActiveRun] = {}
+
+    def get(self, run_id: RunId) -> ActiveRun | None:
+        """Return the run, if it is active."""
+        return self._runs.get(run_id)
+
+    def add(self, run: ActiveRun) -> None:
+        """Take the run in; from here on its id is in flight."""
+        self._runs[run.request.run_id] = run
+
+    def withdraw(self, run: ActiveRun) -> None:
+        """Forget a run that does not exist after all, and wake whoever waits for it."""
+        run.withdrawn = True
+        self._runs.pop(run.request.run_id, None)
+        run.admitted.set()
+        run.ended.set()
+
+    def finish(self, run: ActiveRun, result: RunResult) -> None:
+        """Note how the run ended, and wake whoever waits for it."""
+        run.result = result
+        self._runs.pop(run.request.run_id, None)
+        run.ended.set()
+
+    def of(self, key: str | None = None) -> list[ActiveRun]:
+        """Return the active runs, of one session or of all, oldest first."""
+        return [run for run in self._runs.values() if key is None or str(run.request.key) == key]
+
+    def working(self, key: str) -> ActiveRun | None:
+        """Return the run of the session that a message can still enter."""
+        return next((run for run in self.of(key) if run.working), None)

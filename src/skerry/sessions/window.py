@@ -1,0 +1,34 @@
+"""Which end of a long conversation still fits a model (pure)."""
+
+from bisect import bisect_left
+from typing import Final
+
+from skerry.model.message import UserMessage
+from skerry.ports.model import History
+
+CHARS_PER_TOKEN: Final = 4
+
+
+def first_that_fits(history: History, budget: int) -> int:
+    """Return the index of the first message to send, so that about `budget` tokens are sent.
+
+    Counts four characters as a token and begins at a message of the person, so that no tool result
+    is parted from its call. The last message of the person is always sent. The transcript itself
+    loses nothing. Costs O(log n) while everything fits.
+    """
+    if not history.ends:
+        return 0
+    surplus = history.ends[-1] - budget * CHARS_PER_TOKEN
+    if surplus <= 0:
+        return 0
+    messages = history.messages
+    people = [
+        index
+        for index in range(bisect_left(history.ends, surplus) + 1, len(messages))
+        if isinstance(messages[index], UserMessage)
+    ]
+    if people:
+        return people[0]
+    return max(
+        (index for index, one in enumerate(messages) if isinstance(one, UserMessage)), default=0
+    )

@@ -1,0 +1,70 @@
+"""The tool `read`: lines of a text file in the workspace."""
+
+from itertools import islice
+from typing import Any, BinaryIO, Final
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.infra.errors import EscapeError
+from skerry.model.errors import OutsideWorkspaceError, ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
+
+MAX_LINES: Final = 2000
+MAX_CHARS: Final = 50_000
+"""Of one result: what a model can use of a file at once."""
+_LINE_BYTES: Final = 8192
+
+
+class ReadParams(BaseModel):
+    """Parameters of `read`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
+    start: int = Field(default=1, ge=1, description="First line, from 1.")
+    lines: int = Field(default=400, ge=1, le=MAX_LINES, description="How many lines.")
+
+
+class Read:
+    """Reads plain files beneath the workspace; links and what is outside are refused."""
+
+    spec = ToolSpec("read", "Read lines of a text file.", ReadParams.model_json_schema())
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Return the asked lines, each with its number."""
+        params = ReadParams.model_validate(arguments)
+        return ToolResult(await anyio.to_thread.run_sync(_read, params, context))
+
+
+def _read(params: ReadParams, context: ToolContext) -> str:
+    try:
+        with context.workspace.open(params.path) as file:
+            return _window(file, params)
+    except EscapeError as error:
+        raise OutsideWorkspaceError(
+            f"Cannot read {params.path}: {error.reason}. Give a path of a plain file inside the"
+            " workspace."
+        ) from error
+    except OSError as error:
+        raise ToolError(f"Cannot read {params.path}: {error.strerror}.") from error
+
+
+def _window(file: BinaryIO, params: ReadParams) -> str:
+    if b"\0" in file.read(1024):
+        raise ToolError(f"{params.path} is not a text file.")
+    file.seek(0)
+    shown: list[str] = []
+    left = MAX_CHARS
+    first = params.start - 1
+    # readline with a limit: a file of one endless line must not fill the memory.
+    lines = iter(lambda: file.readline(_LINE_BYTES), b"")
+    for number, line in enumerate(islice(lines, first, first + params.lines), params.start):
+        text = f"{number}: {line.decode('utf-8', 'replace').rstrip()}"
+        left -= len(text)
+        if left < 0:
+            shown.append(f"[cut at {MAX_CHARS} characters; go on with start={number}]")
+            break
+        shown.append(text)
+    return "\n".join(shown) or f"{params.path} has no line {params.start}."
