@@ -25,8 +25,8 @@ Job = Callable[[], Awaitable[None]]
 class Lanes(AbstractAsyncContextManager["Lanes"]):
     """Runs jobs in order per key, at most `limit` at a time. Use as `async with`.
 
-    Leaving the block waits for the jobs that run and drops those that wait: what they stand for is
-    in the store, and the next start takes them up.
+    Leaving the block cancels the jobs that still run and drops those that wait; `drain` first to
+    let them end. What they stand for is in the store, and the next start takes it up.
     """
 
     def __init__(self, limit: int) -> None:
@@ -35,6 +35,7 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
         self._waiting: dict[str, deque[Job]] = {}
         self._ready: deque[str] = deque()
         self._closed = False
+        self._quiet = anyio.Event()
         self._tasks: TaskGroup
 
     async def __aenter__(self) -> Self:
@@ -49,6 +50,7 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
         trace: TracebackType | None,
     ) -> bool | None:
         self.close()
+        self._tasks.cancel_scope.cancel()
         return await self._tasks.__aexit__(kind, error, trace)
 
     def close(self) -> None:
@@ -56,6 +58,15 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
         self._closed = True
         self._waiting.clear()
         self._ready.clear()
+        if not self._running:
+            self._quiet.set()
+
+    async def drain(self, seconds: float) -> bool:
+        """Start nothing more and wait for what runs; return whether all of it ended in time."""
+        self.close()
+        with anyio.move_on_after(seconds):
+            await self._quiet.wait()
+        return self._quiet.is_set()
 
     def idle(self, key: str) -> bool:
         """Return whether nothing of the key runs or waits."""
@@ -93,3 +104,5 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
             if key in self._waiting:
                 self._ready.append(key)
             self._start()
+            if self._closed and not self._running:
+                self._quiet.set()

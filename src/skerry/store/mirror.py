@@ -10,6 +10,7 @@ Format: pi session v3 lines and the session map of seed 003.
 
 import logging
 import os
+import sqlite3
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,7 +101,7 @@ class Mirror:
             return
         try:
             await store.read(lambda reader: self._append_files(reader, dirty))
-        except OSError:
+        except (OSError, sqlite3.Error):
             logger.exception("the transcript mirror is behind; it is tried again")
             self._dirty |= dirty
 
@@ -141,7 +142,7 @@ class Mirror:
         marks = [(one, self._marks[one].seq, self._marks[one].size) for one in unsaved]
         try:
             await store.read(lambda reader: self._write_maps(reader, stale))
-        except OSError:
+        except (OSError, sqlite3.Error):
             logger.exception("sessions.json could not be written; it is tried again")
             self._stale |= stale
         if marks:

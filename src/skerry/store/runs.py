@@ -38,13 +38,8 @@ class OpenRun:
     partial: str
 
 
-def accept(
-    unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int
-) -> RunResult | OpenRun | None:
-    """Accept the run, unless its id is known: then return how it ended, or the open run."""
-    known = find(unit, request.run_id)
-    if known is not None:
-        return known
+def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
+    """Accept the run. `entry` is the number of its user entry, 0 while that is not written."""
     started = entry > 0
     unit.execute(
         "INSERT INTO run (run_id, session_key, session_id, state, request, accepted_at,"
@@ -60,7 +55,6 @@ def accept(
             entry,
         ),
     )
-    return None
 
 
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:

@@ -1,0 +1,163 @@
+"""Constructs and connects everything; the only file that names concrete classes."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+
+from skerry.agent.histories import Histories
+from skerry.agent.runtime import Runtime
+from skerry.app.delivery import Delivery, Sender
+from skerry.app.dispatch import Dispatch
+from skerry.app.receive import receive
+from skerry.app.recover import recover
+from skerry.app.settings import Settings
+from skerry.gateway.broadcast import Broadcast
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.health import Health
+from skerry.gateway.presence import Presence
+from skerry.infra.clock import Clock, SystemClock
+from skerry.infra.http import http_client
+from skerry.infra.lock import LockedError, locked
+from skerry.lanes.lanes import Lanes
+from skerry.lanes.running import Running
+from skerry.model.errors import StateLockedError
+from skerry.ports.channel import ChannelAdapter
+from skerry.ports.model import Models
+from skerry.providers.catalog import Catalog
+from skerry.store import Store, nothing, open_store
+from skerry.store.mirror import Mirror
+from skerry.tools.read import Read
+
+LOCK = "gateway.lock"
+DATABASE = "state.sqlite"
+FLUSH_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the program gets from outside itself, so that tests can give something else."""
+
+    models: Models | None = None
+    """None is every provider that the configuration and this machine have."""
+    adapters: Sequence[ChannelAdapter] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    reach: Callable[[str], None] = nothing
+    """Called at each named fault point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A gateway that works, less its socket."""
+
+    context: GatewayContext
+    dispatch: Dispatch
+    settings: Settings
+
+    async def drain(self) -> bool:
+        """Take nothing more and let runs end; return whether they did within the configured time."""
+        self.context.health.fail("draining")
+        return await self.dispatch.drain(self.settings.config.gateway.drain_seconds)
+
+
+@asynccontextmanager
+async def open_application(
+    settings: Settings, environ: Mapping[str, str], outside: Outside
+) -> AsyncGenerator[Application]:
+    """Own the state directory for the block, take up what was left open, and run.
+
+    Raises:
+        StateLockedError: another gateway owns the directory.
+        StateError: the database cannot be used.
+    """
+    config = settings.config
+    async with AsyncExitStack() as stack:
+        try:
+            stack.enter_context(locked(config.state_dir / LOCK))
+        except LockedError as error:
+            raise StateLockedError(str(config.state_dir), error.pid) from error
+        for agent in config.agents.ids:
+            config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
+        mirror = Mirror(config.state_dir / "agents", config.workspace(config.agents.default_id))
+        store = await stack.enter_async_context(
+            open_store(config.state_dir / DATABASE, on_commit=mirror.touch, reach=outside.reach)
+        )
+        models = outside.models
+        if models is None:
+            http = await stack.enter_async_context(http_client())
+            models = await stack.enter_async_context(Catalog(config, http, environ))
+            settings.on_change(models.reconfigure)
+        clock = outside.clock
+        health = Health("recovery")
+        broadcast = Broadcast(clock)
+        senders = {
+            (one.channel, one.account): Sender(one, store, clock, outside.reach)
+            for one in outside.adapters
+        }
+        delivery = Delivery(senders)
+        tool = Read()
+        runtime = Runtime(
+            store=store,
+            models=models,
+            tools={tool.spec.name: tool},
+            config=lambda: settings.config,
+            clock=clock,
+            histories=Histories(store),
+            running=Running(),
+            publish=broadcast.publish,
+            parts=delivery.parts,
+            deliver=delivery.wake,
+            requeue=lambda run: dispatch.enqueue(run),
+        )
+        await mirror.repair(store)
+        again = await recover(store, clock, delivery.parts)
+        stack.push_async_callback(_flush, store, mirror, delivery)
+        await stack.enter_async_context(
+            _running(partial(mirror.run, store), *(sender.run for sender in senders.values()))
+        )
+        lanes = await stack.enter_async_context(Lanes(config.agents.defaults.max_concurrent))
+        dispatch = Dispatch(runtime, lanes, outside.reach)
+        for run in again:
+            dispatch.resume(run)
+        await stack.enter_async_context(
+            _running(*(partial(receive, one, dispatch.receive) for one in outside.adapters))
+        )
+        health.recover("recovery")
+        token = config.gateway.auth.token
+        yield Application(
+            GatewayContext(
+                config=lambda: settings.config,
+                token=token.get_secret_value() if token else None,
+                dispatcher=dispatch,
+                store=store,
+                models=models,
+                setup=settings,
+                broadcast=broadcast,
+                presence=Presence(),
+                clock=clock,
+                started_ms=clock.now_ms(),
+                health=health,
+            ),
+            dispatch,
+            settings,
+        )
+
+
+@asynccontextmanager
+async def _running(*services: Callable[[], Awaitable[object]]) -> AsyncGenerator[None]:
+    """Keep the services going for the block, then cancel them."""
+    async with anyio.create_task_group() as tasks:
+        for service in services:
+            tasks.start_soon(service)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _flush(store: Store, mirror: Mirror, delivery: Delivery) -> None:
+    """Send and mirror what the last runs left; what is not done in time the next start does."""
+    with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+        await delivery.flush()
+    with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+        await mirror.flush(store)

@@ -1,0 +1,208 @@
+"""The way of a message, on one page: ledger, route, lane, run, reply.
+
+    platform ── receive ──┐
+                          ├─ _admit: one unit ─ lane ─ Run ─ one unit ─ outbox ─ Sender
+    gateway ─── submit ───┘  ledger, session,           transcript, result,
+                             user entry, run            parts to deliver
+
+A request is answered only after the COMMIT of its unit. Two requests with one id race for the table
+of active runs first, which is decided before the first await, and for the unique row second.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from skerry.agent.run import Run
+from skerry.agent.runtime import Runtime
+from skerry.lanes.lanes import Lanes
+from skerry.lanes.running import ActiveRun
+from skerry.model import message
+from skerry.model.errors import BusyError, UnknownAgentError
+from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+from skerry.routing.routing import session_key
+from skerry.store import Unit, inbound, runs, sessions
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """Takes requests to run and answers for them. Implements `ports.dispatch.Dispatcher`."""
+
+    runtime: Runtime
+    lanes: Lanes
+    reach: Callable[[str], None]
+    _draining: bool = field(default=False, init=False)
+
+    async def receive(self, arrived: InboundMessage) -> None:
+        """Take a platform's message; when this returns, the platform may be told that we have it.
+
+        A message that was taken before changes nothing.
+        """
+        config = self.runtime.config()
+        key = session_key(arrived, config.agents.default_id)
+        to = ReplyTo(
+            arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
+        )
+        request = RunRequest(
+            RunId(str(uuid.uuid4())),
+            key,
+            arrived.text,
+            queue_mode=config.messages.queue.mode,
+            reply_to=to,
+        )
+        await self._admit(request, arrived)
+
+    async def submit(self, request: RunRequest) -> Admission:
+        """Accept the run durably, or say what is already known of its id."""
+        known = self.runtime.config().agents.ids
+        if request.key.agent not in known:
+            raise UnknownAgentError(request.key.agent, known)
+        active = self.runtime.running.get(request.run_id)
+        if active is None:
+            return await self._admit(request)
+        await active.admitted.wait()
+        if active.withdrawn:
+            return await self.submit(request)  # its twin found the id in the store
+        return _admission(active, AdmissionStatus.IN_FLIGHT)
+
+    async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
+        """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        active = self.runtime.running.get(run_id)
+        if active is None:
+            return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
+        with anyio.move_on_after(timeout):
+            await active.ended.wait()
+        return active.result
+
+    def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
+        """Stop one run, or all of the session; return the ids of those that will stop."""
+        return [
+            run.request.run_id
+            for run in self.runtime.running.of(str(key))
+            if run_id in {None, run.request.run_id} and run.abort(by)
+        ]
+
+    def active(self, key: SessionKey | None = None) -> list[RunId]:
+        """Return the runs that are accepted and not ended, oldest first."""
+        chosen = self.runtime.running.of(None if key is None else str(key))
+        return [run.request.run_id for run in chosen]
+
+    async def drain(self, seconds: float) -> bool:
+        """Accept and start nothing more, let what runs end; return whether it did in time.
+
+        What waits, or did not end, is in the store, and the next start takes it up.
+        """
+        self._draining = True
+        return await self.lanes.drain(seconds)
+
+    def resume(self, found: runs.OpenRun) -> None:
+        """Take up a run that an earlier process accepted."""
+        active = ActiveRun(found.request, found.session_id, found.accepted_at, found.entry)
+        active.admitted.set()
+        self.runtime.running.add(active)
+        self.enqueue(active)
+
+    def enqueue(self, active: ActiveRun) -> None:
+        """Put the run at the end of its session's lane."""
+        self.lanes.submit(str(active.request.key), Run(self.runtime, active).execute)
+
+    async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
+        if self._draining:
+            raise BusyError("The gateway is stopping; try again when it is back.")
+        active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
+        self.runtime.running.add(active)
+        enter = self._place(active)
+        with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
+            try:
+                known = await self.runtime.store.write(
+                    lambda unit: self._accept(unit, active, arrived, enter=enter)
+                )
+            except BaseException:
+                self.runtime.running.withdraw(active)
+                raise
+        if known is not None:
+            self.runtime.running.withdraw(active)
+            return _known(known)
+        active.admitted.set()
+        self.reach("dispatch.accepted")
+        return _admission(active, AdmissionStatus.ACCEPTED)
+
+    def _place(self, active: ActiveRun) -> bool:
+        """Reserve the run's place, in a running one's mailbox or in the lane.
+
+        Returns whether its user entry may be written at once: nothing else writes the transcript.
+        """
+        key = str(active.request.key)
+        host = self.runtime.running.working(key)
+        if host is not None and _same_place(host.request, active.request):
+            if active.request.queue_mode is QueueMode.STEER:
+                host.steering.append(active)
+                return False
+            if active.request.queue_mode is QueueMode.FOLLOWUP:
+                host.follow_ups.append(active)
+                return False
+        free = self.lanes.idle(key)
+        self.enqueue(active)
+        return free
+
+    def _accept(
+        self, unit: Unit, active: ActiveRun, arrived: InboundMessage | None, *, enter: bool
+    ) -> runs.OpenRun | RunResult | None:
+        """Write what accepting means; return what is known if the id, or message, is not new."""
+        request = active.request
+        run_id = request.run_id
+        if arrived is not None:
+            earlier = inbound.take(unit, arrived, run_id)
+            run_id = earlier or run_id
+        known = runs.find(unit, run_id)
+        if known is not None:
+            return known
+        new_id = SessionId(str(uuid.uuid4()))
+        active.session_id, tail = sessions.ensure(unit, request.key, new_id, active.accepted_at)
+        entry = 0
+        if enter:
+            said = message.user(request.text, active.accepted_at)
+            entry = sessions.append(
+                unit, active.session_id, tail, run_id, [said], active.accepted_at
+            )
+        runs.add(unit, request, active.session_id, entry, active.accepted_at)
+        active.entry = entry
+        return None
+
+
+def _same_place(host: RunRequest, guest: RunRequest) -> bool:
+    """Return whether an answer to the host reaches the guest's person too."""
+    if host.reply_to is None or guest.reply_to is None:
+        return host.reply_to is guest.reply_to
+    return (host.reply_to.channel, host.reply_to.account, host.reply_to.peer) == (
+        guest.reply_to.channel,
+        guest.reply_to.account,
+        guest.reply_to.peer,
+    )
+
+
+def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
+    request = active.request
+    key = str(request.key)
+    return Admission(request.run_id, key, active.session_id, status, active.accepted_at)
+
+
+def _known(known: runs.OpenRun | RunResult) -> Admission:
+    if isinstance(known, RunResult):
+        return Admission(
+            known.run_id,
+            known.session_key,
+            known.session_id,
+            AdmissionStatus.FINISHED,
+            known.started_at,
+            known,
+        )
+    request = known.request
+    key = str(request.key)
+    return Admission(
+        request.run_id, key, known.session_id, AdmissionStatus.IN_FLIGHT, known.accepted_at
+    )

@@ -1,0 +1,71 @@
+"""What a start does with the runs that the last process left open (decisions 3).
+
+A run that had left no trace runs again under its id. Any other is closed: its open tool calls get
+aborted results, its partial text is kept, and the person is told, with a way to retry.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from skerry.agent.ending import INTERRUPTED, announce, settle
+from skerry.infra.clock import Clock
+from skerry.model.inbound import ReplyTo
+from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
+from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.sessions.history import aborted_result, open_calls
+from skerry.store import Reader, Store, Unit, runs, sessions
+
+logger = logging.getLogger(__name__)
+
+MAX_RESTARTS: Final = 3
+"""A run that was running at this many ends of the process may be what ends it."""
+
+Parts = Callable[[ReplyTo, str], list[str]]
+
+
+async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun]:
+    """Close what cannot run again; return what is to run, in the order of acceptance."""
+    found = await store.read(runs.unfinished)
+    again: list[runs.OpenRun] = []
+    for run in found:
+        if run.left_trace or run.restarts >= MAX_RESTARTS:
+            logger.warning("run %s was interrupted; it is closed", run.request.run_id)
+            await store.write(partial(_close, run=run, now=clock.now_ms(), parts=parts))
+        else:
+            if run.entry:
+                await store.write(partial(runs.restart, run_id=run.request.run_id))
+            again.append(run)
+    return again
+
+
+def _close(unit: Unit, run: runs.OpenRun, now: int, parts: Parts) -> None:
+    messages = _said_since(unit, run)
+    tail = run.entry + len(messages)
+    ending: list[Message] = [aborted_result(call, now) for call in open_calls(messages)]
+    text = (TextBlock(run.partial),) if run.partial else ()
+    ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))
+    said = [one.text for one in (*messages, *ending) if isinstance(one, AssistantMessage)]
+    result = RunResult(
+        run_id=run.request.run_id,
+        session_key=str(run.request.key),
+        session_id=run.session_id,
+        stop_reason=StopReason.INTERRUPTED,
+        payloads=tuple(one for one in said if one.strip()),
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=run.accepted_at,
+        ended_at=now,
+        error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
+    )
+    settle(unit, result, tail, ending)
+    if run.request.reply_to is not None:
+        announce(unit, result, run.request.reply_to, parts)
+
+
+def _said_since(reader: Reader, run: runs.OpenRun) -> Sequence[Message]:
+    """Return the messages behind the run's user entry."""
+    entries = sessions.entries(reader, run.session_id, limit=-1)
+    return [entry.message for entry in entries if entry.seq > run.entry]

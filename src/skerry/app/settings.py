@@ -1,0 +1,41 @@
+"""The configuration in force, and the changes to it that a person makes while it runs."""
+
+from collections.abc import Callable, Mapping
+
+import anyio.to_thread
+
+from skerry.config.load import Loaded, load
+from skerry.config.redact import JSON
+from skerry.config.root import Config
+from skerry.config.write import set_values
+from skerry.model.errors import ConfigError
+from skerry.ports.model import ModelSetup
+from skerry.providers.known import KNOWN
+
+
+class Settings:
+    """Holds the present configuration; whoever needs it asks at each use."""
+
+    def __init__(self, loaded: Loaded, environ: Mapping[str, str]) -> None:
+        self.config: Config = loaded.config
+        self._environ = environ
+        self._listeners: list[Callable[[Config], None]] = []
+
+    def on_change(self, listener: Callable[[Config], None]) -> None:
+        """Call `listener` with each new configuration."""
+        self._listeners.append(listener)
+
+    async def change(self, changes: Mapping[str, JSON]) -> None:
+        """Write values into the file and use it from now on.
+
+        Raises:
+            ConfigError: they cannot be written or make no sense; nothing changed.
+        """
+        loaded = await anyio.to_thread.run_sync(self._write, changes)
+        self.config = loaded.config
+        for listener in self._listeners:
+            listener(loaded.config)
+
+    def _write(self, changes: Mapping[str, JSON]) -> Loaded:
+        set_values(self.config.path, changes)
+        return load(self._environ, self.config.state_dir, self.config.path)
