@@ -9,7 +9,8 @@ if [ -z "${PYTHON:-}" ] && .venv/bin/python scripts/bootstrap.py --check "$1" 2>
 fi
 
 fitting='import sys; sys.exit(sys.version_info < (3, 11))'
-complete='import ensurepip, venv'
+# A removed package leaves an empty folder, which still imports.
+complete='import venv; from ensurepip import version'
 seen=''
 bare=''
 
