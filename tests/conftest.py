@@ -1,8 +1,34 @@
-"""What every test shares."""
+"""What every test shares: the event loop, the environment, the mark `full`."""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+KEPT = {"SKERRY_FULL", "SKERRY_TEST_GGUF"}
+
+
+def pytest_configure() -> None:
+    """Keep the developer's own gateway, keys and proxies out of the tests."""
+    for name in list(os.environ):
+        ours = name.startswith(("SKERRY_", "OPENCLAW_")) and name not in KEPT
+        if ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
+            del os.environ[name]
+    # A deadline in wall time would fail on a busy machine.
+    settings.register_profile("skerry", deadline=None)
+    settings.load_profile("skerry")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what only `make test-all` can run; there nothing is skipped."""
+    if os.environ.get("SKERRY_FULL") == "1":
+        return
+    for item in items:
+        if mark := item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(f"needs {mark.args[0]}: make test-all"))
 
 
 @pytest.fixture
 def anyio_backend() -> str:
+    """Run async tests on asyncio, the only backend the gateway uses."""
     return "asyncio"

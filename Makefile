@@ -1,0 +1,45 @@
+# The commands of the project; `make` alone lists them.
+BIN := .venv/bin
+PORT ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help start setup fmt lint types arch check test test-all requirements bench clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+start: ## Install what is missing, then run the gateway (PORT=18790 moves it)
+	@scripts/setup.sh user && exec $(BIN)/skerry gateway run $(if $(PORT),--port $(PORT))
+
+setup: ## Make the developer's environment in .venv
+	@scripts/setup.sh dev
+
+fmt: setup ## Format the code
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix-only --quiet .
+
+lint: setup ## Check style and format
+	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
+
+types: setup ## Check the types
+	@$(BIN)/mypy
+
+arch: setup ## Check which package may import which
+	@$(BIN)/lint-imports
+
+check: lint types arch ## Everything that needs no running: lint, types, arch
+
+test: setup ## Run the tests that need neither root nor a browser nor Node
+	@$(BIN)/pytest
+
+test-all: setup ## Install Chromium, Node packages and mock servers, then run every test
+	@scripts/test-all.sh
+
+requirements: setup ## Write into tests/requirements.toml which test proves which rule
+	@$(BIN)/python scripts/requirements.py --update
+
+bench: setup ## Print the figures beside their budgets
+	@$(BIN)/python -m bench
+
+clean: ## Remove what the other targets made
+	@rm -rf .venv .venv-llmock tests/conformance/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

