@@ -1,0 +1,158 @@
+"""What a provider's error means: its status decides first, its text second (pure).
+
+A 429 is never an overflow, whatever its text says.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelRequestError,
+)
+
+_OVERFLOW: Final = re.compile(
+    r"""
+      prompt\ is\ too\ long                                   # Anthropic
+    | exceeds\ the\ context\ window | context_length_exceeded # OpenAI
+    | maximum\ context\ length                                # OpenAI, OpenRouter, vLLM, Mistral
+    | input\ token\ count.*exceeds\ the\ maximum              # Gemini
+    | input\ is\ too\ long\ for\ requested\ model             # Bedrock
+    | maximum\ prompt\ length\ is                             # xAI
+    | reduce\ the\ length\ of\ the\ messages                  # Groq
+    | exceeds\ the\ limit\ of\ \d+                            # Copilot
+    | exceeds\ the\ available\ context | exceed_context_size  # llama.cpp
+    | greater\ than\ the\ context\ length                     # LM Studio
+    | context\ window\ exceeds\ limit                         # MiniMax
+    | exceeded\ model\ token\ limit                           # Kimi
+    | model_context_window_exceeded                           # z.ai
+    | too\ many\ tokens | token\ limit\ exceeded
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+# Some local servers answer an overflow with 500; Cerebras with an empty 400 or 413.
+_MAY_OVERFLOW: Final = frozenset({400, 413, 422, 500})
+_MAY_OVERFLOW_SILENTLY: Final = frozenset({400, 413})
+_TOLD: Final = 500  # characters of the provider's own words
+
+# An error inside a stream has no status: these words of its type or code stand for one.
+_STATUS_BY_WORD: Final = (
+    ("rate_limit", 429),
+    ("resource_exhausted", 429),
+    ("overloaded", 529),
+    ("authentication", 401),
+    ("api_key", 401),
+    ("permission", 403),
+    ("invalid_request", 400),
+    ("context", 400),
+)
+
+
+def response_failure(
+    status: int, headers: Mapping[str, str], body: bytes, provider: str
+) -> ModelError:
+    """Return the error that a response with a failing status means.
+
+    `headers` has lower-case names; `provider` is its name for people.
+    """
+    return _failure(status, describe(body), provider, retry_after(headers))
+
+
+def stream_failure(error: bytes, provider: str) -> ModelError:
+    """Return the error that an error object inside a stream means; unknown ones may be retried."""
+    text = describe(b'{"error":%b}' % error)
+    return _failure(_stream_status(error, text), text, provider, None)
+
+
+def _failure(status: int, text: str, provider: str, after: float | None) -> ModelError:
+    said = f": {text}" if text else ""
+    if status == 429:  # noqa: PLR2004 - HTTP: too many requests
+        return ModelRateLimitError(f"{provider} limits the rate (429){said}", retry_after=after)
+    if status in {401, 403}:
+        return ModelAuthError(f"{provider} refused the key ({status}){said}")
+    if _overflows(status, text):
+        return ModelOverflowError(f"The conversation is too long for {provider} ({status}){said}")
+    if status >= 500 or status == 408:  # noqa: PLR2004 - HTTP: server errors, request timeout
+        return ModelOverloadedError(f"{provider} is failing ({status}){said}", retry_after=after)
+    if 300 <= status < 400:  # noqa: PLR2004 - HTTP: redirects
+        said = ": it wants a redirect, which is not followed. Check its base URL."
+    return ModelRequestError(f"{provider} refused the request ({status}){said}")
+
+
+def _overflows(status: int, text: str) -> bool:
+    if not text:
+        return status in _MAY_OVERFLOW_SILENTLY
+    return status in _MAY_OVERFLOW and _OVERFLOW.search(text) is not None
+
+
+def _stream_status(error: bytes, text: str) -> int:
+    parsed = _json(error)
+    code = parsed.get("code") if isinstance(parsed, dict) else None
+    if str(code).isdecimal() and 400 <= int(str(code)) < 600:  # noqa: PLR2004 - HTTP: errors
+        return int(str(code))
+    words = text.lower()
+    if _OVERFLOW.search(words):
+        return 400
+    return next((status for word, status in _STATUS_BY_WORD if word in words), 500)
+
+
+def describe(body: bytes) -> str:
+    """Return what an error body says, in one line for people: message, type and code if there."""
+    parsed = _json(body)
+    if isinstance(parsed, list) and parsed:  # Gemini wraps its errors in a list
+        parsed = parsed[0]
+    if isinstance(parsed, dict):
+        error = parsed.get("error", parsed)
+        if isinstance(error, dict):
+            message = error.get("message") or error.get("detail") or ""
+            kinds = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
+            text = f"{message} ({', '.join(kinds)})" if kinds else str(message)
+        else:
+            text = str(error)
+    else:
+        text = body.decode(errors="replace")
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:_TOLD]
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the provider's hint in seconds, from `retry-after-ms` or `retry-after`.
+
+    A date is taken against the response's own `date`, so that no clock here matters.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+    except (TypeError, ValueError):  # no date, or one with and one without a zone
+        return None
+    return max(wait.total_seconds(), 0.0)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None

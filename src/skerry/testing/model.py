@@ -1,0 +1,162 @@
+"""Models that play a script: in the process, and behind a real loopback socket.
+
+A reply is a sequence of steps: `str` is text, pushed on its own; `ToolCall` is a call; `Gate` holds
+until the test opens it; `ModelError` is raised. `model_server` knows three steps more.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import msgspec
+
+from skerry.model.errors import ModelError, ModelRequestError, ModelUnavailableError
+from skerry.model.message import ToolCall, ToolResultMessage, Usage, UserMessage
+from skerry.ports.model import (
+    ModelInfo,
+    ModelProvider,
+    ModelReply,
+    ModelRequest,
+    ModelState,
+    ModelStatus,
+)
+
+MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
+
+
+class Gate:
+    """A place in a reply where it waits, so that a test can act exactly there."""
+
+    def __init__(self) -> None:
+        self.reached = anyio.Event()
+        self.opened = anyio.Event()
+
+    def open(self) -> None:
+        """Let the reply go on."""
+        self.opened.set()
+
+    async def hold(self) -> None:
+        """Say that it was reached; wait until it is open."""
+        self.reached.set()
+        await self.opened.wait()
+
+
+Step = str | ToolCall | Gate | ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a model was asked: a copy, because the conversation goes on."""
+
+    request: ModelRequest
+    messages: tuple[object, ...]
+    last: str
+    """The text of the last message."""
+
+
+class ScriptedModel:
+    """A model API in the process.
+
+    `script` gives one reply per call, or is a function that gives the reply to a request, such as
+    `echo`. A call beyond the script fails, and says so.
+    """
+
+    def __init__(
+        self, script: Iterable[Sequence[Step]] | Callable[[ModelRequest], Sequence[Step]] = ()
+    ) -> None:
+        if callable(script):
+            self._reply = script
+        else:
+            replies = iter(list(script))
+            over = ModelRequestError("the script of the test's model has no reply left")
+            self._reply = lambda _: next(replies, [over])
+        self.seen: list[Seen] = []
+        """Every request, oldest first."""
+
+    @property
+    def api(self) -> str:
+        """Return `script`."""
+        return "script"
+
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """Play the next reply."""
+        self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
+        texts: list[str] = []
+        calls: list[ToolCall] = []
+        for step in self._reply(request):
+            await anyio.lowlevel.checkpoint()
+            match step:
+                case str():
+                    texts.append(step)
+                    on_text(step)
+                case ToolCall():
+                    calls.append(step)
+                case Gate():
+                    await step.hold()
+                case ModelError():
+                    raise step
+        size = len(request.history.messages)
+        usage = Usage(input=size, output=len(texts), total_tokens=size + len(texts))
+        return ModelReply("".join(texts), tuple(calls), "toolUse" if calls else "stop", usage)
+
+
+def last_text(request: ModelRequest) -> str:
+    """Return the text of the last user message or tool result."""
+    for message in reversed(request.history.messages):
+        if isinstance(message, UserMessage | ToolResultMessage):
+            return "\n".join(block.text for block in message.content)
+    return ""
+
+
+def echo(request: ModelRequest) -> Sequence[Step]:
+    """Return a reply that depends only on the last message; a script that never ends."""
+    messages = request.history.messages
+    after_tool = bool(messages) and isinstance(messages[-1], ToolResultMessage)
+    return echo_steps(last_text(request), len(messages), after_tool=after_tool)
+
+
+def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
+    """Return the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
+
+    `number` of messages makes the call's id.
+    """
+    if after_tool:
+        return ["result: ", text]
+    if text.startswith("call "):
+        name, _, arguments = text.removeprefix("call ").partition(" ")
+        return [ToolCall(f"call_{number}", name, msgspec.json.decode(arguments or "{}"))]
+    return ["echo: ", text]
+
+
+@dataclass(slots=True)
+class ScriptedModels:
+    """All models that can be used: one. Without a `provider` none can."""
+
+    provider: ModelProvider | None
+    info: ModelInfo = MODEL
+    chosen: list[str | None] = field(default_factory=list)
+    """The refs that were asked for, oldest first."""
+
+    async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
+        """Return the model, whatever `ref` says."""
+        self.chosen.append(ref)
+        if self.provider is None:
+            raise ModelUnavailableError("No model is configured.")
+        return self.provider, self.info
+
+    async def listing(self) -> list[ModelInfo]:
+        """Return the model."""
+        return [] if self.provider is None else [self.info]
+
+    async def status(self) -> ModelStatus:
+        """Return whether there is one."""
+        if self.provider is None:
+            return ModelStatus(ModelState.UNAVAILABLE, None, "No model is configured.", "Name one.")
+        return ModelStatus(ModelState.READY, self.info)
+
+
+if __name__ == "__main__":
+    from skerry.testing.model_server import main
+
+    sys.exit(main(sys.argv[1:]))

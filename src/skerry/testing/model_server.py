@@ -1,0 +1,272 @@
+"""A loopback HTTP server that speaks `openai-completions` and plays a script.
+
+Also a program, for benchmarks and tests that need it in a process of its own:
+`python -m skerry.testing.model --port 0` prints one JSON line with its address and answers every
+conversation with `echo`.
+"""
+
+import argparse
+import functools
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+
+from skerry.model.errors import ModelError
+from skerry.model.message import ToolCall
+from skerry.testing.model import Gate, Step, echo_steps
+
+_HEAD_LIMIT = 64 * 1024
+_ARGUMENT_PIECE = 7  # characters of a tool call's arguments per event
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Answer with this status and body, and nothing else."""
+
+    code: int
+    body: bytes = b'{"error":{"message":"scripted failure"}}'
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Put these bytes into the stream as they are."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """End without the finish marker: the response properly, or the connection in its middle."""
+
+    connection: bool = False
+
+
+HttpStep: TypeAlias = Step | Status | Raw | Cut
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What a client sent."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class StubModelServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on, on a port that the system chooses.
+
+    `script` gives one reply per completion, or a function that gives the reply to a request body;
+    without one it is `echo_chat`. Each text step is one event and one write. `pieces` cuts a text
+    into that many events; `delay` seconds lie between two events.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Sequence[HttpStep]]
+        | Callable[[dict[str, Any]], Sequence[HttpStep]]
+        | None = None,
+        *,
+        pieces: int = 1,
+        delay: float = 0.0,
+        port: int = 0,
+    ) -> None:
+        if script is None or callable(script):
+            self._reply = script or echo_chat
+        else:
+            replies = iter(list(script))
+            self._reply = lambda _: next(replies, [Status(500)])
+        self._pieces = pieces
+        self._delay = delay
+        self._port = port
+        self.requests: list[HttpRequest] = []
+        """Every request, oldest first."""
+        self.connections = 0
+        """How many were opened."""
+        self.count = 0
+        """Completions that were asked for."""
+        self.base_url = ""
+        """Up to and including `/v1`, once the block is on."""
+        self.keep_requests = True
+        """Whether `requests` grows; a benchmark turns it off."""
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self._port)
+        port = listener.extra(  # noqa: S610 - anyio's, not Django's
+            anyio.abc.SocketAttribute.local_port
+        )
+        self.base_url = f"http://127.0.0.1:{port}/v1"
+        async with listener, anyio.create_task_group() as group:
+            group.start_soon(listener.serve, self._serve)
+            yield self
+            group.cancel_scope.cancel()
+
+    async def _serve(self, stream: anyio.abc.SocketStream) -> None:
+        self.connections += 1
+        async with stream:
+            buffer = bytearray()
+            try:
+                while (request := await _read(stream, buffer)) is not None:
+                    if not await self._answer(stream, request):
+                        return
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return  # the client went away, which is its right
+
+    async def _answer(self, stream: anyio.abc.SocketStream, request: HttpRequest) -> bool:
+        """Answer; return whether the connection goes on."""
+        if self.keep_requests:
+            self.requests.append(request)
+        if request.path.endswith("/models"):
+            await stream.send(_response(200, b'{"object":"list","data":[{"id":"stub"}]}'))
+            return True
+        if request.path == "/count":
+            await stream.send(_response(200, msgspec.json.encode({"count": self.count})))
+            return True
+        self.count += 1
+        steps = self._reply(request.body)
+        if steps and isinstance(steps[0], Status):
+            failure = steps[0]
+            await stream.send(_response(failure.code, failure.body, failure.headers))
+            return True
+        await stream.send(_STREAM_HEAD)
+        return await self._play(stream, steps)
+
+    async def _play(self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep]) -> bool:
+        """Send the stream of a reply; return whether the connection goes on."""
+        calls = 0
+        for step in steps:
+            if isinstance(step, Gate):
+                await step.hold()
+            elif isinstance(step, Cut):
+                if not step.connection:
+                    await stream.send(_END)
+                return not step.connection
+            for event in _events(step, calls, self._pieces):
+                await stream.send(_chunk(event))
+                if self._delay:
+                    await anyio.sleep(self._delay)
+            calls += isinstance(step, ToolCall)
+        finish = _event({}, "tool_calls" if calls else "stop")
+        await stream.send(_chunk(finish + _USAGE + b"data: [DONE]\n\n") + _END)
+        return True
+
+
+def _events(step: HttpStep, index: int, pieces: int) -> list[bytes]:
+    """Return what a step puts into the stream."""
+    match step:
+        case str():
+            return [_event({"content": piece}, None) for piece in _cut(step, pieces)]
+        case ToolCall():
+            return [_event(delta, None) for delta in _call_deltas(step, index)]
+        case ModelError():
+            error = {"error": {"message": str(step), "code": "server_error"}}
+            return [b"data: %b\n\n" % msgspec.json.encode(error)]
+        case Raw():
+            return [step.data]
+        case _:
+            return []
+
+
+def echo_chat(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Return the echo of a request's last message."""
+    messages = body["messages"]
+    last = messages[-1]
+    return echo_steps(last["content"] or "", len(messages), after_tool=last["role"] == "tool")
+
+
+_STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+_END = b"0\r\n\r\n"
+_USAGE = (
+    b'data: {"id":"stub","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":12,'
+    b'"completion_tokens":3,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
+)
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _event(delta: dict[str, Any], finish: str | None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    chunk = {"id": "stub", "object": "chat.completion.chunk", "model": "stub", "choices": [choice]}
+    return b"data: %b\n\n" % msgspec.json.encode(chunk)
+
+
+def _call_deltas(call: ToolCall, index: int) -> Iterable[dict[str, Any]]:
+    """Return the pieces of a call as OpenAI cuts it: id and name first, then arguments."""
+    first = {"name": call.name, "arguments": ""}
+    yield {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": first}]}
+    text = msgspec.json.encode(call.arguments).decode()
+    for start in range(0, len(text), _ARGUMENT_PIECE):
+        piece = {"arguments": text[start : start + _ARGUMENT_PIECE]}
+        yield {"tool_calls": [{"index": index, "function": piece}]}
+
+
+def _cut(text: str, pieces: int) -> list[str]:
+    size = max(-(-len(text) // pieces), 1)
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _response(code: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    head = f"HTTP/1.1 {code} Stub\r\ncontent-type: application/json\r\n{lines}"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpRequest | None:
+    """Return the next request; None when the client is gone."""
+    try:
+        while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
+            buffer += await stream.receive()
+        first, *lines = bytes(buffer[:end]).decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ")
+        named = (line.partition(":") for line in lines)
+        headers = {name.lower(): value.strip() for name, _, value in named}
+        size = int(headers.get("content-length", "0"))
+        while len(buffer) < end + 4 + size:
+            buffer += await stream.receive()
+    except anyio.EndOfStream:
+        return None
+    body = bytes(buffer[end + 4 : end + 4 + size])
+    del buffer[: end + 4 + size]
+    return HttpRequest(method, path, headers, msgspec.json.decode(body) if body else {})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the process is stopped."""
+    parser = argparse.ArgumentParser(prog="python -m skerry.testing.model", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--pieces", type=int, default=1, help="events per text")
+    parser.add_argument("--delay-ms", type=float, default=0.0, help="between two events")
+    parser.add_argument("--text", help="answer with this instead of an echo")
+    options = parser.parse_args(arguments)
+    script = functools.partial(_fixed, options.text) if options.text else None
+    anyio.run(_main, script, options, backend_options={"use_uvloop": True})
+    return 0
+
+
+def _fixed(text: str, _: dict[str, Any]) -> Sequence[HttpStep]:
+    return [text]
+
+
+async def _main(
+    script: Callable[[dict[str, Any]], Sequence[HttpStep]] | None, options: argparse.Namespace
+) -> None:
+    stub = StubModelServer(
+        script, pieces=options.pieces, delay=options.delay_ms / 1000, port=options.port
+    )
+    stub.keep_requests = False
+    async with stub:
+        print(json.dumps({"base_url": stub.base_url}), flush=True)  # noqa: T201 - a program's output
+        await anyio.sleep_forever()
