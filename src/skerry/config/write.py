@@ -9,7 +9,7 @@ from typing import Any
 from skerry.config import source
 from skerry.config.check import check
 from skerry.config.redact import JSON, REDACTED, redact
-from skerry.infra import atomic
+from skerry.infra.atomic import exclusive, write_atomic
 from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigIssue, ConfigRewriteError
 
 
@@ -31,7 +31,7 @@ def set_values(path: Path, changes: Mapping[str, JSON], *, keep: bool = False) -
     """
     path = path.resolve()
     try:
-        with atomic.exclusive(path.parent):
+        with exclusive(path.parent):
             before = source.read(path)
             after = _merged(before, changes, keep=keep)
             if after == before.parsed and before.exists:
@@ -40,8 +40,8 @@ def set_values(path: Path, changes: Mapping[str, JSON], *, keep: bool = False) -
             if not _is_plain(before.raw):
                 raise ConfigRewriteError(str(path), _addition(changes))
             if before.exists:
-                atomic.write(path.with_name(path.name + ".bak"), before.raw.encode())
-            atomic.write(path, _text(after).encode() + b"\n")
+                write_atomic(path.with_name(path.name + ".bak"), before.raw.encode())
+            write_atomic(path, _text(after).encode() + b"\n")
     except OSError as error:
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
