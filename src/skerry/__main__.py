@@ -1,6 +1,8 @@
 """`python -m skerry` is the command `skerry`."""
 
+import sys
+
 from skerry.cli.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

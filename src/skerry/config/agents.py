@@ -1,9 +1,9 @@
 """Section `agents`: personas, their workspaces and their models."""
 
 from pathlib import Path
-from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
@@ -60,20 +60,30 @@ class AgentConfig(OpenSection):
         return {"primary": value} if isinstance(value, str) else value
 
 
+def _again(ids: list[AgentId], place: int) -> InitErrorDetails:
+    first = ids.index(ids[place])
+    error = PydanticCustomError(
+        "duplicate",
+        "{id} is the id of agents.list[{first}] too",
+        {"id": ids[place], "first": first},
+    )
+    return InitErrorDetails(type=error, loc=(place, "id"), input=ids[place])
+
+
 class AgentsConfig(OpenSection):
     """The agents; without a list there is one, `main`."""
 
     defaults: AgentDefaults = AgentDefaults()
     list: tuple[AgentConfig, ...] = ()
 
-    @model_validator(mode="after")
-    def _ids_are_unique(self) -> Self:
-        ids = [agent.id for agent in self.list]
-        twice = sorted({one for one in ids if ids.count(one) > 1})
-        if twice:
-            message = f"agents.list has the id {twice[0]!r} more than once"
-            raise ValueError(message)
-        return self
+    @field_validator("list")
+    @classmethod
+    def _ids_are_unique(cls, value: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
+        ids = [agent.id for agent in value]
+        again = [place for place, one in enumerate(ids) if one in ids[:place]]
+        if again:
+            raise ValidationError.from_exception_data(cls.__name__, [_again(ids, n) for n in again])
+        return value
 
     @property
     def ids(self) -> tuple[AgentId, ...]:

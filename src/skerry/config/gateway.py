@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
 from skerry.config.base import Section
 
@@ -29,6 +29,16 @@ class AuthConfig(Section):
     """`token`, or `none`: every program and web page on this machine may then steer the agents."""
     token: SecretStr | None = None
     """The shared token. Without one the first start writes 48 hex characters."""
+
+    @field_validator("token")
+    @classmethod
+    def _something(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse what a client could meet by sending nothing, or by a stray space."""
+        text = None if value is None else value.get_secret_value()
+        if text is not None and (not text or text != text.strip()):
+            message = "must not be empty, nor begin or end with a space"
+            raise ValueError(message)
+        return value
 
 
 class GatewayConfig(Section):

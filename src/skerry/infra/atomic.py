@@ -1,29 +1,59 @@
-"""Writes a file so that a reader sees the old one or the new one, never a part."""
+"""Writes a file whole or not at all."""
 
+import fcntl
 import os
-import tempfile
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` with `data`, durably: temporary file, fsync, rename, fsync of the directory.
+    """Replace `path` with `data`: after a crash at any moment it is the old file or the new one.
 
-    A missing directory is made with mode 0700. On an error the old file stands as it was.
+    A missing directory is made with mode 0700. A link is replaced, not followed. On an error the
+    old file stands as it was.
+
+    Args:
+        path: The file.
+        data: The whole new content.
+        mode: The permissions of the new file, whatever the umask says.
+
+    Raises:
+        OSError: it could not be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
+        descriptor = os.open(temporary, _CREATE, mode)
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(descriptor, mode)  # the umask may have taken bits away
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
+            os.fsync(descriptor)
+        temporary.replace(path)
     finally:
-        os.close(directory)
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+    descriptor = os.open(path.parent, _DIRECTORY)
+    try:
+        os.fsync(descriptor)  # the new name lasts through a loss of power
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Wait until no other process is in this block for `directory`, then be the one.
+
+    For a read, change and write of a small file. The lock ends with the process.
+    """
+    descriptor = os.open(directory, _DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,162 @@
+"""`skerry chat`: talk to an agent in the terminal."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final
+from uuid import uuid4
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from skerry.cli.conversation import Connection, Conversation, Ending, Opening, Text, Update
+from skerry.cli.render import notice, one_line, plain, show, styled
+from skerry.client.discover import find
+
+PROMPT: Final = "> "
+EARLIER_CHARACTERS: Final = 300
+"""How much of an earlier message is shown."""
+
+
+class _LeaveError(Exception):
+    """The person wants to go."""
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry chat`; return the exit code."""
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    updates: SimpleQueue[Update | None] = SimpleQueue()
+    conversation = Conversation(address, arguments.session, updates.put)
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(conversation) as conversation,
+    ):
+        terminal = Terminal(portal, conversation, updates)
+        opening = portal.call(conversation.open)
+        if terminal.interactive:
+            _greet(address.url, conversation.session, opening)
+        with suppress(_LeaveError):
+            if arguments.message:
+                terminal.exchange(arguments.message)
+            for line in terminal.lines():
+                terminal.exchange(line)
+    return 1 if terminal.failed and not terminal.interactive else 0
+
+
+@dataclass(slots=True)
+class Terminal:
+    """Reads what a person writes and prints the answers, in the main thread.
+
+    The connection lives in the portal's thread, so that it stays alive while a line is written, and
+    so that Ctrl-C arrives here, whatever happens there.
+    """
+
+    portal: BlockingPortal
+    conversation: Conversation
+    updates: "SimpleQueue[Update | None]"
+    interactive: bool = field(
+        default_factory=lambda: sys.stdin.isatty() and sys.stdout.isatty(), init=False
+    )
+    failed: bool = field(default=False, init=False)
+    _interrupted: bool = field(default=False, init=False)
+
+    def lines(self) -> Iterator[str]:
+        """Give each line that is not blank, until the end of the input.
+
+        Raises:
+            _LeaveError: Ctrl-C twice in a row.
+        """
+        if not self.interactive:
+            yield from filter(None, map(str.strip, sys.stdin))
+            return
+        with suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - gives input() its line editing
+        while True:
+            self._drain()
+            try:
+                line = input(PROMPT).strip()
+            except EOFError:
+                show()
+                return
+            except KeyboardInterrupt:
+                show()
+                self._interrupt("Ctrl-C again, or Ctrl-D, leaves.")
+                continue
+            self._interrupted = False
+            if line:
+                yield line
+
+    def exchange(self, text: str) -> None:
+        """Send a message and print the answer as it comes. Ctrl-C stops it.
+
+        Raises:
+            ClientError: the gateway refused.
+            _LeaveError: a second Ctrl-C.
+        """
+        key = str(uuid4())
+        saying = self.portal.start_task_soon(self.conversation.say, text, key)
+        saying.add_done_callback(lambda _: self.updates.put(None))
+        while True:
+            try:
+                update = self.updates.get()
+            except KeyboardInterrupt:
+                if not self.interactive:
+                    self.portal.call(self.conversation.stop, key)
+                    raise
+                self._interrupt()
+                self.portal.start_task_soon(self.conversation.stop, key)
+                continue
+            if update is None:
+                break
+            self._print(update)
+        self._finish(saying.result())
+
+    def _interrupt(self, hint: str = "") -> None:
+        if self._interrupted:
+            raise _LeaveError
+        self._interrupted = True
+        if hint:
+            notice(styled(hint, "dim", sys.stderr))
+
+    def _finish(self, ending: Ending) -> None:
+        show()
+        if ending.state == "error":
+            self.failed = True
+            notice(f"{styled('error:', 'red', sys.stderr)} {one_line(ending.message)}")
+        elif ending.state == "aborted":
+            notice(styled(f"stopped. {ending.message}".rstrip(), "dim", sys.stderr))
+        if self.interactive:
+            show()
+
+    def _drain(self) -> None:
+        while not self.updates.empty():
+            update = self.updates.get()
+            if update is not None:
+                self._print(update)
+
+    def _print(self, update: Update) -> None:
+        match update:
+            case Text(added):
+                sys.stdout.write(plain(added))
+                sys.stdout.flush()
+            case Connection(lost):
+                text = f"{lost}; reconnecting ..." if lost else "connected again."
+                notice(styled(text, "yellow", sys.stderr))
+
+
+def _greet(url: str, session: str, opening: Opening) -> None:
+    show(f"{styled('Skerry', 'bold')}  {url}  session {session}")
+    if opening.model:
+        show(f"Model: {one_line(opening.model)}")
+    else:
+        show("No model can answer yet: `skerry models status` says why.")
+    if not opening.messages:
+        show("Nothing was said here yet. Write a message and press Enter.")
+    for role, text in opening.messages:
+        mark = PROMPT if role == "user" else ""
+        show(styled(mark + one_line(text)[:EARLIER_CHARACTERS], "dim"))
+    show(styled("Ctrl-C stops an answer, Ctrl-D leaves.", "dim"))
+    show()

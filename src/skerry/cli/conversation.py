@@ -1,0 +1,198 @@
+"""One conversation through a gateway that may go and come back."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import anyio
+
+from skerry.cli.render import text_of
+from skerry.client.client import GatewayClient
+from skerry.client.discover import Address
+from skerry.client.frames import Event
+from skerry.infra.tasks import beside
+from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
+
+RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
+LONGEST_PAUSE: Final = 8.0
+"""Seconds between two tries to reconnect, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that the answer gained."""
+
+    added: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The connection was lost (with the reason), or is back (without one)."""
+
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an answer ended: `final`, `aborted` or `error`, and what to say of it."""
+
+    state: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a person sees first: the model, and the last messages as (role, text)."""
+
+    model: str
+    messages: tuple[tuple[str, str], ...]
+
+
+Update = Text | Connection
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is known of an answer; the wire sends its whole text so far each time."""
+
+    shown: str = ""
+
+    def grow(self, text: str) -> str:
+        """Take the text so far; return what to print. A new message begins a new paragraph."""
+        if text.startswith(self.shown):
+            added = text[len(self.shown) :]
+        elif self.shown.endswith(text):
+            return ""  # the last of several messages, shown already
+        else:
+            added = "\n\n" + text
+        self.shown = text
+        return added
+
+
+@dataclass(slots=True)
+class Conversation(anyio.AsyncContextManagerMixin):
+    """Use as `async with Conversation(...) as conversation:`; it reconnects by itself.
+
+    `tell` is called with what happens, in the event loop's thread.
+    """
+
+    address: Address
+    session: str
+    tell: Callable[[Update], None]
+    _client: GatewayClient | None = field(default=None, init=False)
+    _refusal: ClientError | None = field(default=None, init=False)
+    _changed: anyio.Event = field(default_factory=anyio.Event, init=False)
+    _waiting: anyio.CancelScope = field(default_factory=anyio.CancelScope, init=False)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with beside(self._keep):
+            yield self
+
+    async def open(self) -> Opening:
+        """Return what to show first.
+
+        Raises:
+            ClientError: nobody answers, or this client is not let in.
+        """
+        client = await self._connected()
+        models = (await client.request("models.list")).get("models", [])
+        params = {"sessionKey": self.session, "limit": 4}
+        history = await client.request("chat.history", params)
+        messages = [(one.get("role", ""), text_of(one)) for one in history.get("messages", [])]
+        model = f"{models[0]['provider']}/{models[0]['id']}" if models else ""
+        spoken = (one for one in messages if one[0] in {"user", "assistant"} and one[1])
+        return Opening(model, tuple(spoken))
+
+    async def say(self, text: str, key: str) -> Ending:
+        """Send a message, tell the answer's text as it grows, return how it ended.
+
+        When the connection is lost meanwhile the message is sent again with the same `key`, which
+        the gateway runs once.
+
+        Raises:
+            ClientError: the message was refused, or the gateway no longer lets this client in.
+        """
+        answer = Answer()
+        params = {"sessionKey": self.session, "message": text, "idempotencyKey": key}
+        while True:
+            with anyio.CancelScope() as self._waiting:
+                client = await self._connected()
+            if self._waiting.cancelled_caught:
+                return Ending("aborted", "not connected; the gateway may still answer")
+            try:
+                with client.subscribe() as events:
+                    sent = await client.request("chat.send", params)
+                    if sent.get("status") not in RUNNING:
+                        return await self._stored(client, answer)
+                    async for event in events:
+                        ending = self._take(event, key, answer)
+                        if ending is not None:
+                            return ending
+            except GatewayUnreachableError:
+                pass  # it is sent again
+            await client.closed.wait()
+
+    async def stop(self, key: str) -> None:
+        """Abort the answer; `say` returns soon after."""
+        if self._client is None:
+            self._waiting.cancel()
+        else:
+            await self._client.request("chat.abort", {"sessionKey": self.session, "runId": key})
+
+    def _take(self, event: Event, key: str, answer: Answer) -> Ending | None:
+        payload = event.payload
+        if event.event != "chat" or not isinstance(payload, dict) or payload.get("runId") != key:
+            return None
+        if text := text_of(payload.get("message")):
+            self.tell(Text(answer.grow(text)))
+        match payload.get("state"):
+            case "final" | "aborted" as state:
+                return Ending(state)
+            case "error":
+                return Ending("error", str(payload.get("errorMessage", "")))
+            case _:
+                return None
+
+    async def _stored(self, client: GatewayClient, answer: Answer) -> Ending:
+        """Tell the answer of a run that ended while nobody listened."""
+        params: dict[str, Any] = {"sessionKey": self.session, "limit": 1}
+        messages = (await client.request("chat.history", params)).get("messages", [])
+        if messages and messages[-1].get("role") == "assistant":
+            self.tell(Text(answer.grow(text_of(messages[-1]))))
+        return Ending("final")
+
+    async def _connected(self) -> GatewayClient:
+        while self._client is None:
+            if self._refusal is not None:
+                raise self._refusal
+            await self._changed.wait()
+        return self._client
+
+    async def _keep(self) -> None:
+        """Hold a connection; after a loss try again, until the gateway says no."""
+        pause = 0.25
+        lost = ""
+        while True:
+            try:
+                async with GatewayClient(self.address) as client:
+                    if lost:
+                        self.tell(Connection())
+                    pause, lost = 0.25, "connection lost"
+                    self._turn(client)
+                    await client.closed.wait()
+                    self._turn(None)
+                    self.tell(Connection(lost))
+            except (GatewayRefusedError, GatewayUnreachableError) as error:
+                if isinstance(error, GatewayRefusedError) or not lost:
+                    self._refusal = error
+                    self._turn(None)
+                    return
+            await anyio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _turn(self, client: GatewayClient | None) -> None:
+        self._client = client
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

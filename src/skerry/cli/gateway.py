@@ -1,0 +1,119 @@
+"""`skerry gateway`: runs the gateway, or asks a running one."""
+
+import json
+import logging
+import os
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.failure import complain
+from skerry.cli.render import notice, one_line, plain, show, show_json, styled, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import Address, find
+from skerry.config.gateway import Bind
+from skerry.config.load import Loaded, prepare
+from skerry.model.errors import ClientError
+
+READ: Final = ("operator.read",)
+USAGE: Final = 2
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry gateway run`, `status` or `call`; return the exit code."""
+    if arguments.action == "serve":
+        return _serve(arguments)
+    return anyio.run(_status if arguments.action == "status" else _call, arguments)
+
+
+def _serve(arguments: Namespace) -> int:
+    from skerry.app.serve import main as serve  # noqa: PLC0415 - clients need none of it
+
+    loaded = _with_flags(prepare(os.environ), arguments)
+    for issue in loaded.warnings:
+        notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
+    level = logging.DEBUG if arguments.verbose else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return serve(loaded)
+
+
+def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
+    changes: dict[str, Any] = {}
+    if arguments.port is not None:
+        changes["port"] = arguments.port
+    if arguments.bind is not None:
+        changes["bind"] = Bind(arguments.bind)
+    gateway = loaded.config.gateway.model_copy(update=changes)
+    return replace(loaded, config=loaded.config.model_copy(update={"gateway": gateway}))
+
+
+async def _status(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    try:
+        found = await state(address)
+    except ClientError as error:
+        if not arguments.json:
+            raise
+        show_json({"running": False, "url": address.url, "reason": str(error)})
+        return complain(str(error), error.remedy, "skerry gateway status")
+    if arguments.json:
+        show_json(found)
+        return 0
+    rows = [("gateway", f"{styled('running', 'green')} at {address.url}")]
+    rows += [(key, one_line(str(found[key]))) for key in ("version", "model", "sessions", "uptime")]
+    show(table(rows))
+    return 0
+
+
+async def state(address: Address) -> dict[str, Any]:
+    """Return what a running gateway says of itself: version, model, sessions, uptime.
+
+    Raises:
+        ClientError: none runs there, or it does not let this client in.
+    """
+    async with GatewayClient(address, scopes=READ) as client:
+        health = await client.request("health")
+        status = await client.request("status")
+        models = (await client.request("models.list")).get("models", [])
+    server, snapshot = client.hello.get("server", {}), client.hello.get("snapshot", {})
+    first = models[0] if models else None
+    return {
+        "running": True,
+        "url": address.url,
+        "version": server.get("version", "unknown"),
+        "model": f"{first['provider']}/{first['id']}" if first else None,
+        "sessions": status.get("sessions", {}).get("count", 0),
+        "uptime": f"{snapshot.get('uptimeMs', 0) // 1000} s",
+        "health": health,
+        "status": status,
+    }
+
+
+async def _call(arguments: Namespace) -> int:
+    try:
+        params = json.loads(arguments.params or "{}")
+    except ValueError as error:
+        return complain(f"--params is not JSON: {error}.", _QUOTES, "skerry gateway call", USAGE)
+    if not isinstance(params, dict):
+        return complain("--params must be an object.", _QUOTES, "skerry gateway call", USAGE)
+    final = arguments.expect_final
+    timeout = arguments.timeout or (600.0 if final else 30.0)
+    async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:
+        payload = await client.request(
+            arguments.method, params, timeout=timeout, on_accepted=_ignore if final else None
+        )
+    if arguments.json:
+        show_json(payload)
+    else:
+        show(plain(json.dumps(payload, indent=2, ensure_ascii=False)))
+    return 0
+
+
+_QUOTES: Final = """Quote it for the shell: --params '{"sessionKey": "main"}'."""
+
+
+def _ignore(_: object) -> None:
+    """Take the first of two responses, of which only the last is printed."""

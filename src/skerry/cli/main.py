@@ -1,0 +1,157 @@
+"""The command `skerry`: reads the arguments, then imports the one command that is asked for."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from skerry import __version__
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
+
+_Add = Callable[..., ArgumentParser]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Raises:
+        SystemExit: after `--help`, `--version`, or wrong usage (code 2).
+    """
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.module is None:
+        given.parser.print_help()
+        return 0
+    try:
+        run: Callable[[Namespace], int] = import_module(f"skerry.cli.{given.module}").run
+        code = run(given)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not flush into the pipe again.
+        sys.stdout = None
+        return 1
+    except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
+        report: Callable[[Exception, str], int] = import_module("skerry.cli.failure").report
+        return report(error, given.parser.prog)
+    return code
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="skerry",
+        description="A self-hosted gateway for personal agents.",
+        epilog=EXIT_CODES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"skerry {__version__}")
+    parser.set_defaults(module=None, parser=parser)
+    add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    _gateway(add)
+    _chat(add)
+    _agent(add)
+    _models(add)
+    _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
+    return parser
+
+
+def _gateway(add: _Add) -> None:
+    group = _command(add, "gateway", None, "run the gateway, or ask a running one")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    run = _command(add, "run", "gateway", "run the gateway until SIGTERM or Ctrl-C")
+    run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
+    run.add_argument("--bind", choices=["loopback"], help="which addresses it listens on")
+    run.add_argument("--verbose", action="store_true", help="log more, on stderr")
+    run.set_defaults(action="serve")
+    status = _command(add, "status", "gateway", "is one running, and which model answers")
+    status.set_defaults(action="status")
+    _output(_reach(status))
+    call = _command(add, "call", "gateway", "send one request and print the answer")
+    call.set_defaults(action="call")
+    call.add_argument("method", metavar="METHOD", help="such as health or sessions.list")
+    call.add_argument("--params", default=None, metavar="JSON", help="the parameters, an object")
+    call.add_argument(
+        "--expect-final", action="store_true", help="wait for the second answer of `agent`"
+    )
+    _timeout(call, "seconds to wait (default 30; 600 with --expect-final)")
+    _output(_reach(call))
+
+
+def _chat(add: _Add) -> None:
+    chat = _command(add, "chat", "chat", "talk to an agent in the terminal")
+    chat.add_argument("--message", metavar="TEXT", help="say this first")
+    _session(_reach(chat))
+
+
+def _agent(add: _Add) -> None:
+    agent = _command(add, "agent", "agent", "one message, one answer: for scripts")
+    agent.add_argument(
+        "--message", required=True, metavar="TEXT", help="what to say; - reads stdin"
+    )
+    agent.add_argument(
+        "--idempotency-key", metavar="K", help="a repeated key runs nothing twice and prints again"
+    )
+    _timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
+    _output(_session(_reach(agent)))
+
+
+def _models(add: _Add) -> None:
+    group = _command(add, "models", None, "which model answers, and choosing one")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    listing = _command(add, "list", "models", "the models that can be used now")
+    listing.set_defaults(action="list")
+    _output(listing)
+    status = _command(add, "status", "models", "the model that answers now, or why none does")
+    status.set_defaults(action="status")
+    _output(status)
+    use = _command(add, "use", "models", "choose one: provider/model, a GGUF file, or auto")
+    use.set_defaults(action="use")
+    use.add_argument("choice", metavar="REF_OR_FILE", help="provider/model, FILE.gguf, or auto")
+    use.add_argument("--pin", action="store_true", help="the file answers whatever else is found")
+    _output(use)
+
+
+def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:
+    parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(module=module, parser=parser)
+    return parser
+
+
+def _reach(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
+    parser.add_argument("--token", help="its token (default: SKERRY_GATEWAY_TOKEN, configuration)")
+    return parser
+
+
+def _session(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
+    return parser
+
+
+def _timeout(parser: ArgumentParser, text: str) -> None:
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help=text)
+
+
+def _output(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
+        raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:  # noqa: PLR2004 - a day
+        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to 86400")
+    return seconds

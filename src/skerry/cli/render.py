@@ -1,0 +1,72 @@
+"""Prints for people and for scripts."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TextIO
+
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but tab and newline stay; ESC begins what steers
+    "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text around
+    "\ud800-\udfff]"  # half a character cannot be encoded
+)
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+
+def plain(text: str) -> str:
+    """Return text that cannot steer a terminal: for all that a model or a gateway wrote."""
+    return _UNPRINTABLE.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Return `plain` text with all white space as single spaces."""
+    return " ".join(plain(text).split())
+
+
+def styled(text: str, style: str, stream: TextIO | None = None) -> str:
+    """Return the text in a style (`bold`, `dim`, `red`, `green`, `yellow`) where that makes sense.
+
+    It makes none when the stream (default stdout) is no terminal, or when NO_COLOR is set.
+    """
+    stream = sys.stdout if stream is None else stream
+    colours = stream.isatty() and not os.environ.get("NO_COLOR")
+    if not colours or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+
+def show(text: str = "") -> None:
+    """Print text on stdout."""
+    print(text)
+
+
+def notice(text: str) -> None:
+    """Print a line on stderr: for people, beside the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON value on one line, in ASCII: exact, and nothing in it steers a terminal."""
+    print(json.dumps(value, ensure_ascii=True))
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows as text with aligned columns, two spaces apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def text_of(message: object) -> str:
+    """Return the text of a message as the wire has it: `{content: text or [{type, text}]}`."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, str):
+        return content
+    blocks: Sequence[Any] = content if isinstance(content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, Mapping) and isinstance(block.get("text"), str)
+    )

@@ -1,0 +1,271 @@
+"""Speaks protocol 4 with a gateway: requests with a deadline, and events as they come."""
+
+import platform
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final, Self
+from uuid import uuid4
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from skerry import __version__
+from skerry.client.discover import Address
+from skerry.client.frames import JSON, PROTOCOL, Event, Response, WireError, decode, request
+from skerry.infra.tasks import beside
+from skerry.model.errors import GatewayRefusedError, GatewayUnreachableError
+
+MAX_FRAME: Final = 26_214_400 + 65_536
+"""The most bytes of one frame: what a gateway may send, and its envelope."""
+EVENT_BUFFER: Final = 4096
+"""Events that may wait for a subscriber; one that falls further behind is cut off."""
+HANDSHAKE_SECONDS: Final = 10.0
+SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
+
+_REMEDIES: Final = {
+    "AUTH_TOKEN_MISMATCH": "Give the gateway's own token in SKERRY_GATEWAY_TOKEN or with --token.",
+    "AUTH_TOKEN_MISSING": "Give the gateway's token in SKERRY_GATEWAY_TOKEN or with --token.",
+    "DEVICE_IDENTITY_REQUIRED": "Give the gateway's token in SKERRY_GATEWAY_TOKEN or with --token.",
+    "PROTOCOL_MISMATCH": "Use a client and a gateway of the same version.",
+}
+
+
+class _Connect(connect):
+    """A handshake that follows no redirect: the token goes where it was meant to."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request that waits for its last response."""
+
+    on_accepted: Callable[[JSON], None] | None
+    done: anyio.Event = field(default_factory=anyio.Event)
+    outcome: JSON | WireError | GatewayUnreachableError = None
+
+
+class GatewayClient(anyio.AsyncContextManagerMixin):
+    """One connection. Use as `async with GatewayClient(address) as client:`.
+
+    Entering connects and greets; leaving closes. A connection that is lost stays lost: pending
+    requests raise `GatewayUnreachableError`, subscriptions end, and `closed` is set.
+
+    Raises on entering:
+        GatewayUnreachableError: nobody answers there, or no gateway.
+        GatewayRefusedError: the gateway does not let this client in.
+    """
+
+    def __init__(self, address: Address, *, scopes: Sequence[str] = SCOPES) -> None:
+        self.address = address
+        self.hello: JSON = None
+        """The payload of `hello-ok`."""
+        self._scopes = tuple(scopes)
+        self._numbers = count(1)
+        self._pending: dict[str, _Pending] = {}
+        self._subscribers: list[MemoryObjectSendStream[Event]] = []
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        self.closed = anyio.Event()
+        self._socket = await self._greeted()
+        try:
+            async with beside(self._receive):
+                yield self
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._socket.close()
+
+    async def request(
+        self,
+        method: str,
+        params: JSON = None,
+        *,
+        timeout: float | None = 30.0,  # noqa: ASYNC109 - the caller's word for it is simpler
+        on_accepted: Callable[[JSON], None] | None = None,
+    ) -> JSON:
+        """Return the payload of the response.
+
+        Args:
+            method: Such as `health`.
+            params: Its parameters.
+            timeout: Seconds; None waits as long as the connection lives.
+            on_accepted: For methods with two responses (`agent`): called with the payload of the
+                first, whose status is `accepted`; what comes back is the last one's.
+
+        Raises:
+            GatewayRefusedError: the gateway answered with an error.
+            GatewayUnreachableError: the connection was lost.
+            TimeoutError: no answer in time. The gateway may still be at work.
+        """
+        number = str(next(self._numbers))
+        pending = self._pending[number] = _Pending(on_accepted)
+        try:
+            with anyio.fail_after(timeout):
+                await self._send(request(number, method, params))
+                await pending.done.wait()
+        finally:
+            del self._pending[number]
+        match pending.outcome:
+            case GatewayUnreachableError() as lost:
+                raise lost
+            case WireError() as error:
+                raise _refused(error)
+            case payload:
+                return payload
+
+    @contextmanager
+    def subscribe(self) -> Iterator[MemoryObjectReceiveStream[Event]]:
+        """Give the events from now on. The stream ends when the connection does.
+
+        It also ends when more than `EVENT_BUFFER` events wait in it.
+        """
+        send, receive = anyio.create_memory_object_stream[Event](EVENT_BUFFER)
+        self._subscribers.append(send)
+        if self.closed.is_set():
+            send.close()
+        try:
+            with send, receive:
+                yield receive
+        finally:
+            self._subscribers.remove(send)
+
+    async def _greeted(self) -> ClientConnection:
+        """Connect, wait for the challenge, greet; no frame is sent before the challenge."""
+        try:
+            with anyio.fail_after(HANDSHAKE_SECONDS):
+                socket = await _Connect(
+                    self.address.url,
+                    max_size=MAX_FRAME,
+                    compression=None,
+                    proxy=None,  # a proxy from the environment must not see the token
+                    open_timeout=None,
+                    close_timeout=1,
+                    user_agent_header=f"skerry/{__version__}",
+                )
+                try:
+                    await self._greet(socket)
+                except BaseException:
+                    with anyio.CancelScope(shield=True):
+                        await socket.close()
+                    raise
+        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
+            raise self._unreachable(error) from error
+        return socket
+
+    async def _greet(self, socket: ClientConnection) -> None:
+        while not _is_challenge(decode(await socket.recv())):
+            pass
+        await socket.send(request("connect", "connect", self._introduction()))
+        while True:
+            answer = decode(await socket.recv())
+            if isinstance(answer, Response) and answer.id == "connect":
+                break
+        if not answer.ok:
+            raise _refused(answer.error or WireError())
+        self.hello = answer.payload
+
+    def _introduction(self) -> dict[str, Any]:
+        introduction: dict[str, Any] = {
+            "minProtocol": PROTOCOL,
+            "maxProtocol": PROTOCOL,
+            "client": {
+                "id": "cli",
+                "version": __version__,
+                "platform": sys.platform,
+                "mode": "cli",
+                "instanceId": str(uuid4()),
+            },
+            "role": "operator",
+            "scopes": list(self._scopes),
+            "caps": ["tool-events"],
+            "userAgent": f"skerry/{__version__} python/{platform.python_version()}",
+        }
+        if self.address.token:
+            introduction["auth"] = {"token": self.address.token}
+        return introduction
+
+    async def _send(self, text: str) -> None:
+        try:
+            await self._socket.send(text)
+        except ConnectionClosed as error:
+            raise self._unreachable(error) from error
+
+    async def _receive(self) -> None:
+        """Hand out frames until the connection ends; then tell everybody who waits."""
+        try:
+            while True:
+                match decode(await self._socket.recv()):
+                    case Response() as response:
+                        self._answer(response)
+                    case Event() as event:
+                        self._publish(event)
+        except ConnectionClosed as error:
+            self._lose(self._unreachable(error))
+
+    def _lose(self, lost: GatewayUnreachableError) -> None:
+        self.closed.set()
+        for pending in self._pending.values():
+            pending.outcome = lost
+            pending.done.set()
+        for subscriber in self._subscribers:
+            subscriber.close()
+
+    def _answer(self, response: Response) -> None:
+        pending = self._pending.get(response.id)
+        if pending is None:
+            return  # it came after its deadline
+        if pending.on_accepted is not None and response.ok and _is_accepted(response.payload):
+            pending.on_accepted(response.payload)
+            return
+        pending.outcome = response.payload if response.ok else response.error or WireError()
+        pending.done.set()
+
+    def _publish(self, event: Event) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber.send_nowait(event)
+            except anyio.WouldBlock:
+                subscriber.close()
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass  # cut off before, or on its way out
+
+    def _unreachable(self, error: Exception) -> GatewayUnreachableError:
+        return GatewayUnreachableError(self.address.url, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ConnectionClosed():
+            close = error.rcvd
+            return f"it said {close.code} {close.reason}".rstrip() if close else "connection lost"
+        case InvalidHandshake() | InvalidURI():
+            return f"it does not speak WebSocket ({error})"
+        case TimeoutError():
+            return f"no greeting within {HANDSHAKE_SECONDS:.0f} s"
+        case OSError():
+            return error.strerror or str(error)
+        case _:
+            return str(error)
+
+
+def _refused(error: WireError) -> GatewayRefusedError:
+    details = error.details if isinstance(error.details, dict) else {}
+    code = str(details.get("code", ""))
+    refused = GatewayRefusedError(error.code, error.message or "no reason was given", code)
+    refused.remedy = _REMEDIES.get(code, "")
+    return refused
+
+
+def _is_challenge(frame: Response | Event | None) -> bool:
+    return isinstance(frame, Event) and frame.event == "connect.challenge"
+
+
+def _is_accepted(payload: JSON) -> bool:
+    return isinstance(payload, dict) and payload.get("status") == "accepted"

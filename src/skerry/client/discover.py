@@ -1,0 +1,70 @@
+"""Finds the gateway's address and token: from flags, the environment, or the configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from skerry.config.load import TOKENS, load
+from skerry.model.errors import ClientError
+
+URL: Final = "SKERRY_GATEWAY_URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a gateway is, and what lets a client in."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+
+
+def find(
+    environ: Mapping[str, str], *, url: str | None = None, token: str | None = None
+) -> Address:
+    """Return the address of the gateway that a person means.
+
+    The url comes from `url`, `SKERRY_GATEWAY_URL`, or the configured port on this machine. The
+    token comes from `token`, the environment, or the configuration. Another machine gets only what
+    was meant for it: `token`, or what stands in the environment beside its url.
+
+    Raises:
+        ConfigInvalidError: the configuration is needed and wrong.
+        ClientError: the url is none, or would carry the token over an open network.
+    """
+    named = url or environ.get(URL)
+    local = named is None or _is_loopback(named)
+    if named is not None:
+        _check(named, local=local)
+    if token is None and (local or url is None):
+        token = next((text for name in TOKENS if (text := environ.get(name, "").strip())), None)
+    if named is not None and (token or not local):
+        return Address(named, token)
+    gateway = load(environ).config.gateway
+    if token is None and gateway.auth.token is not None:
+        token = gateway.auth.token.get_secret_value()
+    return Address(named or f"ws://127.0.0.1:{gateway.port}", token)
+
+
+def _check(url: str, *, local: bool) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in {"ws", "wss"} or not parts.hostname:
+        raise _refusal(f"{url!r} is no gateway's address.", "Write it as ws://127.0.0.1:18789.")
+    if parts.scheme == "ws" and not local:
+        message = f"{url} would carry the token over the network in the open."
+        raise _refusal(message, "Use wss://, or an SSH tunnel to 127.0.0.1.")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refusal(message: str, remedy: str) -> ClientError:
+    error = ClientError(message)
+    error.remedy = remedy
+    return error

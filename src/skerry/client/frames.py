@@ -1,0 +1,56 @@
+"""What a gateway sends, as typed values."""
+
+from typing import Any, Final
+
+import msgspec
+
+JSON = Any
+"""A payload: the wire fixes it per method, and whoever asks knows the method."""
+
+PROTOCOL: Final = 4
+
+
+class WireError(msgspec.Struct, frozen=True, rename="camel"):
+    """Why a request was refused."""
+
+    code: str = ""
+    message: str = ""
+    details: JSON = None
+    retryable: bool = False
+
+
+class Response(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
+    """The answer to one request; some methods give two with one id."""
+
+    id: str
+    ok: bool
+    payload: JSON = None
+    error: WireError | None = None
+
+
+class Event(msgspec.Struct, frozen=True, tag="event", tag_field="type"):
+    """Something that happened. `seq` counts the frames of this connection, without gaps."""
+
+    event: str
+    payload: JSON = None
+    seq: int | None = None
+
+
+_decoder: Final[msgspec.json.Decoder[Response | Event]] = msgspec.json.Decoder(Response | Event)
+_encoder: Final = msgspec.json.Encoder()
+
+
+def decode(data: str | bytes) -> Response | Event | None:
+    """Return the frame, or None for a kind that this client does not know."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def request(request_id: str, method: str, params: JSON) -> str:
+    """Return the text of a request frame."""
+    frame: dict[str, Any] = {"type": "req", "id": request_id, "method": method}
+    if params is not None:
+        frame["params"] = params
+    return _encoder.encode(frame).decode()

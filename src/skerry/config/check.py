@@ -1,0 +1,125 @@
+"""Checks the tree of a configuration file, and names all that is wrong at once."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from skerry.config.agents import AgentConfig, AgentDefaults
+from skerry.config.base import OpenSection, Section
+from skerry.config.root import Config
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+SILENT: Final = frozenset({"$schema", "meta", "wizard"})
+"""Keys of the file that say nothing of behaviour."""
+
+UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
+    Config: frozenset(
+        {"$include", "approvals", "bindings", "channels", "hooks", "plugins", "session", "tools"}
+    ),
+    AgentDefaults: frozenset({"sandbox", "tools"}),
+    AgentConfig: frozenset({"sandbox", "tools"}),
+}
+"""Keys of the format that this version lacks, and that would leave something open if ignored."""
+
+_REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
+_Tree = Mapping[str, Any]
+
+
+def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[ConfigIssue, ...]]:
+    """Return the configuration that the tree of the file at `path` means, and the warnings.
+
+    An unknown key is an error where a typo could open something: in a section that is no
+    `OpenSection`, or close to a name in `UNSUPPORTED`. Elsewhere it is kept and warned about
+    (decisions 6, "unknown config keys").
+
+    Raises:
+        ConfigInvalidError: all that is wrong, none of it with a value of the file.
+    """
+    findings = list(_section(Config, parsed, ""))
+    errors = [issue for fatal, issue in findings if fatal]
+    own = {"state_dir": state_dir, "path": path}
+    tree = {key: value for key, value in parsed.items() if key not in own and key != "stateDir"}
+    config = None
+    try:
+        config = Config.model_validate({**tree, **own})
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        errors += [_issue(detail) for detail in details if detail["type"] != "extra_forbidden"]
+    if errors or config is None:
+        raise ConfigInvalidError(str(path), errors)
+    return config, tuple(issue for _, issue in findings)
+
+
+def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[bool, ConfigIssue]]:
+    fields = _fields(section)
+    for key, value in tree.items():
+        where = f"{path}.{key}" if path else key
+        if key in fields:
+            yield from _value(fields[key].annotation, value, where)
+        elif path or key not in SILENT:
+            yield _unknown(section, key, where)
+
+
+def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigIssue]]:
+    """Find unknown keys beneath a value whose declared type is `kind`."""
+    arguments = [one for one in get_args(kind) if one is not NoneType]
+    if isinstance(value, str) and _REFERENCE.search(value):
+        message = "references to the environment are not supported by this version."
+        yield True, ConfigIssue(where, message, "Write the value itself.")
+    elif isinstance(value, list) and arguments:
+        for place, one in enumerate(value):
+            yield from _value(arguments[0], one, f"{where}[{place}]")
+    elif isinstance(value, dict) and get_origin(kind) is dict:
+        for key, one in value.items():
+            yield from _value(arguments[1], one, f"{where}.{key}")
+    elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Section):
+        yield from _section(kind, value, where)
+    elif arguments:
+        yield from _value(arguments[0], value, where)
+
+
+def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, ConfigIssue]:
+    guarded = UNSUPPORTED.get(section, frozenset())
+    if key in guarded:
+        return True, ConfigIssue(where, "not supported by this version.", "Remove it.")
+    aliases = [field.alias or name for name, field in _fields(section).items()]
+    near = get_close_matches(key, [*aliases, *guarded], n=1, cutoff=0.75)
+    hint = f"Did you mean {near[0]!r}?" if near else ""
+    if near and near[0] in guarded:
+        hint += " This version does not support it; remove it."
+    strict = not issubclass(section, OpenSection)
+    if strict or (near and (near[0] in guarded or _is_strict(section, near[0]))):
+        return True, ConfigIssue(where, "unknown key.", hint or "Remove it.")
+    return False, ConfigIssue(where, "unknown to this version; it has no effect.", hint)
+
+
+def _is_strict(section: type[Section], key: str) -> bool:
+    kind = _fields(section)[key].annotation
+    return (
+        isinstance(kind, type) and issubclass(kind, Section) and not issubclass(kind, OpenSection)
+    )
+
+
+def _fields(section: type[Section]) -> dict[str, FieldInfo]:
+    """Return what the file may say, by both spellings."""
+    fields = {
+        name: field for name, field in section.model_fields.items() if field.exclude is not True
+    }
+    return fields | {field.alias: field for field in fields.values() if field.alias}
+
+
+def _issue(detail: ErrorDetails) -> ConfigIssue:
+    path = ""
+    for part in detail["loc"]:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    text = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    text = text.replace("Input should", "it should").replace("Field required", "it is missing")
+    remedy = "Add it." if detail["type"] == "missing" else "Correct it, or remove it."
+    return ConfigIssue(path, text.rstrip(".") + ".", remedy)

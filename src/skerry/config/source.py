@@ -1,0 +1,104 @@
+"""The configuration file as it stands: its text, its tree, its hash."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import pyjson5
+
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+MAX_BYTES: Final = 1_048_576
+"""A larger file is refused."""
+
+_MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: starting)? near (?P<at>\d+)(?P<rest>.*)", re.DOTALL)
+_NAME: Final = re.compile(r"b'(\w+)'")
+_CHARACTER: Final = re.compile(r"U\+([0-9a-fA-F]{4,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read. `mode` holds the permission bits; None where there is no file."""
+
+    path: Path
+    raw: str = field(default="", repr=False)
+    parsed: dict[str, Any] = field(default_factory=dict, repr=False)
+    mode: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Return whether there is a file."""
+        return self.mode is not None
+
+    @property
+    def hash(self) -> str:
+        """Return the SHA-256 of the text, 64 hex digits."""
+        return sha256(self.raw.encode()).hexdigest()
+
+
+def read(path: Path) -> Source:
+    """Return the file's text and tree; an empty `Source` where there is no file.
+
+    Raises:
+        ConfigInvalidError: not a plain file, too large, not UTF-8, not JSON5, or not an object.
+            No part of the text stands in the message, because it may be a secret.
+    """
+    try:
+        data, mode = _bytes(path)
+    except FileNotFoundError:
+        return Source(path)
+    except OSError as error:
+        raise _invalid(path, f"it cannot be read: {error.strerror}.", "Check its owner.") from error
+    if len(data) > MAX_BYTES:
+        raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Is it the right file?")
+    try:
+        raw = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _invalid(path, f"byte {error.start} is not UTF-8.", "Save it as UTF-8.") from None
+    return Source(path, raw, parse(path, raw), mode)
+
+
+def parse(path: Path, raw: str) -> dict[str, Any]:
+    """Return the tree that JSON5 text holds; blank text is an empty object.
+
+    Raises:
+        ConfigInvalidError: it is not JSON5, or not an object.
+    """
+    try:
+        parsed = pyjson5.loads(raw) if raw.strip() else {}
+    except pyjson5.Json5Exception as error:
+        # The other arguments of the exception hold what was parsed so far, secrets included.
+        raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
+    if not isinstance(parsed, dict):
+        raise _invalid(path, "it must hold one object.", "Put everything between { and }.")
+    return parsed
+
+
+def _bytes(path: Path) -> tuple[bytes, int]:
+    # Not blocking: a named pipe in this place must not hang the start.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _invalid(path, "it is not a plain file.", "Name a file.")
+        return file.read(MAX_BYTES + 1), stat.S_IMODE(status.st_mode)
+
+
+def _where(message: str, raw: str) -> str:
+    """Say line and column where the parser says the number of a character."""
+    found = _MESSAGE.fullmatch(message)
+    if found is None:
+        return "it is not JSON5."
+    before = raw[: int(found["at"])]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
+    text = _NAME.sub(r"\1", found["what"] + found["rest"])
+    text = _CHARACTER.sub(lambda code: repr(chr(int(code[1], 16))), text)
+    return f"line {line}, column {max(column, 1)}: {text}."
+
+
+def _invalid(path: Path, message: str, remedy: str) -> ConfigInvalidError:
+    return ConfigInvalidError(str(path), [ConfigIssue("", message, remedy)])

@@ -1,0 +1,26 @@
+"""Runs work beside a block."""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+
+@asynccontextmanager
+async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    """Run `work` while the block runs, and cancel it at the block's end.
+
+    What the block raises comes out as it is, so that callers can catch it by its type; a bare task
+    group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.
+    """
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
