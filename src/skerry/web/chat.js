@@ -129,16 +129,19 @@ function hasAnswer(state, runId) {
   return state.items.some((item) => item.id === `a:${runId}`);
 }
 
+/** Whether the message that began the run is here. */
+function knows(state, runId) {
+  return [...state.items, ...state.outgoing].some((one) => one.key === runId);
+}
+
 /** Make the run the working one, creating it where this page did not know of it. */
 function lead(state, runId) {
   const [first] = state.runs;
   if (first?.runId === runId || hasAnswer(state, runId)) return state;
   const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
   const rest = state.runs.filter((other) => other.runId !== runId);
-  const known =
-    state.items.some((item) => item.key === runId) ||
-    state.outgoing.some((message) => message.key === runId);
-  return { ...state, runs: [run, ...rest], epoch: state.epoch + 1, wants: state.wants || !known };
+  const wants = state.wants || !knows(state, runId);
+  return { ...state, runs: [run, ...rest], epoch: state.epoch + 1, wants };
 }
 
 function change(state, runId, update) {
@@ -147,11 +150,14 @@ function change(state, runId, update) {
 }
 
 function grow(state, { runId, message, deltaText = "", replace = false }) {
-  const text = (run) => {
-    if (message) return textOf(message);
-    return replace ? deltaText : run.text + deltaText;
-  };
-  return change(lead(state, runId), runId, (run) => ({ ...run, text: text(run) }));
+  const led = lead(state, runId);
+  const first = led.runs.some((run) => run.runId === runId && run.text === "");
+  const next = change(led, runId, (run) => {
+    if (message) return { ...run, text: textOf(message) };
+    return { ...run, text: replace ? deltaText : run.text + deltaText };
+  });
+  // A run tells of its start before its message is in the transcript, of its text after.
+  return first && !knows(next, runId) ? { ...next, wants: true } : next;
 }
 
 function useTool(state, runId, { toolCallId, name, args, phase, isError = false }) {

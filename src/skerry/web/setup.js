@@ -67,6 +67,8 @@ export class SetupPanel {
     byId("setup-url").value = url ?? "";
     byId("setup-name-field").hidden = !named;
     byId("setup-name").required = named === true;
+    byId("setup-key").value = ""; // one service's key is not sent to another
+    byId("setup-model").value = "";
     byId("setup-model").placeholder = example ? `for example ${example}` : "";
     setText(byId("setup-help"), help);
     this.#result("", "");

@@ -50,7 +50,7 @@ export function showNotice(connection, status, problem) {
 
 function pressing({ phase }, status, problem) {
   if (phase === "offline") {
-    const kept = "What you write is kept, and sent when it is back. Is it stopped? make start";
+    const kept = "What you write is kept, and sent when it is back. To start it: make start";
     return ["The gateway does not answer.", kept, ""];
   }
   if (problem) return [problem, "", ""];

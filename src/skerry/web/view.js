@@ -12,7 +12,7 @@ const PERSON_STATES = {
   queued: "Next in line",
   failed: "Not sent",
 };
-const ANSWER_STATES = { done: "", writing: "", stopped: "Stopped", failed: "No complete answer" };
+const ANSWER_STATES = { done: "", writing: "", stopped: "Stopped", failed: "Incomplete answer" };
 
 const EXAMPLES = [
   "What is a skerry, in two sentences?",
@@ -133,7 +133,9 @@ export class ConversationView {
     if (seen === parts.seenFoot) return;
     parts.seenFoot = seen;
     const { again, resend, discard } = this.actions;
-    const label = (item.kind === "person" ? PERSON_STATES : ANSWER_STATES)[item.state];
+    const isSilent = item.kind === "answer" && item.state === "failed" && item.text === "";
+    const states = item.kind === "person" ? PERSON_STATES : ANSWER_STATES;
+    const label = isSilent ? "No answer" : states[item.state];
     const nodes = [];
     if (label) nodes.push(make("span", { className: "state" }, label));
     if (item.problem) nodes.push(make("span", { className: "problem" }, item.problem));
