@@ -1,0 +1,258 @@
+// The conversation as data: history, events and own messages in, the list to show out. No DOM.
+//
+// A state is never changed; each function returns the next one. It holds
+//   key       the session's canonical key, "" before the first history
+//   items     what is in the transcript, or ended before our eyes: {kind: "person" | "answer", ...}
+//   runs      runs that are accepted and not ended, the working one first: {runId, text, tools}
+//   outgoing  own messages that no history has shown yet: {key, text, at, state, problem}
+//   more      whether the transcript has older messages than `items`
+//   epoch     grows when a run begins or ends: a history asked for before that is stale
+//   wants     whether a run is shown whose message is not known, so that history is needed
+// A message and its run share one id: the idempotency key.
+
+/** An empty conversation with the messages that an earlier page left unsent. */
+export function begin(outgoing = []) {
+  return { key: "", items: [], runs: [], outgoing, more: false, epoch: 0, wants: false };
+}
+
+/** Own message written: it is shown at once, and sent by the caller. */
+export function write(state, { key, text, at }) {
+  const outgoing = [...state.outgoing, { key, text, at, state: "waiting", problem: "" }];
+  return { ...state, outgoing };
+}
+
+/** Own message's fate changed: waiting, sending, accepted or failed (with the problem). */
+export function mark(state, key, fate, problem = "") {
+  const outgoing = state.outgoing.map((message) =>
+    message.key === key ? { ...message, state: fate, problem } : message,
+  );
+  return { ...state, outgoing };
+}
+
+/** Own message taken back, or known to be in the transcript. */
+export function drop(state, key) {
+  return { ...state, outgoing: state.outgoing.filter((message) => message.key !== key) };
+}
+
+/** The gateway accepted a message: its run exists, at the end of the line. */
+export function accepted(state, key) {
+  const next = mark(state, key, "accepted");
+  const known = next.runs.some((run) => run.runId === key) || hasAnswer(next, key);
+  if (known) return next;
+  return { ...next, runs: [...next.runs, newRun(key)], epoch: next.epoch + 1 };
+}
+
+/** What `chat.history` returned. The caller asks again when the epoch moved while it waited. */
+export function remember(state, payload) {
+  const items = fold(payload.messages ?? []);
+  const active = payload.activeRuns ?? (payload.inFlightRun ? [payload.inFlightRun] : []);
+  const runs = active.map(({ runId, text = "" }) => {
+    const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
+    return text.length > shown.text.length ? { ...shown, text } : shown;
+  });
+  const written = new Set(items.map((item) => item.key));
+  const outgoing = state.outgoing.filter((message) => !written.has(message.key));
+  return {
+    ...state,
+    key: payload.sessionKey ?? state.key,
+    items,
+    runs,
+    outgoing,
+    more: payload.hasMore === true,
+    wants: false,
+  };
+}
+
+/** A `chat` event: text that grows, or the end of a run. Other sessions' events change nothing. */
+export function hear(state, payload) {
+  if (state.key === "" && payload.state !== "delta") return { ...state, epoch: state.epoch + 1 };
+  if (state.key !== payload.sessionKey) return state;
+  if (payload.state === "delta") return grow(state, payload);
+  if (["final", "aborted", "error"].includes(payload.state)) return settle(state, payload);
+  return state;
+}
+
+/** An `agent` event: that a run started, and what its tools do. */
+export function watch(state, payload) {
+  if (state.key !== payload.sessionKey) return state;
+  const { runId, stream, data = {} } = payload;
+  if (stream === "lifecycle" && data.phase === "start") return lead(state, runId);
+  if (stream === "tool") return useTool(lead(state, runId), runId, data);
+  return state;
+}
+
+/**
+ * The list to show, oldest first. Every item has a stable `id`. A person's item has `state`
+ * (kept, waiting, sending, accepted, queued, failed), an answer's (writing, done, stopped, failed),
+ * `tools`, and `retry` with the text to ask again where that makes sense.
+ */
+export function view(state) {
+  const [working, ...queued] = state.runs;
+  const written = new Set(state.items.map((item) => item.key));
+  const lines = new Set(queued.map((run) => run.runId));
+  const own = state.outgoing
+    .filter((message) => !written.has(message.key))
+    .map((message) => ({
+      ...person(message.key, message.text, message.at),
+      state: lines.has(message.key) ? "queued" : message.state,
+      problem: message.problem,
+    }));
+  if (!working) return [...withRetry(state.items), ...own];
+  const answer = { ...newAnswer(working.runId), ...pick(working), state: "writing" };
+  return [
+    // What the transcript already has of this run's answer is in the growing text too.
+    ...state.items.filter((item) => item.id !== answer.id),
+    ...own.filter((item) => item.key === working.runId),
+    answer,
+    ...own.filter((item) => item.key !== working.runId),
+  ];
+}
+
+function newRun(runId) {
+  return { runId, text: "", tools: [] };
+}
+
+function pick({ text, tools }) {
+  return { text, tools };
+}
+
+function person(key, text, at) {
+  return { kind: "person", id: `p:${key}`, key, text, at, state: "kept", problem: "" };
+}
+
+function newAnswer(key) {
+  const id = `a:${key}`;
+  return { kind: "answer", id, key, text: "", tools: [], at: null, state: "done", problem: "" };
+}
+
+function hasAnswer(state, runId) {
+  return state.items.some((item) => item.id === `a:${runId}`);
+}
+
+/** Whether the message that began the run is here. */
+function knows(state, runId) {
+  return [...state.items, ...state.outgoing].some((one) => one.key === runId);
+}
+
+/** Make the run the working one, creating it where this page did not know of it. */
+function lead(state, runId) {
+  const [first] = state.runs;
+  if (first?.runId === runId || hasAnswer(state, runId)) return state;
+  const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
+  const rest = state.runs.filter((other) => other.runId !== runId);
+  const wants = state.wants || !knows(state, runId);
+  return { ...state, runs: [run, ...rest], epoch: state.epoch + 1, wants };
+}
+
+function change(state, runId, update) {
+  const runs = state.runs.map((run) => (run.runId === runId ? update(run) : run));
+  return { ...state, runs };
+}
+
+function grow(state, { runId, message, deltaText = "", replace = false }) {
+  const led = lead(state, runId);
+  const first = led.runs.some((run) => run.runId === runId && run.text === "");
+  const next = change(led, runId, (run) => {
+    if (message) return { ...run, text: textOf(message) };
+    return { ...run, text: replace ? deltaText : run.text + deltaText };
+  });
+  // A run tells of its start before its message is in the transcript, of its text after.
+  return first && !knows(next, runId) ? { ...next, wants: true } : next;
+}
+
+function useTool(state, runId, { toolCallId, name, args, phase, isError = false }) {
+  return change(state, runId, (run) => {
+    const others = run.tools.filter((tool) => tool.id !== toolCallId);
+    const known = run.tools.find((tool) => tool.id === toolCallId);
+    const tool = known ?? { id: toolCallId, name, args, state: "working" };
+    if (phase !== "result") return { ...run, tools: [...others, tool] };
+    return { ...run, tools: [...others, { ...tool, state: isError ? "failed" : "done" }] };
+  });
+}
+
+/** A run ended: its message and its answer join the items. */
+function settle(state, { runId, state: how, message, errorMessage }) {
+  if (hasAnswer(state, runId) && !state.runs.some((run) => run.runId === runId)) return state;
+  const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
+  const own = state.outgoing.find((other) => other.key === runId);
+  const items = state.items.filter((item) => item.id !== `a:${runId}`);
+  const known = items.some((item) => item.key === runId);
+  if (own && !known) items.push(person(own.key, own.text, own.at));
+  items.push({
+    ...newAnswer(runId),
+    tools: run.tools,
+    text: message ? textOf(message) : run.text,
+    at: message?.timestamp ?? null,
+    state: { final: "done", aborted: "stopped", error: "failed" }[how],
+    problem: errorMessage ?? "",
+  });
+  return {
+    ...drop(state, runId),
+    items,
+    runs: state.runs.filter((other) => other.runId !== runId),
+    epoch: state.epoch + 1,
+    wants: state.wants || !(own || known),
+  };
+}
+
+/** Only the last answer, when it failed, can be asked for again. */
+function withRetry(items) {
+  const last = items.at(-1);
+  if (last?.kind !== "answer" || last.state !== "failed") return items;
+  const asked = items.findLast((item) => item.kind === "person");
+  return asked ? [...items.slice(0, -1), { ...last, retry: asked.text }] : items;
+}
+
+/** Transcript entries to items: an answer is all that came between two messages of the person. */
+function fold(messages) {
+  const items = [];
+  let key = "";
+  for (const message of messages) {
+    if (message.role === "user") {
+      const id = message.idempotencyKey ?? message.__openclaw?.id ?? `${items.length}`;
+      key = id.replace(/:user$/, "");
+      items.push(person(key, textOf(message), message.timestamp));
+    } else if (message.role === "assistant") {
+      const before = items.at(-1)?.kind === "answer" ? items.pop() : newAnswer(key);
+      items.push(extend(before, message));
+    } else if (message.role === "toolResult" && items.at(-1)?.kind === "answer") {
+      items.push(closeTool(items.pop(), message));
+    }
+  }
+  return items;
+}
+
+function extend(answer, message) {
+  const calls = blocks(message).filter((block) => block.type === "toolCall");
+  const state = { aborted: "stopped", error: "failed" }[message.stopReason] ?? "done";
+  return {
+    ...answer,
+    text: [answer.text, textOf(message)].filter(Boolean).join("\n\n"),
+    tools: [
+      ...answer.tools,
+      ...calls.map(({ id, name, arguments: args }) => ({ id, name, args, state: "done" })),
+    ],
+    at: message.timestamp,
+    state,
+    problem: state === "failed" ? (message.errorMessage ?? "") : "",
+  };
+}
+
+function closeTool(answer, { toolCallId, isError }) {
+  if (!isError) return answer;
+  const tools = answer.tools.map((tool) =>
+    tool.id === toolCallId ? { ...tool, state: "failed" } : tool,
+  );
+  return { ...answer, tools };
+}
+
+function blocks({ content }) {
+  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+}
+
+function textOf(message) {
+  return blocks(message)
+    .filter((block) => block.type === "text")
+    .map((block) => block.text)
+    .join("");
+}

@@ -1,0 +1,185 @@
+// The connection to the gateway: handshake, requests, gap detection, reconnecting.
+
+const PROTOCOL = 4;
+const SCOPES = ["operator.read", "operator.write", "operator.admin"];
+const HANDSHAKE_MS = 10_000;
+const FIRST_DELAY_MS = 400;
+const LONGEST_DELAY_MS = 15_000;
+const GIVEN_UP = 4000; // our close code for a connection that is silent or of no more use
+
+/** The gateway answered with an error; `code`, `details`, `retryable` are the wire's. */
+export class RefusedError extends Error {
+  constructor({ code, message, details, retryable, retryAfterMs }) {
+    super(message);
+    this.code = code;
+    this.details = details ?? {};
+    this.retryable = retryable === true;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The connection went before the answer came: the request may or may not have been taken. */
+export class LostError extends Error {
+  constructor() {
+    super("The connection to the gateway was lost.");
+  }
+}
+
+/**
+ * One lasting connection. `listener` has four functions: `state({phase, since, hello})`
+ * with phase connecting, online or offline; `event(name, payload)`; `gap()` when events were
+ * missed; `refused(error)` when the gateway does not let this page in, after which nothing more is
+ * tried.
+ */
+export class Connection {
+  #socket = null;
+  #pending = new Map();
+  #nextId = 1;
+  #seq = 0;
+  #heard = 0;
+  #failures = 0;
+  #lostAt = null;
+  #retryTimer = 0;
+  #watchTimer = 0;
+  #tickMs = 30_000;
+
+  constructor(url, token, instanceId, listener) {
+    this.url = url;
+    this.token = token;
+    this.instanceId = instanceId;
+    this.listener = listener;
+    this.online = false;
+  }
+
+  /** Connect now, whatever is waited for; does nothing while connecting or connected. */
+  open() {
+    if (this.#socket) return;
+    clearTimeout(this.#retryTimer);
+    this.#report(this.#lostAt ? "offline" : "connecting");
+    const socket = new WebSocket(this.url);
+    this.#socket = socket;
+    this.#seq = 0;
+    socket.onmessage = ({ data }) => this.#receive(JSON.parse(data));
+    socket.onclose = () => this.#lose();
+    this.#watch(HANDSHAKE_MS);
+  }
+
+  /** Close for good. */
+  close() {
+    this.#detach();
+    clearTimeout(this.#retryTimer);
+  }
+
+  /** Called when the machine wakes or the tab is looked at: a dead connection is replaced at once. */
+  check() {
+    if (this.online && Date.now() - this.#heard > 2 * this.#tickMs) this.#lose();
+    this.open();
+  }
+
+  /** Send a request; return its payload. Raises `RefusedError` or `LostError`. */
+  request(method, params = {}) {
+    return new Promise((resolve, reject) => {
+      if (!this.online && method !== "connect") {
+        reject(new LostError());
+        return;
+      }
+      const id = `r${this.#nextId++}`;
+      this.#pending.set(id, { resolve, reject });
+      this.#socket.send(JSON.stringify({ type: "req", id, method, params }));
+    });
+  }
+
+  #receive(frame) {
+    this.#heard = Date.now();
+    if (frame.type === "res") this.#answer(frame);
+    else if (frame.event === "connect.challenge") this.#introduce();
+    else if (frame.type === "event") this.#event(frame);
+  }
+
+  #answer({ id, ok, payload, error }) {
+    const waiting = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (ok) waiting?.resolve(payload);
+    else waiting?.reject(new RefusedError(error));
+  }
+
+  #event({ event, payload, seq }) {
+    const missed = seq !== undefined && seq !== this.#seq + 1;
+    if (seq !== undefined) this.#seq = seq;
+    if (missed) this.listener.gap();
+    this.listener.event(event, payload ?? {});
+  }
+
+  async #introduce() {
+    const socket = this.#socket;
+    try {
+      const hello = await this.request("connect", {
+        minProtocol: PROTOCOL,
+        maxProtocol: PROTOCOL,
+        client: {
+          id: "webchat-ui",
+          version: "1",
+          platform: "web",
+          mode: "webchat",
+          instanceId: this.instanceId,
+        },
+        role: "operator",
+        scopes: SCOPES,
+        caps: ["tool-events"],
+        auth: { token: this.token },
+        userAgent: navigator.userAgent,
+        locale: navigator.language,
+      });
+      this.#tickMs = hello.policy?.tickIntervalMs ?? this.#tickMs;
+      this.online = true;
+      this.#failures = 0;
+      this.#lostAt = null;
+      this.#watch(2 * this.#tickMs);
+      this.#report("online", hello);
+    } catch (error) {
+      if (error instanceof LostError || socket !== this.#socket) return;
+      if (error.retryable) return; // the gateway closes next, and we come again
+      this.close();
+      this.listener.refused(error);
+    }
+  }
+
+  /** Lose the connection when nothing was heard for `patience` ms; a live gateway ticks. */
+  #watch(patience) {
+    clearTimeout(this.#watchTimer);
+    this.#heard = Date.now();
+    const look = () => {
+      const left = this.#heard + patience - Date.now();
+      if (left <= 0) this.#lose();
+      else this.#watchTimer = setTimeout(look, left);
+    };
+    this.#watchTimer = setTimeout(look, patience);
+  }
+
+  #detach() {
+    const socket = this.#socket;
+    this.#socket = null;
+    this.online = false;
+    clearTimeout(this.#watchTimer);
+    if (socket) {
+      socket.onmessage = socket.onclose = null;
+      socket.close(GIVEN_UP);
+    }
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { reject } of pending) reject(new LostError());
+  }
+
+  #lose() {
+    this.#detach();
+    this.#lostAt ??= Date.now();
+    const longest = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#failures++);
+    const delay = longest * (0.5 + Math.random() / 2); // spread, so that tabs do not come as one
+    this.#retryTimer = setTimeout(() => this.open(), delay);
+    this.#report("offline");
+  }
+
+  #report(phase, hello = null) {
+    this.listener.state({ phase, since: this.#lostAt, hello });
+  }
+}
