@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 
 from skerry.agent import toolcalls
 from skerry.agent.histories import Conversation
@@ -68,6 +69,7 @@ class Dialogue:
                 respond=self._respond,
                 execute=self._execute,
                 save=self._save,
+                steered=active.is_steered,
                 steering=self._poll_steering,
                 follow_ups=self._poll_follow_ups,
                 add=conversation.history.append,
@@ -97,6 +99,7 @@ class Dialogue:
         try:
             with scope:
                 active.open(scope)
+                await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited
                 await self.loop.run(prompt)
         except Exception:
             # The person must hear of it, whatever it was; the log has the details.

@@ -45,6 +45,8 @@ class LoopPorts:
     """Run one tool call. Never raises a tool's failure."""
     save: Callable[[Sequence[Message]], Awaitable[None]]
     """Make messages durable; awaited before a tool starts and after it ended."""
+    steered: Callable[[], bool]
+    """Whether a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[], Awaitable[Sequence[UserMessage]]]
     """Return what is to enter the run now, made durable behind all that came before it."""
     follow_ups: Callable[[], Awaitable[Sequence[UserMessage]]]
@@ -106,20 +108,20 @@ class AgentLoop:
         self._add(message)
         self.ports.emit(MessageEnd(message))
         results: list[ToolResultMessage] = []
-        steered: Sequence[UserMessage] = ()
         if message.tool_calls and message.stop_reason not in {"error", "aborted"}:
             await self._save()
+            skip = False
             for call in message.tool_calls:
                 self.ports.emit(ToolExecutionStart(call))
-                result = self._skip(call) if steered else await self.ports.execute(call)
+                result = self._skip(call) if skip else await self.ports.execute(call)
                 self._finish_call(call, result)
                 results.append(result)
                 await self._save()
-                steered = steered or await self.ports.steering()
+                skip = skip or self.ports.steered()
         self.ports.emit(TurnEnd(message, tuple(results)))
         if message.stop_reason in {"error", "aborted"}:
             return message, ()
-        return message, steered or await self.ports.steering()
+        return message, await self.ports.steering()
 
     def _skip(self, call: ToolCall) -> ToolResultMessage:
         return ToolResultMessage(

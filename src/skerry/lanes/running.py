@@ -55,6 +55,13 @@ class ActiveRun:
         self.scope = None
         self.talked = True
 
+    def is_steered(self) -> bool:
+        """Return whether a message is there that will enter after the present tool call."""
+        return any(
+            run.admitted.is_set() and not run.withdrawn and run.aborted_by is None
+            for run in self.steering
+        )
+
     def empty_mailbox(self) -> list["ActiveRun"]:
         """Take out what did not enter, in order."""
         left = [*self.steering, *self.follow_ups]
@@ -93,7 +100,8 @@ class Running:
     def withdraw(self, run: ActiveRun) -> None:
         """Forget a run that does not exist after all, and wake whoever waits for it."""
         run.withdrawn = True
-        self._runs.pop(run.request.run_id, None)
+        if self._runs.get(run.request.run_id) is run:
+            del self._runs[run.request.run_id]
         run.admitted.set()
         run.ended.set()
 

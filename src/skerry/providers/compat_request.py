@@ -27,7 +27,8 @@ def request_body(request: ModelRequest, output_limit: str | None) -> bytes:
     `max_tokens`; None leaves the length to the provider.
     """
     model = request.model
-    messages = list(filter(None, request.history.wire(API, encode_message)))
+    wire = request.history.wire(API, encode_message)
+    messages = [one for one in wire[request.first :] if one]
     if request.system:
         messages.insert(0, _encode({"role": "system", "content": request.system}))
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}

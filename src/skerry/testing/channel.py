@@ -1,0 +1,130 @@
+"""A chat platform in a folder, and the adapter that speaks to it.
+
+The platform keeps what people wrote and what it received from us in files of its own, so it outlives
+a gateway that is killed, and deliveries are counted from its log, never from our store.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
+from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.ports.channel import Inbox
+
+CHANNEL: Final = ChannelId("memory")
+POLL_SECONDS: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One message that the platform received from us."""
+
+    peer: str
+    text: str
+    in_reply_to: str
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The platform's side. Give it a folder; several processes may look at the same one."""
+
+    folder: Path
+
+    def say(self, text: str, *, peer: str = "alice", message_id: str, kind: str = "direct") -> None:
+        """Let a person write a message."""
+        line = {"text": text, "peer": peer, "id": message_id, "kind": kind}
+        self._append("inbox.jsonl", line)
+
+    def received(self) -> list[Delivered]:
+        """Return everything that it received from us, in order."""
+        return [Delivered(**line) for line in self._lines("received.jsonl")]
+
+    def acknowledged(self) -> int:
+        """Return how many messages the adapter has acknowledged."""
+        path = self.folder / "acknowledged"
+        return int(path.read_text("ascii")) if path.exists() else 0
+
+    def inbox(self) -> list[dict[str, Any]]:
+        """Return everything that people wrote, in order."""
+        return self._lines("inbox.jsonl")
+
+    def acknowledge(self, count: int) -> None:
+        """Note that the first `count` messages need not be given again."""
+        new = self.folder / "acknowledged.new"
+        new.write_text(str(count), "ascii")
+        new.replace(self.folder / "acknowledged")
+
+    def deliver(self, delivered: Delivered) -> None:
+        """Receive a message."""
+        self._append(
+            "received.jsonl",
+            {name: getattr(delivered, name) for name in Delivered.__slots__},
+        )
+
+    def _append(self, name: str, line: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        descriptor = os.open(self.folder / name, flags, 0o600)
+        try:
+            os.write(descriptor, json.dumps(line).encode() + b"\n")  # one write: whole or not at all
+        finally:
+            os.close(descriptor)
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        path = self.folder / name
+        if not path.exists():
+            return []
+        whole, _, _ = path.read_bytes().rpartition(b"\n")
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+@dataclass(slots=True)
+class MemoryChannel:
+    """The adapter of one account on such a platform."""
+
+    platform: Platform
+    account: AccountId = AccountId("default")  # noqa: RUF009 - a name, not a call that makes state
+    channel: ChannelId = CHANNEL
+    text_limit: int = 4000
+    can_settle: bool = True
+    """Whether it can say what became of a part whose sending was interrupted."""
+
+    async def run(self, inbox: Inbox) -> None:
+        """Hand in what people wrote; what is not acknowledged comes again."""
+        while True:
+            done = self.platform.acknowledged()
+            for place, line in enumerate(self.platform.inbox()[done:], done + 1):
+                await inbox(
+                    InboundMessage(
+                        channel=self.channel,
+                        account=self.account,
+                        peer=Peer(PeerKind(line["kind"]), line["peer"]),
+                        sender_id=line["peer"],
+                        text=line["text"],
+                        message_id=line["id"],
+                        received_at=0,
+                    )
+                )
+                self.platform.acknowledge(place)
+            await anyio.sleep(POLL_SECONDS)
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Let the platform receive a part."""
+        self.platform.deliver(
+            Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce)
+        )
+        return Receipt((part.nonce,))
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Look into the platform's log, where that is possible."""
+        if not self.can_settle:
+            return Settlement.UNKNOWN
+        found = any(one.nonce == part.nonce for one in self.platform.received())
+        return Settlement.DELIVERED if found else Settlement.ABSENT

@@ -1,0 +1,109 @@
+"""The core without a gateway: store, lanes, dispatch, a scripted model, and what it told."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from skerry.agent.histories import Histories
+from skerry.agent.runtime import Runtime
+from skerry.app.dispatch import Dispatch
+from skerry.config.root import Config
+from skerry.infra.clock import Clock, SystemClock
+from skerry.lanes.lanes import Lanes
+from skerry.lanes.running import Running
+from skerry.model.event import RunEnded, RunEvent
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.inbound import ReplyTo
+from skerry.model.message import Message
+from skerry.model.run import QueueMode, RunRequest, RunResult
+from skerry.ports.model import ModelProvider
+from skerry.ports.tool import Tool
+from skerry.store import Store, nothing, open_store, sessions
+from skerry.testing.model import ScriptedModels
+from skerry.tools.read import Read
+
+MAIN = SessionKey.main()
+
+
+@dataclass
+class Core:
+    """What a test looks at."""
+
+    dispatch: Dispatch
+    store: Store
+    events: list[RunEvent]
+    woken: list[ReplyTo]
+    workspace: Path
+    lanes: Lanes
+    _ended: dict[str, anyio.Event] = field(default_factory=dict)
+
+    async def ask(self, text: str, run_id: str = "", key: SessionKey = MAIN) -> RunResult:
+        """Submit a run and wait for its end."""
+        run_id = run_id or text
+        await self.dispatch.submit(request(text, run_id, key))
+        with anyio.fail_after(10):
+            result = await self.dispatch.wait(RunId(run_id), None)
+        assert result is not None
+        return result
+
+    async def said(self, key: SessionKey = MAIN) -> list[Message]:
+        """Return the transcript."""
+        session = await self.store.read(lambda reader: sessions.find(reader, str(key)))
+        assert session is not None
+        entries = await self.store.read(
+            lambda reader: sessions.entries(reader, session.session_id, limit=-1)
+        )
+        return [entry.message for entry in entries]
+
+    def ends(self) -> list[RunResult]:
+        """Return how runs ended, in the order in which that was told."""
+        return [one.body.result for one in self.events if isinstance(one.body, RunEnded)]
+
+
+def request(
+    text: str,
+    run_id: str = "",
+    key: SessionKey = MAIN,
+    *,
+    timeout: float | None = None,
+    queue_mode: QueueMode = QueueMode.QUEUE,
+) -> RunRequest:
+    """Return a request whose id is its text unless another is given."""
+    return RunRequest(RunId(run_id or text), key, text, timeout=timeout, queue_mode=queue_mode)
+
+
+@asynccontextmanager
+async def open_core(
+    home: Path,
+    model: ModelProvider | None,
+    *,
+    tools: tuple[Tool, ...] = (Read(),),
+    limit: int = 4,
+    clock: Clock | None = None,
+    reach: Callable[[str], None] = nothing,
+) -> AsyncGenerator[Core]:
+    """Open a core whose state is in `home`."""
+    config = Config(state_dir=home, path=home / "skerry.json")
+    workspace = config.workspace(config.agents.default_id)
+    workspace.mkdir(parents=True, exist_ok=True)
+    events: list[RunEvent] = []
+    woken: list[ReplyTo] = []
+    async with open_store(home / "state.sqlite", reach=reach) as store, Lanes(limit) as lanes:
+        runtime = Runtime(
+            store=store,
+            models=ScriptedModels(model),
+            tools={tool.spec.name: tool for tool in tools},
+            config=lambda: config,
+            clock=clock or SystemClock(),
+            histories=Histories(store),
+            running=Running(),
+            publish=events.append,
+            parts=lambda _, text: [text],
+            deliver=woken.append,
+            requeue=lambda run: dispatch.enqueue(run),
+        )
+        dispatch = Dispatch(runtime, lanes, reach)
+        yield Core(dispatch, store, events, woken, workspace, lanes)
