@@ -1,0 +1,239 @@
+"""One client: its handshake, its requests in order, and what is sent to it."""
+
+from collections.abc import Coroutine
+from typing import Any, Final
+from uuid import uuid4
+
+import anyio
+import anyio.abc
+from starlette.types import Receive
+
+from skerry import __version__
+from skerry.gateway import auth, dispatch, frames
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.dispatch import Dispatch
+from skerry.gateway.frames import (
+    MAX_BUFFERED,
+    MAX_PAYLOAD,
+    PROTOCOL,
+    ErrorCode,
+    ErrorShape,
+    Json,
+    Malformed,
+    RequestFrame,
+    StateVersion,
+)
+from skerry.gateway.handshake import Admitted, HandshakeError, admit
+from skerry.gateway.method import Call, RefusedError
+from skerry.gateway.methods.system import snapshot
+from skerry.gateway.outgoing import Outgoing
+from skerry.gateway.presence import PresenceEntry
+from skerry.gateway.protocol import GatewayProtocol
+
+HANDSHAKE_SECONDS: Final = 10.0
+MAX_IN_FLIGHT: Final = 256
+"""Requests of one client that may wait at the same time."""
+
+EVENTS: Final = (
+    "connect.challenge",
+    "agent",
+    "chat",
+    "presence",
+    "tick",
+    "health",
+    "heartbeat",
+    "cron",
+    "shutdown",
+)
+_TOOL_EVENTS: Final = "tool-events"
+
+
+class Connection:
+    """One WebSocket, from its challenge to its end."""
+
+    def __init__(
+        self,
+        context: GatewayContext,
+        methods: Dispatch,
+        failures: auth.Failures,
+        protocol: GatewayProtocol,
+        receive: Receive,
+    ) -> None:
+        self.id = str(uuid4())
+        self._context = context
+        self._methods = methods
+        self._failures = failures
+        self._protocol = protocol
+        self._receive = receive
+        self._address = protocol.client[0] if protocol.client else ""
+        self._out = Outgoing(protocol, self._give_up)
+        self._scopes: tuple[str, ...] = ()
+        self._in_flight = 0
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def shake_hands(self) -> Admitted | None:
+        """Challenge the client and return it when it is let in; else it is told why and closed."""
+        challenge = {"nonce": str(uuid4()), "ts": self._context.clock.now_ms(), "capabilities": []}
+        head = frames.event("connect.challenge", challenge)
+        self._protocol.write((frames.unnumbered(head),))
+        try:
+            with anyio.fail_after(HANDSHAKE_SECONDS):
+                text = await self._next_text()
+                if text is None:
+                    return None
+                try:
+                    return admit(frames.parse(text), self._context)
+                except HandshakeError as error:
+                    await self._refuse(error)
+        except TimeoutError:
+            self._protocol.end(1000)
+        return None
+
+    async def serve(self, admitted: Admitted) -> None:
+        """Serve the client until it leaves or is given up."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                self._welcome(admitted)
+                await self._read()
+                self._tasks.cancel_scope.cancel()
+        finally:
+            self._leave()
+
+    def event(self, head: bytes, *, droppable: bool) -> None:
+        """Send an event; a droppable one is lost when the client is slow."""
+        self._out.event(head, droppable=droppable)
+
+    async def _refuse(self, error: HandshakeError) -> None:
+        if error.is_guess:
+            now = anyio.current_time()
+            await anyio.sleep(self._failures.delay(self._address, now))
+        if error.shape is not None:
+            self._protocol.write((frames.refusal(error.request_id, error.shape),))
+        self._protocol.end(error.close_code, error.reason)
+
+    def _welcome(self, admitted: Admitted) -> None:
+        """Answer `connect` and start to tell events, without a gap between snapshot and events."""
+        context = self._context
+        params = admitted.params
+        self._scopes = admitted.scopes
+        self._failures.forget(self._address)
+        self._protocol.admit()
+        context.presence.join(self.id, self._presence(admitted))
+        self._out.response(frames.response(admitted.request_id, self._hello(admitted)))
+        self._tell_presence()
+        reads = auth.allows(self._scopes, auth.READ)
+        context.broadcast.add(self, reads=reads, tools=_TOOL_EVENTS in params.caps)
+
+    def _hello(self, admitted: Admitted) -> Json:
+        seen = snapshot(self._context)
+        if not auth.allows(admitted.scopes, auth.READ):
+            seen |= {"presence": [], "health": {}}
+        return {
+            "type": "hello-ok",
+            "protocol": PROTOCOL,
+            "server": {"version": __version__, "connId": self.id},
+            "features": {"methods": self._methods.names, "events": EVENTS, "capabilities": []},
+            "snapshot": seen,
+            "auth": {"role": admitted.params.role, "scopes": admitted.scopes},
+            "policy": {
+                "maxPayload": MAX_PAYLOAD,
+                "maxBufferedBytes": MAX_BUFFERED,
+                "tickIntervalMs": self._context.config().gateway.tick_interval_ms,
+            },
+        }
+
+    def _presence(self, admitted: Admitted) -> PresenceEntry:
+        client = admitted.params.client
+        host = client.display_name or client.id
+        return PresenceEntry(
+            host=host,
+            ip=self._address,
+            version=client.version,
+            platform=client.platform,
+            mode=client.mode,
+            reason="connect",
+            text=f"Client: {host} · app {client.version} · mode {client.mode}",
+            ts=self._context.clock.now_ms(),
+            device_family=client.device_family,
+            model_identifier=client.model_identifier,
+            instance_id=client.instance_id,
+            roles=(admitted.params.role,),
+            scopes=admitted.scopes,
+        )
+
+    def _leave(self) -> None:
+        self._context.broadcast.remove(self)
+        self._context.presence.leave(self.id)
+        self._tell_presence()
+        self._out.close()
+
+    def _tell_presence(self) -> None:
+        context = self._context
+        version = StateVersion(context.presence.version, context.health.version)
+        payload = {"presence": context.presence.entries()}
+        context.broadcast.tell("presence", payload, version)
+
+    def _give_up(self) -> None:
+        """Close a client that does not read, and what it still waits for with it."""
+        self._protocol.end(1008, "slow consumer")
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
+
+    async def _read(self) -> None:
+        while (text := await self._next_text()) is not None:
+            match frames.parse(text):
+                case RequestFrame() as frame:
+                    self._handle(frame)
+                case Malformed(request_id, problem):
+                    message = f"invalid request frame: {problem}"
+                    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message)
+                    self._out.response(frames.refusal(request_id, shape))
+
+    async def _next_text(self) -> str | None:
+        """Return the next message; None when the client has left. A binary one reads as empty."""
+        while True:
+            message = await self._receive()
+            if message["type"] == "websocket.receive":
+                return message.get("text") or ""
+            if message["type"] == "websocket.disconnect":
+                return None
+
+    def _handle(self, frame: RequestFrame) -> None:
+        call = Call(
+            self._context,
+            self._scopes,
+            lambda payload: self._out.response(frames.response(frame.id, payload)),
+        )
+        try:
+            outcome = self._methods.call(frame, call)
+            if isinstance(outcome, Coroutine):
+                self._start(frame, outcome)
+            else:
+                call.respond(outcome)
+        except Exception as error:  # noqa: BLE001 - a method's failure is its caller's answer
+            self._fail(frame, error)
+
+    def _start(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
+        if self._tasks is None or self._in_flight >= MAX_IN_FLIGHT:
+            outcome.close()
+            raise RefusedError(
+                ErrorCode.UNAVAILABLE,
+                f"more than {MAX_IN_FLIGHT} requests are waiting",
+                details={"code": "request.busy"},
+                retryable=True,
+            )
+        self._in_flight += 1
+        self._tasks.start_soon(self._finish, frame, outcome)
+
+    async def _finish(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
+        try:
+            payload = await outcome
+            self._out.response(frames.response(frame.id, payload))
+        except Exception as error:  # noqa: BLE001 - a method's failure is its caller's answer
+            self._fail(frame, error)
+        finally:
+            self._in_flight -= 1
+
+    def _fail(self, frame: RequestFrame, error: Exception) -> None:
+        shape, payload = dispatch.shape(error, frame.method)
+        self._out.response(frames.refusal(frame.id, shape, payload))

@@ -1,0 +1,89 @@
+"""From a request frame to a method: the table, scopes, parameters, and errors for the wire."""
+
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from skerry.gateway import auth
+from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
+from skerry.gateway.method import Call, Method, RefusedError
+from skerry.gateway.methods import config, models, runs, sessions, system
+from skerry.gateway.problems import describe
+from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
+
+logger = logging.getLogger(__name__)
+
+_EMPTY: Final = b"{}"
+
+
+class Dispatch:
+    """All methods by name."""
+
+    def __init__(self) -> None:
+        every: Iterable[Method[Any]] = (
+            *runs.METHODS,
+            *sessions.METHODS,
+            *models.METHODS,
+            *system.METHODS,
+            *config.METHODS,
+        )
+        self._methods = {method.name: method for method in every}
+
+    @property
+    def names(self) -> list[str]:
+        """Every method, sorted."""
+        return sorted(self._methods)
+
+    def call(self, frame: RequestFrame, call: Call) -> Json | Coroutine[Any, Any, Json]:
+        """Return the payload, or a coroutine of it.
+
+        Raises:
+            RefusedError: no such method, a scope is missing, or the parameters do not fit.
+            Exception: whatever the method raises; `shape` makes an answer of it.
+        """
+        method = self._methods.get(frame.method)
+        # What is unknown needs admin, so that only admins learn what is unknown.
+        wanted = method.scope if method else auth.ADMIN
+        if not auth.allows(call.scopes, wanted):
+            raise RefusedError(
+                ErrorCode.FORBIDDEN,
+                f"missing scope: {wanted}",
+                details={
+                    "code": "MISSING_SCOPE",
+                    "missingScope": wanted,
+                    "requiredScopes": [wanted],
+                },
+            )
+        if method is None:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
+        raw = bytes(frame.params)
+        try:
+            params = method.params.model_validate_json(_EMPTY if raw in {b"", b"null"} else raw)
+        except ValidationError as error:
+            message = f"invalid {method.name} params: {describe(error)}"
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message) from None
+        return method.handler(call, params)
+
+
+def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
+    """Return the error, and the payload beside it, that answer a request whose method raised."""
+    match error:
+        case RefusedError():
+            return error.shape, error.payload
+        case BusyError() | StateError():
+            return _ours(error, ErrorCode.UNAVAILABLE, retryable=True), None
+        case ModelError():
+            return _ours(error, ErrorCode.UNAVAILABLE, retryable=error.retryable), None
+        case SkerryError():
+            return _ours(error, ErrorCode.INVALID_REQUEST), None
+    logger.error("method %s failed", method, exc_info=error)
+    return ErrorShape(ErrorCode.UNAVAILABLE, "internal error", {"code": "internal"}), None
+
+
+def _ours(error: SkerryError, code: ErrorCode, *, retryable: bool | None = None) -> ErrorShape:
+    details = {"code": error.code}
+    if error.remedy:
+        details["remedy"] = error.remedy
+    return ErrorShape(code, str(error), details, retryable)

@@ -1,0 +1,169 @@
+"""The frames of the wire: requests in, responses and events out, each one JSON text.
+
+A request is decoded into its struct at once, with its parameters left as raw JSON for the method's
+own model. Only when that fails is the text parsed a second time, to tell the cases apart and to
+echo whatever the client gave as its id.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+PROTOCOL: Final = 4
+MAX_BEFORE_CONNECT: Final = 64 * 1024
+"""Bytes that a frame may have before `connect` succeeded."""
+MAX_PAYLOAD: Final = 26_214_400
+"""Bytes that a frame may have after it."""
+MAX_BUFFERED: Final = 52_428_800
+"""Bytes that may wait for one client before it is given up."""
+
+Json = Any
+"""What `msgspec.json.encode` takes: dictionaries, lists, structs, `Raw`, plain values."""
+
+
+class ErrorCode(StrEnum):
+    """Every value that `error.code` has; ours go into `details.code`."""
+
+    INVALID_REQUEST = "INVALID_REQUEST"
+    UNAVAILABLE = "UNAVAILABLE"
+    NOT_PAIRED = "NOT_PAIRED"
+    FORBIDDEN = "FORBIDDEN"
+
+
+class RequestFrame(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag="req",
+    tag_field="type",
+    rename="camel",
+    forbid_unknown_fields=True,
+):
+    """A request; `params` is its raw JSON, empty when there are none."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=512)]
+    method: Annotated[str, Meta(min_length=1, max_length=128)]
+    params: Raw = Raw()
+    traceparent: Annotated[str, Meta(max_length=128)] | None = None
+    expected_profile_id: Annotated[str, Meta(max_length=512)] | None = None
+
+
+class Malformed(Struct, frozen=True):
+    """JSON that is no request: the id to answer to, and what is wrong."""
+
+    id: Json
+    problem: str
+
+
+class ErrorShape(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The `error` of a response."""
+
+    code: ErrorCode
+    message: str
+    details: Json = None
+    retryable: bool | None = None
+    retry_after_ms: int | None = None
+
+
+class ResponseFrame(Struct, frozen=True, tag="res", tag_field="type", omit_defaults=True):
+    """A response. A request that fails after it was accepted has both payload and error."""
+
+    id: Json
+    ok: bool
+    payload: Json = None
+    error: ErrorShape | None = None
+
+
+class StateVersion(Struct, frozen=True):
+    """Grows whenever presence or health changed."""
+
+    presence: int
+    health: int
+
+
+class EventFrame(Struct, frozen=True, tag="event", tag_field="type", omit_defaults=True):
+    """An event without its number, which each connection adds for itself."""
+
+    event: str
+    payload: Json
+    state_version: StateVersion | None = msgspec.field(default=None, name="stateVersion")
+
+
+_requests: Final = msgspec.json.Decoder(RequestFrame)
+_encode: Final = msgspec.json.Encoder().encode
+
+_KEYS: Final = frozenset({"type", "id", "method", "params", "traceparent", "expectedProfileId"})
+_NO_ID: Final = "invalid"
+
+
+def parse(text: str) -> RequestFrame | Malformed | None:
+    """Return the request, what is wrong with it, or None when the text is no JSON at all."""
+    try:
+        return _requests.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        pass
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return Malformed(_NO_ID, "must be object")
+    return Malformed(value.get("id", _NO_ID), "; ".join(_problems(value)))
+
+
+def _problems(frame: dict[str, Json]) -> list[str]:
+    found = [
+        f"must have required property '{key}'"
+        for key in ("type", "id", "method")
+        if key not in frame
+    ]
+    found += [f"at root: unexpected property '{key[:64]}'" for key in frame if key not in _KEYS]
+    if frame.get("type", "req") != "req":
+        found.append("at /type: must be equal to constant")
+    for key, longest in (("id", 512), ("method", 128), ("traceparent", 128)):
+        found += _text_problems(key, frame.get(key), longest)
+    return found or ["validation error"]
+
+
+def _text_problems(key: str, value: Json, longest: int) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        return [f"at /{key}: must be string"]
+    if not value:
+        return [f"at /{key}: must NOT have fewer than 1 characters"]
+    if len(value) > longest:
+        return [f"at /{key}: must NOT have more than {longest} characters"]
+    return []
+
+
+def response(request_id: Json, payload: Json) -> bytes:
+    """Return the frame of a successful response."""
+    return _encode(ResponseFrame(request_id, ok=True, payload=payload))
+
+
+def refusal(request_id: Json, error: ErrorShape, payload: Json = None) -> bytes:
+    """Return the frame of a failed response."""
+    return _encode(ResponseFrame(request_id, ok=False, payload=payload, error=error))
+
+
+def event(name: str, payload: Json, version: StateVersion | None = None) -> bytes:
+    """Return the frame of an event without its end, so that one encoding serves every client."""
+    return _encode(EventFrame(name, payload, version))[:-1]
+
+
+def numbered(head: bytes, seq: int) -> bytes:
+    """Return the whole frame of an event as the `seq`-th of a connection."""
+    return b'%b,"seq":%d}' % (head, seq)
+
+
+def unnumbered(head: bytes) -> bytes:
+    """Return the whole frame of an event that comes before the numbering."""
+    return head + b"}"
+
+
+def raw(value: Json) -> Raw:
+    """Return `value` encoded, for payloads that are sent in more than one frame."""
+    return Raw(_encode(value))

@@ -1,0 +1,86 @@
+"""Serves the gateway's application on a socket."""
+
+import socket
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Self
+
+import anyio
+import anyio.abc
+import uvicorn
+from starlette.types import ASGIApp
+
+from skerry.gateway.frames import MAX_PAYLOAD
+from skerry.gateway.protocol import GatewayProtocol, HttpProtocol
+
+_HEAD_BYTES: Final = 16 * 1024
+_CLOSE_SECONDS: Final = 6
+
+
+class Listener(anyio.AsyncContextManagerMixin):
+    """Serves `app` on a bound socket. Use as `async with Listener(app, sock) as listener:`.
+
+    Inside the block it answers; leaving it closes every connection with 1012 and the socket too.
+    """
+
+    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
+        self.port: int = sock.getsockname()[1]
+        self._sock = sock
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http=HttpProtocol,
+                ws=GatewayProtocol,
+                ws_max_size=MAX_PAYLOAD,
+                ws_per_message_deflate=False,
+                # Who reads nothing is found by what waits for it; a peer that is gone without a
+                # word cannot happen on loopback.
+                ws_ping_interval=None,
+                lifespan="on",
+                log_config=None,
+                # Its messages below warnings have addresses with whatever clients put into them.
+                log_level="warning",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=_CLOSE_SECONDS,
+                h11_max_incomplete_event_size=_HEAD_BYTES,
+            )
+        )
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._serve)
+            try:
+                yield self
+            finally:
+                self._server.stopping.set()
+
+    async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        self._server.task_status = task_status
+        # A cancelled caller still gets an orderly end; `timeout_graceful_shutdown` bounds it.
+        with anyio.CancelScope(shield=True):
+            await self._server.serve(sockets=[self._sock])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, which would end the process by signal, and its tick."""
+
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.stopping = anyio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.task_status.started()
+
+    async def main_loop(self) -> None:
+        await self.stopping.wait()

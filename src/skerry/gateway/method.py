@@ -1,0 +1,85 @@
+"""What a method of the gateway is, and how one refuses a request."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+
+MAX_TEXT: Final = 1_048_576
+
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")
+]
+"""A short text without control characters, so that it can be shown anywhere."""
+Message = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+IdempotencyKey = Annotated[
+    str, StringConstraints(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]*$")
+]
+
+
+class Params(BaseModel):
+    """Parameters of a method: camelCase on the wire, nothing unknown, no value converted."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=False
+    )
+
+
+class NoParams(Params):
+    """No parameters."""
+
+
+class RefusedError(Exception):
+    """A request is answered with an error. `payload` is sent beside it where a method has one."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        details: Json = None,
+        retryable: bool | None = None,
+        payload: Json = None,
+    ) -> None:
+        self.shape = ErrorShape(code, message, details, retryable)
+        self.payload = payload
+        super().__init__(message)
+
+    @classmethod
+    def of(cls, shape: ErrorShape, payload: Json) -> Self:
+        """Return the refusal with this error and payload."""
+        refused = cls(shape.code, shape.message, payload=payload)
+        refused.shape = shape
+        return refused
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: what the method may use, and who asks."""
+
+    context: GatewayContext
+    scopes: tuple[str, ...]
+    respond: Callable[[Json], None]
+    """Sends a first response; what the handler returns is the last."""
+
+
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[P]):
+    """One method. `handler` returns the payload, or a coroutine of it where it has to wait.
+
+    Handlers are called in the order of the requests; what they do before they return, and before
+    the first `await` of their coroutine, is therefore done in that order too.
+    """
+
+    name: str
+    scope: str
+    params: type[P]
+    handler: Callable[[Call, P], Json | Coroutine[Any, Any, Json]]

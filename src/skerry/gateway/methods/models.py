@@ -1,0 +1,97 @@
+"""Methods about models: which there are, which answers now, and how to get another."""
+
+from typing import Annotated, Final
+
+from pydantic import Field, SecretStr
+
+from skerry.gateway.auth import ADMIN, READ
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.ports.model import ModelInfo, ModelSetup, ModelStatus
+
+# A key goes into a header. Anything else in it would be shown in that library's error.
+_API_KEY: Final = r"^[\x21-\x7e]*$"
+
+
+class ModelsListParams(Params):
+    """Parameters of `models.list`; they choose nothing, for only usable models are listed."""
+
+    agent_id: Name | None = None
+    view: Name | None = None
+    include_provider_capabilities: bool | None = None
+    prepared_only: bool | None = None
+    refresh: bool | None = None
+
+
+class ModelsConfigureParams(Params):
+    """Parameters of `models.configure`; what is empty stays as it is configured."""
+
+    provider: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]*$")] = ""
+    model: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    api_key: Annotated[SecretStr, Field(max_length=512)] = SecretStr("")
+    base_url: Annotated[str, Field(max_length=2048, pattern=r"^(https?://[\x21-\x7e]+)?$")] = ""
+
+
+async def models_list(call: Call, _params: ModelsListParams) -> Json:
+    """Return the models that can be used now, the one in use first."""
+    listing = await call.context.models.listing()
+    return {"models": [_model(model, default=not place) for place, model in enumerate(listing)]}
+
+
+async def models_status(call: Call, _params: NoParams) -> Json:
+    """Return which model answers now."""
+    return _status(await call.context.models.status())
+
+
+async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
+    """Choose a model, or give a key; return which model answers now."""
+    setup = ModelSetup(
+        provider=params.provider,
+        model=params.model,
+        api_key=params.api_key.get_secret_value(),
+        base_url=params.base_url,
+    )
+    return _status(await call.context.setup.configure_model(setup))
+
+
+def _model(model: ModelInfo, *, default: bool) -> Json:
+    shown: dict[str, Json] = {
+        "id": model.id,
+        "name": model.name or model.id,
+        "provider": model.provider,
+        "contextWindow": model.context_window,
+        "reasoning": False,
+        "input": ["text"],
+        "supportsTools": model.supports_tools,
+        "available": True,
+    }
+    if default:
+        shown["tags"] = ["default"]
+    return shown
+
+
+def _status(status: ModelStatus) -> Json:
+    model = status.model
+    return {
+        "state": status.state.value,
+        "message": status.message,
+        "remedy": status.remedy,
+        "model": model
+        and {
+            "ref": model.ref,
+            "id": model.id,
+            "name": model.name or model.id,
+            "provider": model.provider,
+            "contextWindow": model.context_window,
+            "maxTokens": model.max_tokens,
+            "supportsTools": model.supports_tools,
+            "note": model.note,
+        },
+    }
+
+
+METHODS: Final = (
+    Method("models.list", READ, ModelsListParams, models_list),
+    Method("models.status", READ, NoParams, models_status),
+    Method("models.configure", ADMIN, ModelsConfigureParams, models_configure),
+)

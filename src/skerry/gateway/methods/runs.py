@@ -1,0 +1,162 @@
+"""Methods that start, await and stop runs: `agent`, `agent.wait`, `chat.send`, `chat.abort`."""
+
+from collections.abc import Coroutine
+from typing import Annotated, Any, Final, Literal
+
+import anyio
+from pydantic import Field
+
+from skerry.gateway import replies
+from skerry.gateway.auth import WRITE
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, IdempotencyKey, Message, Method, Name, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.model.ids import RunId
+from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+
+_WAIT_MS: Final = 30_000
+_LONGEST_MS: Final = 2_147_000_000
+_MAX_SYSTEM: Final = 65_536
+
+Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
+NoAttachments = Annotated[list[Json], Field(max_length=0)]
+
+
+class AgentParams(Params):
+    """Parameters of `agent`. Those behind `timeout` are what clients send and nothing heeds yet."""
+
+    message: Message
+    idempotency_key: IdempotencyKey
+    session_key: Name | None = None
+    agent_id: Name | None = None
+    extra_system_prompt: Annotated[str, Field(max_length=_MAX_SYSTEM)] | None = None
+    timeout: Annotated[int, Field(ge=0, le=_LONGEST_MS // 1000)] | None = None
+    to: Name | None = None
+    thinking: Name | None = None
+    deliver: bool | None = None
+    best_effort_deliver: bool | None = None
+    channel: Name | None = None
+    reply_channel: Name | None = None
+    lane: Name | None = None
+    label: Name | None = None
+    attachments: NoAttachments | None = None
+
+
+class AgentWaitParams(Params):
+    """Parameters of `agent.wait`."""
+
+    run_id: Name
+    timeout_ms: Milliseconds = _WAIT_MS
+
+
+class ChatSendParams(Params):
+    """Parameters of `chat.send`."""
+
+    session_key: Name
+    message: Message
+    idempotency_key: IdempotencyKey
+    agent_id: Name | None = None
+    timeout_ms: Milliseconds | None = None
+    queue_mode: Literal["steer", "followup"] | None = None
+    thinking: Name | None = None
+    deliver: bool | None = None
+    attachments: NoAttachments | None = None
+
+
+class ChatAbortParams(Params):
+    """Parameters of `chat.abort`."""
+
+    session_key: Name
+    run_id: Name | None = None
+    agent_id: Name | None = None
+
+
+def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
+    """Start a run; answer once when it is accepted and once more when it ended."""
+    request = RunRequest(
+        run_id=RunId(params.idempotency_key),
+        key=session_key(call, params.session_key, params.agent_id),
+        text=params.message,
+        timeout=None if params.timeout is None else float(params.timeout),
+        extra_system_prompt=params.extra_system_prompt or "",
+    )
+    return _agent(call, request)
+
+
+async def _agent(call: Call, request: RunRequest) -> Json:
+    run_id = request.run_id
+    admission = await _submit(call, request)
+    about = {"runId": run_id, "sessionKey": admission.key, "agentId": request.key.agent}
+    if admission.status is AdmissionStatus.IN_FLIGHT:
+        return {**about, "status": "in_flight"}
+    result = admission.result
+    if admission.status is AdmissionStatus.ACCEPTED:
+        call.respond({**about, "status": "accepted", "acceptedAt": admission.accepted_at})
+        result = await call.context.dispatcher.wait(run_id, None)
+    if result is None:
+        raise RefusedError(ErrorCode.UNAVAILABLE, "the gateway stopped", retryable=True)
+    return _final(result)
+
+
+def _final(result: RunResult) -> Json:
+    payload = replies.final(result)
+    if replies.failed(result):
+        raise RefusedError.of(replies.error(result), payload)
+    return payload
+
+
+async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
+    """Wait until a run ended. When that takes too long only the wait ends, not the run."""
+    result = await call.context.dispatcher.wait(RunId(params.run_id), params.timeout_ms / 1000)
+    if result is None:
+        return {"runId": params.run_id, "status": "timeout"}
+    return replies.waited(result)
+
+
+def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
+    """Start a run and answer when it is accepted; the rest comes as events."""
+    mode = params.queue_mode or call.context.config().messages.queue.mode
+    request = RunRequest(
+        run_id=RunId(params.idempotency_key),
+        key=session_key(call, params.session_key, params.agent_id),
+        text=params.message,
+        timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,
+        queue_mode=QueueMode(mode),
+    )
+    return _chat_send(call, request)
+
+
+async def _chat_send(call: Call, request: RunRequest) -> Json:
+    admission = await _submit(call, request)
+    return {"runId": request.run_id, "status": _standing(admission)}
+
+
+def _standing(admission: Admission) -> str:
+    if admission.status is AdmissionStatus.ACCEPTED:
+        return "started"
+    if admission.status is AdmissionStatus.IN_FLIGHT:
+        return "in_flight"
+    result = admission.result
+    return "error" if result is not None and replies.failed(result) else "ok"
+
+
+def chat_abort(call: Call, params: ChatAbortParams) -> Json:
+    """Stop a run, or all runs of a session; waiting ones too."""
+    key = session_key(call, params.session_key, params.agent_id)
+    run_id = RunId(params.run_id) if params.run_id else None
+    stopped = call.context.dispatcher.abort(key, run_id, "rpc")
+    return {"ok": True, "aborted": bool(stopped), "runIds": stopped}
+
+
+async def _submit(call: Call, request: RunRequest) -> Admission:
+    # A client that leaves in this moment must not leave half an admission behind.
+    with anyio.CancelScope(shield=True):
+        return await call.context.dispatcher.submit(request)
+
+
+METHODS: Final = (
+    Method("agent", WRITE, AgentParams, agent),
+    Method("agent.wait", WRITE, AgentWaitParams, agent_wait),
+    Method("chat.send", WRITE, ChatSendParams, chat_send),
+    Method("chat.abort", WRITE, ChatAbortParams, chat_abort),
+)

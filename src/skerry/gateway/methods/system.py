@@ -1,0 +1,230 @@
+"""Methods about the gateway itself: health, status, who is connected, which agents there are."""
+
+import os
+import time
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from skerry import __version__
+from skerry.gateway.auth import READ
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.session import SessionEntry
+from skerry.store import Reader, sessions
+
+_RECENT: Final = 5
+
+
+class HealthParams(Params):
+    """Parameters of `health`: `probe` looks again instead of giving the last report."""
+
+    probe: bool = False
+
+
+class StatusParams(Params):
+    """Parameters of `status`, which clients send and nothing heeds yet."""
+
+    include_channel_summary: bool | None = None
+
+
+class AgentIdentityParams(Params):
+    """Parameters of `agent.identity.get`."""
+
+    agent_id: Name | None = None
+    session_key: Name | None = None
+
+
+def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]:
+    """Return the report on the gateway's health."""
+    report = call.context.health.report
+    return refresh_health(call.context) if params.probe or not report else report
+
+
+async def refresh_health(context: GatewayContext) -> Json:
+    """Look at everything, keep the report and return it."""
+    begin = time.perf_counter()
+    config = context.config()
+    path = str(config.state_dir / "state.sqlite")
+    agents = config.agents.ids
+
+    def read(reader: Reader) -> list[tuple[int, list[SessionEntry]]]:
+        return [
+            (
+                sessions.count(reader, agent=agent),
+                sessions.recent(reader, limit=_RECENT, agent=agent),
+            )
+            for agent in (None, *agents)
+        ]
+
+    total, *per_agent = await context.store.read(read)
+    now = context.clock.now_ms()
+    report: dict[str, Json] = {
+        "ok": True,
+        "ts": now,
+        "channels": {},
+        "channelOrder": [],
+        "channelLabels": {},
+        "heartbeatSeconds": 0,
+        "defaultAgentId": config.agents.default_id,
+        "agents": [
+            {
+                "agentId": agent,
+                "isDefault": agent == config.agents.default_id,
+                "heartbeat": _NO_HEARTBEAT,
+                "sessions": _sessions(path, *found, now),
+            }
+            for agent, found in zip(agents, per_agent, strict=True)
+        ],
+        "sessions": _sessions(path, *total, now),
+        "durationMs": round((time.perf_counter() - begin) * 1000),
+    }
+    context.health.update(report)
+    return report
+
+
+_NO_HEARTBEAT: Final = {
+    "enabled": False,
+    "every": "0m",
+    "everyMs": None,
+    "prompt": "",
+    "target": "none",
+    "ackMaxChars": 0,
+}
+
+
+def _sessions(path: str, count: int, recent: list[SessionEntry], now: int) -> Json:
+    rows = [
+        {"key": one.key, "updatedAt": one.updated_at, "age": max(0, now - one.updated_at)}
+        for one in recent
+    ]
+    return {"path": path, "count": count, "recent": rows}
+
+
+async def status(call: Call, _params: StatusParams) -> Json:
+    """Return what the gateway is doing."""
+    context = call.context
+    config = context.config()
+    model = (await context.models.status()).model
+
+    def read(reader: Reader) -> tuple[int, list[SessionEntry]]:
+        return sessions.count(reader), sessions.recent(reader, limit=2 * _RECENT)
+
+    count, recent = await context.store.read(read)
+    now = context.clock.now_ms()
+    return {
+        "runtimeVersion": __version__,
+        "pid": os.getpid(),
+        "uptimeMs": now - context.started_ms,
+        "ready": context.health.ready,
+        "failing": context.health.failing,
+        "heartbeat": {"defaultAgentId": config.agents.default_id, "agents": []},
+        "channelSummary": [],
+        "queuedSystemEvents": [],
+        "activeRuns": len(context.dispatcher.active()),
+        "sessions": {
+            "paths": [str(config.state_dir / "state.sqlite")],
+            "count": count,
+            "defaults": {
+                "model": model.id if model else None,
+                "contextTokens": model.context_window if model else None,
+            },
+            "recent": [_status_row(one, now) for one in recent],
+        },
+    }
+
+
+def _status_row(session: SessionEntry, now: int) -> Json:
+    return {
+        "agentId": session.agent_id,
+        "key": session.key,
+        "kind": session.chat_type,
+        "sessionId": session.session_id,
+        "updatedAt": session.updated_at,
+        "age": max(0, now - session.updated_at),
+        "abortedLastRun": session.aborted_last_run,
+        "inputTokens": session.input_tokens,
+        "outputTokens": session.output_tokens,
+        "totalTokens": session.total_tokens,
+        "model": session.model,
+        "flags": [f"id:{session.session_id}"],
+    }
+
+
+def system_presence(call: Call, _params: NoParams) -> Json:
+    """Return who is connected."""
+    return call.context.presence.entries()
+
+
+def agents_list(call: Call, _params: NoParams) -> Json:
+    """Return the configured agents."""
+    config = call.context.config()
+    rows: list[Json] = []
+    for agent in config.agents.ids:
+        row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
+        own = config.agents.get(agent)
+        if own is not None and own.name:
+            row["name"] = own.name
+        primary = config.primary_model(agent)
+        if primary:
+            row["model"] = {"primary": primary}
+        rows.append(row)
+    return {
+        "defaultId": config.agents.default_id,
+        "mainKey": "main",
+        "scope": "per-sender",
+        "agents": rows,
+    }
+
+
+def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
+    """Return an agent's name, as shown to people."""
+    config = call.context.config()
+    agent: AgentId = session_key(call, params.session_key, params.agent_id).agent
+    if agent not in config.agents.ids:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f'unknown agent id "{agent}"',
+            details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
+        )
+    own = config.agents.get(agent)
+    named = own is not None and bool(own.name)
+    name = own.name if own is not None and own.name else "Assistant"
+    return {
+        "agentId": agent,
+        "name": name,
+        "nameSource": "config" if named else "default",
+        "avatar": name[0].upper(),
+    }
+
+
+def snapshot(context: GatewayContext) -> dict[str, Json]:
+    """Return what a client is told of the gateway when it connects."""
+    config = context.config()
+    default = config.agents.default_id
+    return {
+        "presence": context.presence.entries(),
+        "health": context.health.report,
+        "stateVersion": {"presence": context.presence.version, "health": context.health.version},
+        "uptimeMs": max(0, context.clock.now_ms() - context.started_ms),
+        "configPath": str(config.path),
+        "stateDir": str(config.state_dir),
+        "sessionDefaults": {
+            "defaultAgentId": default,
+            "mainKey": "main",
+            "mainSessionKey": str(SessionKey.main(default)),
+            "scope": "per-sender",
+        },
+        "authMode": "none" if context.token is None else "token",
+    }
+
+
+METHODS: Final = (
+    Method("health", READ, HealthParams, health),
+    Method("status", READ, StatusParams, status),
+    Method("system-presence", READ, NoParams, system_presence),
+    Method("agents.list", READ, NoParams, agents_list),
+    Method("agent.identity.get", READ, AgentIdentityParams, agent_identity),
+)

@@ -1,0 +1,56 @@
+"""The static page: a few files, read once at start."""
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+class Pages:
+    """The files beneath a folder by their path. What is not among them does not exist."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files: dict[str, tuple[bytes, str, str]] = {}
+        for file in sorted(folder.rglob("*")):
+            kind = _TYPES.get(file.suffix)
+            if kind is not None and file.is_file() and not file.is_symlink():
+                content = file.read_bytes()
+                tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+                self._files["/" + file.relative_to(folder).as_posix()] = (content, kind, tag)
+
+    async def serve(self, request: Request) -> Response:
+        """Return a file, 304 when the browser has it, 404 when there is none."""
+        path = request.url.path
+        found = self._files.get("/index.html" if path == "/" else path)
+        if found is None:
+            return Response("Not found.\n", 404, media_type="text/plain")
+        content, kind, tag = found
+        headers = {
+            "etag": tag,
+            "cache-control": "no-cache",
+            "content-security-policy": _policy(request.headers["host"]),
+        }
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers={**headers, "content-type": kind})
+
+
+def _policy(host: str) -> str:
+    """Return what the page may do: only what this gateway itself serves. `host` was checked."""
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+        f" connect-src 'self' ws://{host}; frame-ancestors 'none'; base-uri 'none';"
+        " form-action 'none'"
+    )

@@ -1,0 +1,158 @@
+"""uvicorn's WebSocket protocol, with frame limits by stage, and closing that always gets through.
+
+After the handshake the application writes through this object, not through ASGI's `send`: that
+waits until the transport is writable, so a client that never reads could never be closed.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Close, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import OPEN
+
+from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_PAYLOAD
+
+STATE_KEY: Final = "protocol"
+"""Where the protocol stands in `scope["state"]`."""
+
+_HEAD_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 5.0
+_LINGER_SECONDS: Final = 0.5
+_LINGER_LIMIT: Final = 10.0
+_REASON_BYTES: Final = 123
+
+
+class GatewayProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket. Handed to the application as `scope["state"]["protocol"]`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn.max_message_size = MAX_BEFORE_CONNECT
+        self.congested = False
+        """Whether the transport's buffer is full; what is written now only makes it fuller."""
+        self.on_writable: Callable[[], None] = _nothing
+        """Called when the buffer has emptied."""
+        self._linger_limit: asyncio.TimerHandle | None = None
+
+    def admit(self) -> None:
+        """Allow frames of the full size: the client has proved itself."""
+        self.conn.max_message_size = MAX_PAYLOAD
+
+    def write(self, texts: Iterable[bytes]) -> None:
+        """Write text frames; does nothing once the connection is closing."""
+        if self.disconnected or self.conn.state is not OPEN:
+            return
+        for text in texts:
+            self.conn.send_text(text)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def end(self, code: int, reason: str = "") -> None:
+        """Close, behind what was written before; if the client does not react, in 5 seconds."""
+        if self.disconnected or self.close_sent or self.conn.state is not OPEN:
+            return
+        self.conn.send_close(code, _shortened(reason))
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self._closing(code)
+        self.close_timer = self.loop.call_later(_CLOSE_SECONDS, self.transport.abort)
+
+    def handle_connect(self, event: Request) -> None:
+        """Hand this object to the application."""
+        self.app_state = {**self.app_state, STATE_KEY: self}
+        super().handle_connect(event)
+
+    def pause_writing(self) -> None:
+        """Note that the client does not keep up."""
+        super().pause_writing()
+        self.congested = True
+
+    def resume_writing(self) -> None:
+        """Note that the client has caught up."""
+        super().resume_writing()
+        self.congested = False
+        self.on_writable()
+
+    def shutdown(self) -> None:
+        """Close because the gateway stops."""
+        if self.handshake_complete and not self.close_sent:
+            self.end(1012, "service restart")
+        else:
+            super().shutdown()
+
+    def handle_parser_exception(self) -> None:
+        """Close because of a frame that cannot be read, most often one that is too big.
+
+        The client is still sending it. To close now would reset the connection, and the client
+        would never see why; so the rest is read and thrown away, until it was silent for a moment.
+        """
+        code = self.conn.close_sent.code if self.conn.close_sent else 1002
+        self.conn.data_to_send()  # has the library's wording; peers send none
+        close = Frame(Opcode.CLOSE, Close(code, "").serialize())
+        self.transport.write(close.serialize(mask=False))
+        self._closing(code)
+        self._linger_limit = self.loop.call_later(_LINGER_LIMIT, self.transport.abort)
+        self._linger()
+
+    def data_received(self, data: bytes) -> None:
+        """Read, or throw away while lingering."""
+        if self._linger_limit is not None:
+            self._linger()
+            return
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop every timer."""
+        if self._linger_limit is not None:
+            self._linger_limit.cancel()
+        super().connection_lost(exc)
+
+    def _linger(self) -> None:
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _closing(self, code: int) -> None:
+        self.stop_keepalive()
+        self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+
+class HttpProtocol(H11Protocol):
+    """One HTTP connection; its first request must be complete within 10 seconds."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Start the clock."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(_HEAD_SECONDS, transport.abort)
+
+    def handle_events(self) -> None:
+        """Stop the clock when the head of the request is there."""
+        super().handle_events()
+        if self.scope is not None:
+            self._stop_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def _stop_clock(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def _nothing() -> None:
+    pass
+
+
+def _shortened(reason: str) -> str:
+    return reason.encode()[:_REASON_BYTES].decode(errors="ignore")

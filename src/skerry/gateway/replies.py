@@ -1,0 +1,101 @@
+"""How the end of a run reads on the wire: for responses, events and repeated keys alike."""
+
+from typing import Final
+
+from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+from skerry.model.run import RunFailure, RunResult, StopReason
+
+_UNKNOWN: Final = RunFailure("internal", "The run failed.")
+_FAILED: Final = frozenset({StopReason.ERROR, StopReason.TIMEOUT, StopReason.INTERRUPTED})
+_KINDS: Final = {"model.rate_limit": "rate_limit", "model.overflow": "context_length"}
+
+
+def failed(result: RunResult) -> bool:
+    """Return whether the run ended in an error; an aborted one did not."""
+    return result.stop_reason in _FAILED
+
+
+def failure(result: RunResult) -> RunFailure:
+    """Return why the run failed."""
+    return result.error or _UNKNOWN
+
+
+def error_kind(result: RunResult) -> str:
+    """Return the failure as one of the wire's few kinds."""
+    if result.stop_reason is StopReason.TIMEOUT:
+        return "timeout"
+    return _KINDS.get(failure(result).code, "unknown")
+
+
+def text(result: RunResult) -> str:
+    """Return the whole reply."""
+    return "\n\n".join(result.payloads)
+
+
+def payloads(result: RunResult) -> list[Json]:
+    """Return the reply as the wire's list."""
+    return [{"text": one, "mediaUrl": None} for one in result.payloads]
+
+
+def stop_reason(result: RunResult) -> str:
+    """Return the wire's word for why the run ended: `stop`, or who aborted it."""
+    match result.stop_reason:
+        case StopReason.DONE:
+            return "stop"
+        case StopReason.ABORTED:
+            return result.aborted_by or "aborted"
+        case other:
+            return other.value
+
+
+def final(result: RunResult) -> Json:
+    """Return the payload of the last response to `agent`."""
+    usage = result.usage
+    bad = failed(result)
+    aborted = result.stop_reason is StopReason.ABORTED
+    return {
+        "runId": result.run_id,
+        "status": "error" if bad else "ok",
+        "summary": failure(result).message if bad else "aborted" if aborted else "completed",
+        "result": {
+            "payloads": payloads(result),
+            "meta": {
+                "durationMs": max(0, result.ended_at - result.started_at),
+                "agentMeta": {
+                    "sessionId": result.session_id,
+                    "provider": result.provider,
+                    "model": result.model,
+                    "usage": {
+                        "input": usage.input,
+                        "output": usage.output,
+                        "cacheRead": usage.cache_read,
+                        "cacheWrite": usage.cache_write,
+                        "total": usage.total_tokens,
+                    },
+                },
+                "aborted": aborted,
+                "stopReason": stop_reason(result),
+            },
+        },
+    }
+
+
+def waited(result: RunResult) -> Json:
+    """Return the payload of `agent.wait` for a run that ended."""
+    bad = failed(result)
+    payload = {
+        "runId": result.run_id,
+        "status": "error" if bad else "ok",
+        "startedAt": result.started_at,
+        "endedAt": result.ended_at,
+        "stopReason": stop_reason(result),
+    }
+    if bad:
+        payload["error"] = failure(result).message
+    return payload
+
+
+def error(result: RunResult) -> ErrorShape:
+    """Return the error of a run that failed."""
+    why = failure(result)
+    return ErrorShape(ErrorCode.UNAVAILABLE, why.message, {"code": why.code}, why.retryable)

@@ -1,0 +1,140 @@
+"""The gateway as one ASGI application: WebSocket and page at `/`, `/healthz`, `/readyz`."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+import skerry
+from skerry.gateway.auth import Failures
+from skerry.gateway.connection import Connection
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.dispatch import Dispatch
+from skerry.gateway.frames import Json, StateVersion
+from skerry.gateway.gate import Gate
+from skerry.gateway.methods.system import refresh_health
+from skerry.gateway.pages import Pages
+from skerry.gateway.protocol import STATE_KEY
+
+logger = logging.getLogger(__name__)
+
+_HEALTH_SECONDS: Final = 60.0
+_MAX_HANDSHAKES: Final = 256
+
+
+def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
+    """Return the application; it must be served by `Listener`, whose protocol connections use.
+
+    Args:
+        context: What methods and connections use.
+        pages: The folder of the page; without one, the page that comes with Skerry.
+    """
+    folder = pages or Path(skerry.__file__).parent / "web"
+    return Starlette(
+        routes=[
+            Route("/healthz", _healthz),
+            Route("/readyz", _readyz(context)),
+            WebSocketRoute("/", _Sockets(context)),
+            Route("/{path:path}", Pages(folder).serve),
+        ],
+        middleware=[Middleware(Gate)],
+        lifespan=_lifespan(context),
+    )
+
+
+class _Sockets:
+    """Accepts WebSockets; only so many may be in their handshake at a time."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._methods = Dispatch()
+        self._failures = Failures()
+        self._handshakes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client."""
+        await receive()  # websocket.connect
+        if self._handshakes >= _MAX_HANDSHAKES:
+            await send({"type": "websocket.http.response.start", "status": 503, "headers": []})
+            await send({"type": "websocket.http.response.body", "body": b"Too many handshakes.\n"})
+            return
+        await send({"type": "websocket.accept"})
+        protocol = scope["state"][STATE_KEY]
+        client = Connection(self._context, self._methods, self._failures, protocol, receive)
+        self._handshakes += 1
+        try:
+            admitted = await client.shake_hands()
+        finally:
+            self._handshakes -= 1
+        if admitted is not None:
+            await client.serve(admitted)
+
+
+async def _healthz(_request: Request) -> Response:
+    return _json({"ok": True, "status": "live"})
+
+
+def _readyz(context: GatewayContext) -> Callable[[Request], Awaitable[Response]]:
+    async def readyz(_request: Request) -> Response:
+        health = context.health
+        payload = {
+            "ready": health.ready,
+            "failing": health.failing,
+            "uptimeMs": max(0, context.clock.now_ms() - context.started_ms),
+        }
+        return _json(payload, 200 if health.ready else 503)
+
+    return readyz
+
+
+def _json(payload: Json, status: int = 200) -> Response:
+    return Response(
+        msgspec.json.encode(payload),
+        status,
+        {"cache-control": "no-store"},
+        "application/json",
+    )
+
+
+def _lifespan(
+    context: GatewayContext,
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        await refresh_health(context)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_tick, context)
+            tasks.start_soon(_look_after_health, context)
+            yield
+            tasks.cancel_scope.cancel()
+
+    return lifespan
+
+
+async def _tick(context: GatewayContext) -> None:
+    """Let clients notice a gateway that is gone."""
+    while True:
+        await anyio.sleep(context.config().gateway.tick_interval_ms / 1000)
+        context.broadcast.tick()
+
+
+async def _look_after_health(context: GatewayContext) -> None:
+    while True:
+        await anyio.sleep(_HEALTH_SECONDS)
+        try:
+            report = await refresh_health(context)
+        except Exception:
+            logger.exception("health cannot be looked at")
+        else:
+            version = StateVersion(context.presence.version, context.health.version)
+            context.broadcast.tell("health", report, version)

@@ -1,0 +1,220 @@
+"""A gateway on a real socket: real store, the application's ports played by fakes."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+
+from skerry.config.root import Config
+from skerry.gateway.broadcast import Broadcast
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.health import Health
+from skerry.gateway.listen import Listener
+from skerry.gateway.presence import Presence
+from skerry.gateway.server import create_app
+from skerry.infra.clock import SystemClock
+from skerry.model.event import RunEnded, RunEvent, RunEventBody, RunStarted, TextDelta
+from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.message import Usage
+from skerry.model.run import (
+    Admission,
+    AdmissionStatus,
+    RunFailure,
+    RunRequest,
+    RunResult,
+    StopReason,
+)
+from skerry.ports.model import ModelInfo, ModelProvider, ModelSetup, ModelState, ModelStatus
+from skerry.store import Store, open_store
+
+TOKEN = "5eed" * 12
+MODEL = ModelInfo("stub", "stub-model", "Stub")
+SESSION = SessionId("session-1")
+
+
+@dataclass
+class FakeRun:
+    request: RunRequest
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    result: RunResult | None = None
+
+
+@dataclass
+class FakeDispatcher:
+    """Accepts runs; a test plays them, or `reply` makes each answer at once."""
+
+    broadcast: Broadcast
+    reply: Callable[[str], str] | None = None
+    refuse: Exception | None = None
+    runs: dict[RunId, FakeRun] = field(default_factory=dict)
+    submitted: list[RunRequest] = field(default_factory=list)
+    waiting: int = 0
+
+    async def submit(self, request: RunRequest) -> Admission:
+        if self.refuse is not None:
+            raise self.refuse
+        self.submitted.append(request)
+        known = self.runs.get(request.run_id)
+        run = known or self.runs.setdefault(request.run_id, FakeRun(request))
+        await anyio.lowlevel.checkpoint()
+        status = AdmissionStatus.ACCEPTED
+        if known is not None:
+            status = AdmissionStatus.FINISHED if known.result else AdmissionStatus.IN_FLIGHT
+        elif self.reply is not None:
+            asyncio.get_running_loop().call_soon(self._answer, run, self.reply(request.text))
+        return Admission(request.run_id, str(run.request.key), SESSION, status, 1_000, run.result)
+
+    async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port has it
+        run = self.runs.get(run_id)
+        self.waiting += 1
+        try:
+            with anyio.move_on_after(timeout):
+                await (run.ended if run else anyio.Event()).wait()
+        finally:
+            self.waiting -= 1
+        return run.result if run else None
+
+    def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
+        stopped = [one for one in self.active(key) if run_id is None or one == run_id]
+        for one in stopped:
+            said = self.broadcast.text(one)
+            self.end(one, payloads=(said,), stop_reason=StopReason.ABORTED, aborted_by=by)
+        return stopped
+
+    def active(self, key: SessionKey | None = None) -> list[RunId]:
+        return [
+            run_id
+            for run_id, run in self.runs.items()
+            if run.result is None and key in {None, run.request.key}
+        ]
+
+    def tell(self, run_id: RunId, body: RunEventBody) -> None:
+        request = self.runs[run_id].request
+        self.broadcast.publish(RunEvent(run_id, str(request.key), SESSION, request.key.agent, body))
+
+    def end(self, run_id: RunId, **changes: Any) -> RunResult:
+        run = self.runs[run_id]
+        run.result = result(run.request, **changes)
+        self.tell(run_id, RunEnded(run.result))
+        run.ended.set()
+        return run.result
+
+    def _answer(self, run: FakeRun, text: str) -> None:
+        self.tell(run.request.run_id, RunStarted(1_000))
+        self.tell(run.request.run_id, TextDelta(text))
+        self.end(run.request.run_id, payloads=(text,))
+
+
+def result(request: RunRequest, **changes: Any) -> RunResult:
+    values: dict[str, Any] = {
+        "run_id": request.run_id,
+        "session_key": str(request.key),
+        "session_id": SESSION,
+        "stop_reason": StopReason.DONE,
+        "payloads": ("pong",),
+        "provider": "stub",
+        "model": "stub-model",
+        "usage": Usage(11, 5, 0, 0, 16),
+        "started_at": 1_000,
+        "ended_at": 1_250,
+    }
+    return RunResult(**(values | changes))
+
+
+FAILED = RunFailure("model.rate_limit", "The provider limits the rate.", retryable=True)
+
+
+@dataclass
+class FakeModels:
+    """One model; remembers what it was set up with."""
+
+    setups: list[ModelSetup] = field(default_factory=list)
+    refuse: Exception | None = None
+
+    async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
+        raise NotImplementedError(ref)
+
+    async def listing(self) -> list[ModelInfo]:
+        return [MODEL, ModelInfo("stub", "other", "Other", note="small")]
+
+    async def status(self) -> ModelStatus:
+        return ModelStatus(ModelState.READY, MODEL)
+
+    async def configure_model(self, setup: ModelSetup) -> ModelStatus:
+        if self.refuse is not None:
+            raise self.refuse
+        self.setups.append(setup)
+        return await self.status()
+
+
+@dataclass
+class Rig:
+    """A running gateway and its parts."""
+
+    context: GatewayContext
+    dispatcher: FakeDispatcher
+    models: FakeModels
+    store: Store
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/"
+
+    @property
+    def http(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@asynccontextmanager
+async def running_gateway(
+    home: Path,
+    *,
+    token: str | None = TOKEN,
+    config: dict[str, Any] | None = None,
+    health: Health | None = None,
+    send_buffer: int | None = None,
+    pages: Path | None = None,
+) -> AsyncIterator[Rig]:
+    """Serve a gateway whose state is in `home`."""
+    checked = Config.model_validate(
+        {**(config or {}), "stateDir": home, "path": home / "skerry.json"}
+    )
+    clock = SystemClock()
+    broadcast = Broadcast(clock)
+    dispatcher = FakeDispatcher(broadcast)
+    models = FakeModels()
+    async with open_store(home / "state.sqlite") as store:
+        context = GatewayContext(
+            config=lambda: checked,
+            token=token,
+            dispatcher=dispatcher,
+            store=store,
+            models=models,
+            setup=models,
+            broadcast=broadcast,
+            presence=Presence(clock),
+            clock=clock,
+            started_ms=clock.now_ms(),
+            health=health or Health(),
+        )
+        rig = Rig(context, dispatcher, models, store)
+        async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:
+            yield rig
+
+
+@asynccontextmanager
+async def serving(app: Starlette, *, send_buffer: int | None = None) -> AsyncIterator[int]:
+    """Serve `app` on a port that the system chooses."""
+    sock = socket.socket()
+    if send_buffer is not None:  # accepted sockets inherit it
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    sock.bind(("127.0.0.1", 0))
+    async with Listener(app, sock) as listener:
+        yield listener.port
