@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Self
 
 import anyio
@@ -16,7 +15,7 @@ from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.known import LOCAL, LocalServer
 from skerry.providers.machine import Machine
-from skerry.providers.packaged import EMBEDDED, embedded_info, packaged_file
+from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local
 from skerry.providers.retry import RetryingProvider
@@ -45,16 +44,16 @@ class Catalog(anyio.AsyncContextManagerMixin):
         environ: Mapping[str, str],
         *,
         servers: Sequence[LocalServer] = LOCAL,
-        packaged: Callable[[], Path | None] = packaged_file,
         machine: Machine | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._http = http
         self._environ = environ
         self._servers = servers
-        self._packaged = packaged
         self._monotonic = monotonic
-        self._embedded = EmbeddedProvider(http, environ, machine or Machine.here())
+        self._machine = machine or Machine.here()
+        self._probing = anyio.Lock()
+        self._embedded = EmbeddedProvider(http, environ, self._machine)
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.reconfigure(config)
 
@@ -98,10 +97,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         infos += [target.info for target in self._resolver.with_key()]
         infos += [target.info for target in self._resolver.configured()]
         infos += [local(one.server, one.id).info for one in await self._local_models()]
-        try:
+        with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
             infos.append(self._embedded_choice()[1])
-        except ModelUnavailableError:
-            pass  # `status` tells why, when nothing else can be used either
         return list({info.ref: info for info in infos}.values())
 
     async def status(self) -> ModelStatus:
@@ -123,7 +120,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _embedded_choice(self) -> Choice:
         config = self._config.models.embedded
         packaged = config.file is None
-        file = self._packaged() if config.file is None else config.file.expanduser()
+        file = config.file.expanduser() if config.file else self._machine.packaged
         if file is None:
             raise ModelUnavailableError(
                 "No model can be used: no provider's key is set, no local model server answers, and"
@@ -135,7 +132,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._embedded_retrying, info
 
     async def _local_models(self) -> list[LocalModel]:
-        now = self._monotonic()
-        if self._probed is None or now - self._probed[0] > _FRESH:
-            self._probed = now, await probe(self._http, self._servers)
-        return self._probed[1]
+        async with self._probing:
+            now = self._monotonic()
+            if self._probed is None or now - self._probed[0] > _FRESH:
+                self._probed = now, await probe(self._http, self._servers)
+            return self._probed[1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from skerry.model.errors import ModelUnavailableError
+from skerry.providers.packaged import packaged_file
 
 _PROCESSORS: Final = {"x86_64", "amd64", "aarch64", "arm64"}
 _OVERHEAD: Final = 300 * 1024 * 1024
@@ -23,6 +24,8 @@ class Machine:
     features: frozenset[str]
     has_runtime: bool
     """Whether xllamacpp is installed."""
+    packaged: Path | None
+    """The packaged demonstration model, if it is installed."""
     free_bytes: Callable[[], int | None]
     """Memory that a new process may take, now; None where nobody says."""
 
@@ -33,6 +36,7 @@ class Machine:
             platform.machine().lower(),
             _features(),
             importlib.util.find_spec("xllamacpp") is not None,
+            packaged_file(),
             _free_bytes,
         )
 
