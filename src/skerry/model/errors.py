@@ -190,9 +190,13 @@ class ModelError(SkerryError):
 
 
 class ModelUnavailableError(ModelError):
-    """No model is configured or this machine cannot run it; the message says what to do."""
+    """No model is configured or this machine cannot run it; `remedy` says what to do."""
 
     code = "model.unavailable"
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self.remedy = remedy
+        super().__init__(message)
 
 
 class ModelAuthError(ModelError):

