@@ -3,6 +3,7 @@ BIN := .venv/bin
 PORT ?=
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help start setup fmt lint types arch check test test-all requirements bench clean
 
 help: ## List these targets
