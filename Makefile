@@ -3,6 +3,7 @@ BIN := .venv/bin
 PORT ?=
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help start setup fmt lint types arch check test test-all requirements bench clean
 
 help: ## List these targets
@@ -37,8 +38,8 @@ test-all: setup ## Install Chromium, Node packages and mock servers, then run ev
 requirements: setup ## Write into tests/requirements.toml which test proves which rule
 	@$(BIN)/python scripts/requirements.py --update
 
-bench: setup ## Print the figures beside their budgets
-	@$(BIN)/python -m bench
+bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one)
+	@$(BIN)/python -m bench $(ONLY)
 
 clean: ## Remove what the other targets made
 	@rm -rf .venv .venv-llmock tests/conformance/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

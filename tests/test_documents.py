@@ -1,6 +1,7 @@
-"""The documents describe what is there: every configuration key, every decision."""
+"""The documents describe what is there: configuration keys, variables, commands, decisions."""
 
 import re
+from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from scripts.requirements import ROOT
+from skerry.cli.main import _parser
 from skerry.config.root import Config
 
 GUIDE = ROOT / "docs" / "guide" / "configuration.md"
+COMMANDS = ROOT / "docs" / "guide" / "commands.md"
 DECISIONS = ROOT / "docs" / "adr"
 ROW = re.compile(r"^\| `([a-z][A-Za-z]*\.[A-Za-z.<>]+)` \|", re.MULTILINE)
+COMMAND = re.compile(r"^\| `skerry ([a-z ]+)`.*\| ([^|]*) \|$", re.MULTILINE)
 PARTS = ("Context", "Decision", "Alternatives", "Consequences", "Figures")
 MOST_LINES = 60
 
@@ -33,6 +37,34 @@ def keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def test_the_guide_lists_exactly_the_keys_of_the_configuration() -> None:
     listed = {row.removesuffix(".<name>") for row in ROW.findall(GUIDE.read_text(encoding="utf-8"))}
     assert listed == set(keys(Config))
+
+
+def test_the_guide_names_every_variable_of_the_environment() -> None:
+    sources = (ROOT / "src" / "skerry" / "config").glob("*.py")
+    read = {
+        name
+        for path in sources
+        for name in re.findall(r'"((?:SKERRY|OPENCLAW)_[A-Z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    listed = set(re.findall(r"`((?:SKERRY|OPENCLAW)_[A-Z_]+)`", GUIDE.read_text(encoding="utf-8")))
+    assert listed == read
+
+
+def commands(parser: ArgumentParser, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Yield each command that has none beneath it, with its long options."""
+    groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
+    for group in groups:
+        for word, below in group.choices.items():
+            yield from commands(below, f"{name} {word}".strip())
+    if not groups:
+        options = {text for action in parser._actions for text in action.option_strings}
+        yield name, {text for text in options if text.startswith("--")} - {"--help"}
+
+
+def test_the_guide_lists_exactly_the_commands_and_their_options() -> None:
+    rows = COMMAND.findall(COMMANDS.read_text(encoding="utf-8"))
+    listed = {name: set(re.findall(r"`(--[a-z-]+)`", options)) for name, options in rows}
+    assert listed == dict(commands(_parser()))
 
 
 @pytest.mark.parametrize(
