@@ -103,7 +103,6 @@ async def open_core(
             publish=events.append,
             parts=lambda _, text: [text],
             deliver=woken.append,
-            requeue=lambda run: dispatch.enqueue(run),
         )
         dispatch = Dispatch(runtime, lanes, reach)
         yield Core(dispatch, store, events, woken, workspace, lanes)

@@ -10,7 +10,7 @@ import anyio
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from support.gateway import TOKEN
+from tests.support.gateway import TOKEN
 
 Frame = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
@@ -52,8 +52,15 @@ CHECKPOINT_CHARS: Final = 2048
 class Dialogue:
     """One run's talk with the model. `hold` it; then read how it went."""
 
-    def __init__(self, runtime: Runtime, active: ActiveRun, conversation: Conversation) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        active: ActiveRun,
+        conversation: Conversation,
+        requeue: Callable[[ActiveRun], None],
+    ) -> None:
         self._runtime = runtime
+        self._requeue = requeue
         self._active = active
         self._config = runtime.config()  # one configuration for the whole run
         self._agent = active.request.key.agent
@@ -168,7 +175,7 @@ class Dialogue:
             if guest.withdrawn:
                 continue
             if guest.aborted_by is not None:
-                self._runtime.requeue(guest)  # a turn of its own ends it as aborted
+                self._requeue(guest)  # a turn of its own ends it as aborted
                 continue
             entered = message.user(guest.request.text, guest.accepted_at)
             await self._write([*self.loop.unsaved, entered], guest)

@@ -5,6 +5,7 @@ the end after its COMMIT.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import anyio
@@ -30,6 +31,8 @@ class Run:
 
     runtime: Runtime
     active: ActiveRun
+    requeue: Callable[[ActiveRun], None]
+    """Gives a run a turn of its own, whose message did not get into this one."""
 
     async def execute(self) -> None:
         """Do the run. It ends with exactly one `RunEnded`.
@@ -49,7 +52,7 @@ class Run:
             logger.exception("run %s could not start", active.request.run_id)
             self._end(self._failed_to_start(error, started_at))
             return
-        dialogue = Dialogue(self.runtime, active, conversation)
+        dialogue = Dialogue(self.runtime, active, conversation, self.requeue)
         stop_reason = await dialogue.hold(prompt)
         with anyio.CancelScope(shield=True):
             await self._finish(dialogue, stop_reason, started_at)
@@ -107,7 +110,7 @@ class Run:
         """Tell everybody who waits, and give messages that did not get in a run of their own."""
         active = self.active
         for left in active.empty_mailbox():
-            self.runtime.requeue(left)
+            self.requeue(left)
         for run in (active, *active.joined):
             ended = result if run is active else for_guest(result, run.request.run_id)
             self.runtime.running.finish(run, ended)

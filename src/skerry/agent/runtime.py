@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from skerry.agent.histories import Histories
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.lanes.running import ActiveRun, Running
+from skerry.lanes.running import Running
 from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
 from skerry.ports.model import Models
@@ -31,5 +31,3 @@ class Runtime:
     """Cuts a text into what the platform takes."""
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
-    requeue: Callable[[ActiveRun], None]
-    """Gives a run a turn of its own, whose message did not get into another."""

@@ -1,9 +1,10 @@
 """Constructs and connects everything; the only file that names concrete classes."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -14,6 +15,8 @@ from skerry.app.dispatch import Dispatch
 from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.settings import Settings
+from skerry.app.setup import ModelChoice
+from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
@@ -34,6 +37,9 @@ from skerry.tools.read import Read
 LOCK = "gateway.lock"
 DATABASE = "state.sqlite"
 FLUSH_SECONDS = 5.0
+
+
+Service = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class Application:
     settings: Settings
 
     async def drain(self) -> bool:
-        """Take nothing more and let runs end; return whether they did within the configured time."""
+        """Take nothing more and let runs end; return whether they did in the configured time."""
         self.context.health.fail("draining")
         return await self.dispatch.drain(self.settings.config.gateway.drain_seconds)
 
@@ -72,8 +78,35 @@ async def open_application(
         StateLockedError: another gateway owns the directory.
         StateError: the database cannot be used.
     """
-    config = settings.config
-    async with AsyncExitStack() as stack:
+    clock = outside.clock
+    started_ms = clock.now_ms()
+    broadcast = Broadcast(clock)
+    async with (
+        _state(settings.config, outside) as (store, mirror),
+        _models(settings, environ, outside) as models,
+        _core(settings, store, mirror, models, broadcast, outside) as dispatch,
+    ):
+        token = settings.config.gateway.auth.token
+        context = GatewayContext(
+            config=lambda: settings.config,
+            token=token.get_secret_value() if token else None,
+            dispatcher=dispatch,
+            store=store,
+            models=models,
+            setup=ModelChoice(settings, models),
+            broadcast=broadcast,
+            presence=Presence(clock),
+            clock=clock,
+            started_ms=started_ms,
+            health=Health(),
+        )
+        yield Application(context, dispatch, settings)
+
+
+@asynccontextmanager
+async def _state(config: Config, outside: Outside) -> AsyncGenerator[tuple[Store, Mirror]]:
+    """Own the directories and the database."""
+    with ExitStack() as stack:
         try:
             stack.enter_context(locked(config.state_dir / LOCK))
         except LockedError as error:
@@ -81,72 +114,70 @@ async def open_application(
         for agent in config.agents.ids:
             config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
         mirror = Mirror(config.state_dir / "agents", config.workspace(config.agents.default_id))
-        store = await stack.enter_async_context(
-            open_store(config.state_dir / DATABASE, on_commit=mirror.touch, reach=outside.reach)
-        )
-        models = outside.models
-        if models is None:
-            http = await stack.enter_async_context(http_client())
-            models = await stack.enter_async_context(Catalog(config, http, environ))
-            settings.on_change(models.reconfigure)
-        clock = outside.clock
-        health = Health("recovery")
-        broadcast = Broadcast(clock)
-        senders = {
-            (one.channel, one.account): Sender(one, store, clock, outside.reach)
-            for one in outside.adapters
-        }
-        delivery = Delivery(senders)
-        tool = Read()
-        runtime = Runtime(
-            store=store,
-            models=models,
-            tools={tool.spec.name: tool},
-            config=lambda: settings.config,
-            clock=clock,
-            histories=Histories(store),
-            running=Running(),
-            publish=broadcast.publish,
-            parts=delivery.parts,
-            deliver=delivery.wake,
-            requeue=lambda run: dispatch.enqueue(run),
-        )
-        await mirror.repair(store)
-        again = await recover(store, clock, delivery.parts)
-        stack.push_async_callback(_flush, store, mirror, delivery)
-        await stack.enter_async_context(
-            _running(partial(mirror.run, store), *(sender.run for sender in senders.values()))
-        )
-        lanes = await stack.enter_async_context(Lanes(config.agents.defaults.max_concurrent))
-        dispatch = Dispatch(runtime, lanes, outside.reach)
-        for run in again:
-            dispatch.resume(run)
-        await stack.enter_async_context(
-            _running(*(partial(receive, one, dispatch.receive) for one in outside.adapters))
-        )
-        health.recover("recovery")
-        token = config.gateway.auth.token
-        yield Application(
-            GatewayContext(
-                config=lambda: settings.config,
-                token=token.get_secret_value() if token else None,
-                dispatcher=dispatch,
-                store=store,
-                models=models,
-                setup=settings,
-                broadcast=broadcast,
-                presence=Presence(),
-                clock=clock,
-                started_ms=clock.now_ms(),
-                health=health,
-            ),
-            dispatch,
-            settings,
-        )
+        path = config.state_dir / DATABASE
+        async with open_store(path, on_commit=mirror.touch, reach=outside.reach) as store:
+            await mirror.repair(store)
+            yield store, mirror
 
 
 @asynccontextmanager
-async def _running(*services: Callable[[], Awaitable[object]]) -> AsyncGenerator[None]:
+async def _models(
+    settings: Settings, environ: Mapping[str, str], outside: Outside
+) -> AsyncGenerator[Models]:
+    """Give every model that the configuration and this machine have."""
+    if outside.models is not None:
+        yield outside.models
+        return
+    async with http_client() as http, Catalog(settings.config, http, environ) as catalog:
+        settings.on_change(catalog.reconfigure)
+        yield catalog
+
+
+@asynccontextmanager
+async def _core(
+    settings: Settings,
+    store: Store,
+    mirror: Mirror,
+    models: Models,
+    broadcast: Broadcast,
+    outside: Outside,
+) -> AsyncGenerator[Dispatch]:
+    """Take up what was left open, then receive, run and deliver."""
+    senders = {
+        (one.channel, one.account): Sender(one, store, outside.clock, outside.reach)
+        for one in outside.adapters
+    }
+    delivery = Delivery(senders)
+    tool = Read()
+    runtime = Runtime(
+        store=store,
+        models=models,
+        tools={tool.spec.name: tool},
+        config=lambda: settings.config,
+        clock=outside.clock,
+        histories=Histories(store),
+        running=Running(),
+        publish=broadcast.publish,
+        parts=delivery.parts,
+        deliver=delivery.wake,
+    )
+    again = await recover(store, outside.clock, delivery.parts)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(_flush, store, mirror, delivery)
+        sending: Iterator[Service] = (sender.run for sender in senders.values())
+        await stack.enter_async_context(_running(partial(mirror.run, store), *sending))
+        limit = settings.config.agents.defaults.max_concurrent
+        lanes = await stack.enter_async_context(Lanes(limit))
+        dispatch = Dispatch(runtime, lanes, outside.reach)
+        for run in again:
+            dispatch.resume(run)
+        receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
+        await stack.enter_async_context(_running(*receiving))
+        yield dispatch
+
+
+@asynccontextmanager
+async def _running(*services: Service) -> AsyncGenerator[None]:
     """Keep the services going for the block, then cancel them."""
     async with anyio.create_task_group() as tasks:
         for service in services:

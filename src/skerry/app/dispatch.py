@@ -108,7 +108,8 @@ class Dispatch:
 
     def enqueue(self, active: ActiveRun) -> None:
         """Put the run at the end of its session's lane."""
-        self.lanes.submit(str(active.request.key), Run(self.runtime, active).execute)
+        run = Run(self.runtime, active, self.enqueue)
+        self.lanes.submit(str(active.request.key), run.execute)
 
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:

@@ -8,9 +8,6 @@ from skerry.config.load import Loaded, load
 from skerry.config.redact import JSON
 from skerry.config.root import Config
 from skerry.config.write import set_values
-from skerry.model.errors import ConfigError
-from skerry.ports.model import ModelSetup
-from skerry.providers.known import KNOWN
 
 
 class Settings:
@@ -26,15 +23,17 @@ class Settings:
         self._listeners.append(listener)
 
     async def change(self, changes: Mapping[str, JSON]) -> None:
-        """Write values into the file and use it from now on.
+        """Write values into the file and use them from now on.
+
+        What the command line gave (port, address) stays as it is.
 
         Raises:
             ConfigError: they cannot be written or make no sense; nothing changed.
         """
         loaded = await anyio.to_thread.run_sync(self._write, changes)
-        self.config = loaded.config
+        self.config = loaded.config.model_copy(update={"gateway": self.config.gateway})
         for listener in self._listeners:
-            listener(loaded.config)
+            listener(self.config)
 
     def _write(self, changes: Mapping[str, JSON]) -> Loaded:
         set_values(self.config.path, changes)

@@ -1,7 +1,7 @@
 """A chat platform in a folder, and the adapter that speaks to it.
 
-The platform keeps what people wrote and what it received from us in files of its own, so it outlives
-a gateway that is killed, and deliveries are counted from its log, never from our store.
+The platform keeps what people wrote and what it received from us in files of its own, so it
+outlives a gateway that is killed, and deliveries are counted from its log, never from our store.
 """
 
 import json
@@ -73,7 +73,9 @@ class Platform:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         descriptor = os.open(self.folder / name, flags, 0o600)
         try:
-            os.write(descriptor, json.dumps(line).encode() + b"\n")  # one write: whole or not at all
+            os.write(
+                descriptor, json.dumps(line).encode() + b"\n"
+            )  # one write: whole or not at all
         finally:
             os.close(descriptor)
 
@@ -117,9 +119,7 @@ class MemoryChannel:
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Let the platform receive a part."""
-        self.platform.deliver(
-            Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce)
-        )
+        self.platform.deliver(Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce))
         return Receipt((part.nonce,))
 
     async def settle(self, part: OutboundPart) -> Settlement:

@@ -1,5 +1,6 @@
 """Dispatch: what accepting means, twins, order, steering, abort."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,7 @@ from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
-def shape(messages: list[object]) -> list[str]:
+def shape(messages: Sequence[object]) -> list[str]:
     return [type(one).__name__.removesuffix("Message") for one in messages]
 
 
@@ -35,7 +36,7 @@ async def test_the_model_sees_what_was_said_before(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         for text in ("one", "two", "three"):
             await core.ask(text)
-    assert shape(list(model.seen[-1].messages)) == ["User", "Assistant"] * 2 + ["User"]
+    assert shape(model.seen[-1].messages) == ["User", "Assistant"] * 2 + ["User"]
 
 
 async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         await core.ask("two")
         assert len(await core.said()) == 4
-    assert shape(list(model.seen[0].messages)) == ["User", "Assistant", "User"]
+    assert shape(model.seen[0].messages) == ["User", "Assistant", "User"]
 
 
 async def test_twins_run_once(tmp_path: Path) -> None:
@@ -98,11 +99,11 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
         await core.dispatch.submit(request("b"))
-        assert shape(list(await core.said())) == ["User"]
+        assert shape(await core.said()) == ["User"]
         gate.open()
         await core.dispatch.wait(RunId("b"), 5)
         said = await core.said()
-        assert shape(list(said)) == ["User", "Assistant", "User", "Assistant"]
+        assert shape(said) == ["User", "Assistant", "User", "Assistant"]
 
 
 async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         assert result is not None
         assert result.payloads == ("as you wish",)
         said = await core.said()
-        assert shape(list(said)) == [
+        assert shape(said) == [
             *("User", "Assistant", "ToolResult", "ToolResult", "ToolResult", "User", "Assistant")
         ]
         results = [one for one in said if isinstance(one, ToolResultMessage)]
@@ -144,7 +145,7 @@ async def test_a_follow_up_continues_the_run_that_would_stop(tmp_path: Path) -> 
         result = await core.dispatch.wait(RunId("a"), 5)
         assert result is not None
         assert result.payloads == ("one", "two")
-        assert shape(list(await core.said())) == ["User", "Assistant", "User", "Assistant"]
+        assert shape(await core.said()) == ["User", "Assistant", "User", "Assistant"]
 
 
 async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
         assert result is not None
         assert result.stop_reason is StopReason.ABORTED
         assert len(model.seen) == 1
-        assert shape(list(await core.said())) == ["User", "Assistant"] * 2
+        assert shape(await core.said()) == ["User", "Assistant"] * 2
 
 
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ async def test_a_model_failure_is_a_result_and_the_next_run_works(tmp_path: Path
         assert result.error is not None
         assert (result.error.code, result.error.retryable) == ("model.overloaded", True)
         assert (await core.ask("b")).payloads == ("fine",)
-        assert shape(list(await core.said())) == ["User", "Assistant"] * 2
+        assert shape(await core.said()) == ["User", "Assistant"] * 2
 
 
 async def test_without_a_model_the_person_is_told_what_to_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -109,7 +110,7 @@ async def test_closing_writes_what_is_queued(tmp_path: Path) -> None:
     async with open_store(tmp_path / "state.sqlite") as store:
         for number in range(1000):
             key = SessionKey.parse(f"s{number}")
-            store.post(lambda unit, key=key: sessions.ensure(unit, key, SessionId(str(key)), 1))
+            store.post(partial(sessions.ensure, key=key, new_id=SessionId(str(key)), now=1))
     with pytest.raises(StoreClosedError):
         store.post(lambda _: None)
     outside = sqlite3.connect(tmp_path / "state.sqlite")

@@ -1,0 +1,123 @@
+"""Runs a gateway from its socket to its last COMMIT."""
+
+import errno
+import gc
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+
+import anyio
+
+from skerry.app.build import Application, Outside, open_application
+from skerry.app.settings import Settings
+from skerry.config.load import Loaded
+from skerry.gateway.listen import Listener
+from skerry.gateway.server import create_app
+from skerry.model.errors import StateError
+from skerry.ports.model import ModelState
+
+
+class PortTakenError(StateError):
+    """Another program listens on the gateway's port."""
+
+    code = "state.port_taken"
+
+    def __init__(self, port: int) -> None:
+        self.remedy = "Stop it, or choose another port: skerry gateway run --port N"
+        super().__init__(f"Port {port} on this machine is taken by another program.")
+
+
+def main(loaded: Loaded, outside: Outside | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code, 0 after an orderly end.
+
+    Raises:
+        StateError: the port, the state directory or its database cannot be used.
+    """
+    return anyio.run(
+        serve, loaded, os.environ, outside or Outside(), backend_options={"use_uvloop": True}
+    )
+
+
+async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
+    """Bind, open the application, answer, drain."""
+    settings = Settings(loaded, environ)
+    failure: StateError | None = None
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
+        listening = stack.enter_context(_bind(settings.config.gateway.port))
+        try:
+            await _run(settings, environ, outside, listening, stop)
+        except* StateError as group:
+            failure = _first(group)
+    if failure is not None:
+        raise failure
+    return 0
+
+
+async def _run(
+    settings: Settings,
+    environ: Mapping[str, str],
+    outside: Outside,
+    listening: socket.socket,
+    stop: AsyncIterator[signal.Signals],
+) -> None:
+    async with (
+        open_application(settings, environ, outside) as application,
+        Listener(create_app(application.context), listening) as listener,
+    ):
+        gc.collect()
+        gc.freeze()  # what is there now stays: later collections need not look at it
+        print(await _greeting(application, listener.port), flush=True)  # noqa: T201 - its user interface
+        await anext(aiter(stop))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_hurry, stop, tasks.cancel_scope)
+            application.context.broadcast.shutdown("The gateway is stopping.")
+            await application.drain()
+            tasks.cancel_scope.cancel()
+
+
+async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScope) -> None:
+    """Stop waiting at the second signal."""
+    await anext(aiter(stop))
+    draining.cancel()
+
+
+def _bind(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTakenError(port) from error
+        raise
+    listening.listen(128)
+    listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    return listening
+
+
+async def _greeting(application: Application, port: int) -> str:
+    """Return what a person needs next: the page, the chat, and a better model."""
+    token = application.context.token
+    lines = [
+        f"ready ws://127.0.0.1:{port}",
+        "",
+        f"  Page    http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""),
+        "  Chat    skerry chat",
+    ]
+    status = await application.context.models.status()
+    if status.model is not None:
+        lines.append(f"  Model   {status.model.name} ({status.model.ref})")
+    lines += [f"          {text}" for text in (status.message, status.remedy) if text]
+    if status.state is ModelState.UNAVAILABLE and not status.message:
+        lines.append("          No model can be used yet; the page explains.")
+    return "\n".join(lines)
+
+
+def _first(group: BaseExceptionGroup[StateError]) -> StateError:
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    raise AssertionError("an exception group is never empty")
