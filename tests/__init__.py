@@ -1,0 +1,1 @@
+"""Everything that proves the source: unit, property, end to end, conformance."""
