@@ -1,0 +1,219 @@
+"""A whole gateway: in a process of its own, which can be killed, or inside a test.
+
+As a program (`python -m skerry.testing.gateway`) it is the real gateway with three things added: an
+account on a platform in a folder, a model that echoes, and a fault that kills it at a named point.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import msgspec
+
+from skerry.app.build import Outside
+from skerry.app.serve import main as serve
+from skerry.client.discover import Address
+from skerry.config.load import prepare
+from skerry.store import nothing
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.model import ScriptedModel, ScriptedModels, echo
+
+READY_SECONDS: Final = 20.0
+_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+
+
+class GatewayProcess:
+    """A gateway in a process of its own. `start` it, and end it as rudely as the test needs.
+
+    Its state is in `home`, so the next start goes on where this one was. The port stays the same.
+    """
+
+    def __init__(
+        self, home: Path, *, arguments: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.home = home
+        self.output: list[str] = []
+        """What it printed, line by line, over all its lives."""
+        self._arguments = tuple(arguments)
+        self._environ = dict(environ or {})
+        self._process: anyio.abc.Process | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """Return the address of the page, without the token."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def address(self) -> Address:
+        """Return what a client needs."""
+        return Address(f"ws://127.0.0.1:{self._port}", self.token)
+
+    @property
+    def token(self) -> str:
+        """Return the token that the first start wrote."""
+        found: str = msgspec.json.decode((self.home / "skerry.json").read_bytes())["gateway"][
+            "auth"
+        ]["token"]
+        return found
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._running.pid
+
+    @property
+    def _running(self) -> anyio.abc.Process:
+        if self._process is None:
+            raise AssertionError("the gateway is not running")
+        return self._process
+
+    async def start(self, *arguments: str) -> None:
+        """Start it and wait until it answers; `arguments` hold for this life only."""
+        command = [sys.executable, "-m", "skerry.testing.gateway", "--port", str(self._port)]
+        environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
+        self._process = await anyio.open_process(
+            [*command, *self._arguments, *arguments], stdout=PIPE, stderr=None, env=environ
+        )
+        with anyio.fail_after(READY_SECONDS):
+            await self._wait_until_ready()
+
+    async def kill(self) -> None:
+        """End it by SIGKILL."""
+        self._running.send_signal(signal.SIGKILL)
+        await self.wait()
+
+    async def stop(self) -> int:
+        """End it by SIGTERM; return its exit code."""
+        self._running.send_signal(signal.SIGTERM)
+        return await self.wait()
+
+    async def wait(self) -> int:
+        """Wait until it has ended by itself; return its exit code, negative for a signal."""
+        code = await self._running.wait()
+        if self._running.stdout is not None:
+            await self._running.stdout.aclose()
+        self._process = None
+        return code
+
+    async def end(self) -> None:
+        """Make sure that it is gone."""
+        if self._process is not None:
+            with anyio.CancelScope(shield=True):
+                await self.kill()
+
+    async def _wait_until_ready(self) -> None:
+        stream = self._running.stdout
+        text = b""
+        while b"ready ws://" not in text or not text.endswith(b"\n"):
+            if stream is None:
+                raise AssertionError("the gateway has no standard output")
+            try:
+                text += await stream.receive()
+            except anyio.EndOfStream:
+                code = await self._running.wait()
+                raise AssertionError(f"the gateway ended with {code} before it was ready") from None
+        lines = text.decode().splitlines()
+        self.output += lines
+        ready = next(line for line in lines if line.startswith("ready ws://"))
+        self._port = int(ready.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def running_gateway(
+    *,
+    model: str | None = None,
+    home: Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    arguments: Sequence[str] = (),
+) -> AsyncGenerator[GatewayProcess]:
+    """Run a gateway in a process of its own for the block.
+
+    Args:
+        model: Address of an OpenAI-compatible API, such as `StubModelServer.base_url`. Without one
+            the model echoes, inside the process.
+        home: Its state directory; without one a temporary folder.
+        config: Written into `skerry.json` before the first start.
+        arguments: More for the program, see its `--help`.
+    """
+    with TemporaryDirectory(prefix="skerry-") as temporary:
+        gateway = GatewayProcess(home or Path(temporary), arguments=arguments)
+        written: dict[str, Any] = dict(config or {})
+        if model is not None:
+            gateway = GatewayProcess(gateway.home, arguments=[*arguments, "--model", "configured"])
+            written |= model_config(model)
+        if written:
+            path = gateway.home / "skerry.json"
+            path.touch(mode=0o600)
+            path.write_bytes(msgspec.json.encode(written))
+        try:
+            await gateway.start()
+            yield gateway
+        finally:
+            await gateway.end()
+
+
+def model_config(base_url: str) -> dict[str, Any]:
+    """Return the configuration of a gateway that asks only the API at `base_url`."""
+    return {
+        "models": {
+            "providers": {
+                "test": {"baseUrl": base_url, "apiKey": "test", "models": [{"id": "stub"}]}
+            }
+        },
+        "agents": {"defaults": {"model": {"primary": "test/stub"}}},
+    }
+
+
+def planted(fault: str) -> Callable[[str], None]:
+    """Return a `reach` that kills the process at the named point, the `N`th time: `name:N`."""
+    if not fault:
+        return nothing
+    name, _, text = fault.partition(":")
+    left = int(text or 1)
+
+    def reach(point: str) -> None:
+        nonlocal left
+        if point == name:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach
+
+
+def main() -> int:
+    """Run the gateway with what the command line adds."""
+    parser = argparse.ArgumentParser(prog="python -m skerry.testing.gateway", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--model", choices=("echo", "configured"), default="echo")
+    parser.add_argument("--platform", type=Path, help="folder of a platform to serve")
+    parser.add_argument("--blind", action="store_true", help="the platform cannot settle")
+    parser.add_argument("--fault", default="", help="die at a point: name:N")
+    arguments = parser.parse_args()
+    loaded = prepare(os.environ)
+    gateway = loaded.config.gateway.model_copy(update={"port": arguments.port})
+    models: ScriptedModels | None = None
+    if arguments.model == "echo":
+        models = ScriptedModels(ScriptedModel(echo))
+    adapters = []
+    if arguments.platform is not None:
+        adapters.append(MemoryChannel(Platform(arguments.platform), can_settle=not arguments.blind))
+    outside = Outside(models=models, adapters=adapters, reach=planted(arguments.fault))
+    config = loaded.config.model_copy(update={"gateway": gateway})
+    return serve(replace(loaded, config=config), outside)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The whole gateway in a process of its own: start, answer, end, start again."""
+
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import StubModelServer
+
+
+async def received(platform: Platform, count: int) -> list[str]:
+    """Return what the platform received once there are `count` messages."""
+    with anyio.fail_after(20):
+        while len(found := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
+            await anyio.sleep(0.01)
+    return [one.text for one in found]
+
+
+async def test_a_message_goes_from_the_platform_to_the_model_and_back(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    async with (
+        StubModelServer() as model,
+        running_gateway(
+            model=model.base_url, arguments=["--platform", str(platform.folder)]
+        ) as gateway,
+    ):
+        platform.say("hello", message_id="m1")
+        assert await received(platform, 1) == ["echo: hello"]
+        assert platform.received()[0].in_reply_to == "m1"
+        assert await gateway.stop() == 0
+
+
+async def test_sigterm_lets_the_run_end_and_exits_with_0(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        async with GatewayClient(gateway.address) as client:
+            await client.request(
+                "chat.send", {"sessionKey": "main", "message": "hi", "idempotencyKey": "k"}
+            )
+            assert await gateway.stop() == 0
+        assert (tmp_path / "agents/main/sessions/sessions.json").exists()
+        assert not (tmp_path / "state.sqlite-wal").exists()
+
+
+async def test_the_transcript_survives_a_kill(tmp_path: Path) -> None:
+    accepted: list[object] = []
+    async with running_gateway(home=tmp_path) as gateway:
+        async with GatewayClient(gateway.address) as client:
+            final = await client.request(
+                "agent",
+                {"message": "remember", "sessionKey": "main", "idempotencyKey": "k1"},
+                on_accepted=accepted.append,
+            )
+        await gateway.kill()
+        await gateway.start()
+        async with GatewayClient(gateway.address) as client:
+            history = await client.request("chat.history", {"sessionKey": "main"})
+            again = await client.request(
+                "agent",
+                {"message": "remember", "sessionKey": "main", "idempotencyKey": "k1"},
+                on_accepted=accepted.append,
+            )
+        texts = [one["content"][0]["text"] for one in history["messages"]]
+        assert texts == ["remember", "echo: remember"]
+        assert again == final
+        assert len(accepted) == 1  # the second request was answered from the store
+
+
+async def test_a_second_gateway_on_the_same_state_is_refused(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path):
+        second = GatewayProcess(tmp_path)
+        with pytest.raises(AssertionError, match="before it was ready"):
+            await second.start()
+
+
+async def test_the_lock_of_a_dead_gateway_is_taken_over(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await gateway.kill()
+        assert (tmp_path / "gateway.lock").read_text().strip().isdigit()
+        await gateway.start()
+        assert await gateway.stop() == 0
+
+
+async def test_a_fault_point_kills_the_process(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    async with running_gateway(
+        home=tmp_path / "home",
+        arguments=["--platform", str(platform.folder), "--fault", "delivery.after-send:1"],
+    ) as gateway:
+        platform.say("hello", message_id="m1")
+        assert await gateway.wait() == -signal.SIGKILL
+        assert [one.text for one in platform.received()] == ["echo: hello"]
