@@ -6,13 +6,14 @@
 //   runs      runs that are accepted and not ended, the working one first: {runId, text, tools}
 //   outgoing  own messages that no history has shown yet: {key, text, at, state, problem}
 //   more      whether the transcript has older messages than `items`
-//   epoch     grows when a run begins or ends: a history asked for before that is stale
 //   wants     whether a run is shown whose message is not known, so that history is needed
-// A message and its run share one id: the idempotency key.
+// A message and its run share one id: the idempotency key. The gateway answers and tells over one
+// connection in the order in which things happened, so a history replaces all that came before it,
+// and what comes after it is newer.
 
 /** An empty conversation with the messages that an earlier page left unsent. */
 export function begin(outgoing = []) {
-  return { key: "", items: [], runs: [], outgoing, more: false, epoch: 0, wants: false };
+  return { key: "", items: [], runs: [], outgoing, more: false, wants: false };
 }
 
 /** Own message written: it is shown at once, and sent by the caller. */
@@ -39,16 +40,15 @@ export function accepted(state, key) {
   const next = mark(state, key, "accepted");
   const known = next.runs.some((run) => run.runId === key) || hasAnswer(next, key);
   if (known) return next;
-  return { ...next, runs: [...next.runs, newRun(key)], epoch: next.epoch + 1 };
+  return { ...next, runs: [...next.runs, newRun(key)] };
 }
 
-/** What `chat.history` returned. The caller asks again when the epoch moved while it waited. */
+/** What `chat.history` returned. */
 export function remember(state, payload) {
   const items = fold(payload.messages ?? []);
-  const active = payload.activeRuns ?? (payload.inFlightRun ? [payload.inFlightRun] : []);
-  const runs = active.map(({ runId, text = "" }) => {
+  const runs = (payload.activeRuns ?? []).map(({ runId, text }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
-    return text.length > shown.text.length ? { ...shown, text } : shown;
+    return { ...shown, text: text || shown.text };
   });
   const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
@@ -63,9 +63,8 @@ export function remember(state, payload) {
   };
 }
 
-/** A `chat` event: text that grows, or the end of a run. Other sessions' events change nothing. */
+/** A `chat` event: text that grows, or the end of a run. Other sessions' change nothing. */
 export function hear(state, payload) {
-  if (state.key === "" && payload.state !== "delta") return { ...state, epoch: state.epoch + 1 };
   if (state.key !== payload.sessionKey) return state;
   if (payload.state === "delta") return grow(state, payload);
   if (["final", "aborted", "error"].includes(payload.state)) return settle(state, payload);
@@ -141,7 +140,7 @@ function lead(state, runId) {
   const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
   const rest = state.runs.filter((other) => other.runId !== runId);
   const wants = state.wants || !knows(state, runId);
-  return { ...state, runs: [run, ...rest], epoch: state.epoch + 1, wants };
+  return { ...state, runs: [run, ...rest], wants };
 }
 
 function change(state, runId, update) {
@@ -190,7 +189,6 @@ function settle(state, { runId, state: how, message, errorMessage }) {
     ...drop(state, runId),
     items,
     runs: state.runs.filter((other) => other.runId !== runId),
-    epoch: state.epoch + 1,
     wants: state.wants || !(own || known),
   };
 }
@@ -224,7 +222,8 @@ function fold(messages) {
 
 function extend(answer, message) {
   const calls = blocks(message).filter((block) => block.type === "toolCall");
-  const state = { aborted: "stopped", error: "failed" }[message.stopReason] ?? "done";
+  const broken = { aborted: "stopped", error: "failed" }[message.stopReason] ?? "done";
+  const state = message.errorMessage ? "failed" : broken; // interrupted: aborted, with a message
   return {
     ...answer,
     text: [answer.text, textOf(message)].filter(Boolean).join("\n\n"),
@@ -234,7 +233,7 @@ function extend(answer, message) {
     ],
     at: message.timestamp,
     state,
-    problem: state === "failed" ? (message.errorMessage ?? "") : "",
+    problem: message.errorMessage ?? "",
   };
 }
 

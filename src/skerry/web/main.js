@@ -8,6 +8,13 @@ import { SetupPanel } from "./setup.js";
 import { showAgent, showConnection, showModel, showNotice } from "./status.js";
 import { ConversationView } from "./view.js";
 
+// Why the gateway lets nobody in without another token, by its error codes.
+const REASONS = {
+  NOT_PAIRED: "This address came without one.",
+  AUTH_TOKEN_MISSING: "This address came without one.",
+  AUTH_TOKEN_MISMATCH: "The gateway did not accept the token.",
+};
+
 class Page {
   #session = null;
   #drawing = false;
@@ -38,14 +45,9 @@ class Page {
     });
   }
 
-  /** Begin with this token, or ask for one. */
+  /** Begin with this token; with none, find out whether the gateway wants one. */
   start(token) {
     this.#session?.close();
-    if (!token) {
-      this.#ask("This address came without one.");
-      return;
-    }
-    this.#open(true);
     const url = new URL("./", location.href);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#session = new Session(url.href, token, {
@@ -53,25 +55,22 @@ class Page {
       refused: (error) => this.#refused(error),
     });
     this.#session.open();
-    this.#compose();
-    byId("message").focus();
   }
 
   #refused(error) {
-    const isToken = error.code === "NOT_PAIRED" || `${error.details.code}`.startsWith("AUTH_");
-    if (isToken) forgetToken();
-    this.#ask(isToken ? "The gateway did not accept the token." : error.message);
+    const reason = REASONS[error.code] ?? REASONS[error.details.code];
+    if (reason) forgetToken();
+    setText(byId("gate-reason"), reason ?? error.message);
+    this.#show("gate");
   }
 
-  #ask(reason) {
-    setText(byId("gate-reason"), reason);
-    this.#open(false);
-    byId("gate-token").focus();
-  }
-
-  #open(isOpen) {
-    byId("gate").hidden = isOpen;
-    byId("chat").hidden = byId("signals").hidden = !isOpen;
+  /** Show this part of the page, the conversation or the question for the token. */
+  #show(part) {
+    if (!byId(part).hidden) return;
+    byId("gate").hidden = part !== "gate";
+    byId("chat").hidden = byId("signals").hidden = part !== "chat";
+    this.#compose();
+    byId(part === "gate" ? "gate-token" : "message").focus();
   }
 
   #bindComposer() {
@@ -126,6 +125,7 @@ class Page {
     requestAnimationFrame(() => {
       this.#drawing = false;
       const { phase, hello, model, conversation, problem, hasEarlier } = this.#session;
+      if (["online", "offline"].includes(phase.phase)) this.#show("chat");
       showAgent(hello);
       showConnection(phase);
       showModel(model);

@@ -15,7 +15,7 @@ const MODEL_POLL_MS = 2000; // while the model starts
 /**
  * What a page shows of one conversation. `changed()` is called after every change of
  *   conversation  the state of chat.js
- *   phase         {phase: connecting | online | offline, since}
+ *   phase         {phase: connecting | online | offline | refused, since}
  *   hello         what the gateway said of itself, or null
  *   model         the result of `models.status`, or null
  *   problem       why the transcript cannot be read, or ""
@@ -43,7 +43,10 @@ export class Session {
       state: (state) => this.#connected(state),
       event: (name, payload) => this.#event(name, payload),
       gap: () => this.#sync(),
-      refused,
+      refused: (error) => {
+        this.phase = { phase: "refused", since: null };
+        refused(error);
+      },
     });
   }
 
@@ -157,7 +160,9 @@ export class Session {
     try {
       while (this.#syncAgain) {
         this.#syncAgain = false;
-        await this.#load();
+        const params = { sessionKey: SESSION, limit: this.#limit };
+        const history = await this.#connection.request("chat.history", params);
+        this.#become(chat.remember(this.conversation, history));
       }
       this.#report("");
     } catch (error) {
@@ -165,16 +170,6 @@ export class Session {
     } finally {
       this.#syncing = false;
     }
-  }
-
-  /** A run that began or ended while the history was on its way makes it stale. */
-  async #load() {
-    const { epoch, key } = this.conversation;
-    const params = { sessionKey: SESSION, limit: this.#limit };
-    const payload = await this.#connection.request("chat.history", params);
-    const stale = this.conversation.epoch !== epoch;
-    this.#syncAgain ||= stale;
-    if (!stale || key === "") this.#become(chat.remember(this.conversation, payload));
   }
 
   /** After a reconnect: send everything that no history has shown. */

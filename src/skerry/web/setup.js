@@ -2,29 +2,31 @@
 
 import { byId, make, setText } from "./dom.js";
 
+// `id` is what the gateway calls it: null where a person names it, "" to let the gateway choose.
 const PROVIDERS = [
-  { id: "openai", label: "OpenAI", key: true, example: "gpt-5-mini" },
-  { id: "anthropic", label: "Anthropic", key: true, example: "claude-sonnet-4-5" },
-  { id: "gemini", label: "Google Gemini", key: true, example: "gemini-2.5-flash" },
-  { id: "openrouter", label: "OpenRouter", key: true, example: "openai/gpt-5-mini" },
-  { id: "groq", label: "Groq", key: true, example: "llama-3.3-70b-versatile" },
-  { id: "mistral", label: "Mistral", key: true, example: "mistral-small-latest" },
-  { id: "deepseek", label: "DeepSeek", key: true, example: "deepseek-chat" },
+  { id: "openai", label: "OpenAI", needsKey: true },
+  { id: "anthropic", label: "Anthropic", needsKey: true },
+  { id: "openrouter", label: "OpenRouter", needsKey: true },
+  { id: "gemini", label: "Google Gemini", needsKey: true },
+  { id: "groq", label: "Groq", needsKey: true },
+  { id: "mistral", label: "Mistral", needsKey: true },
+  { id: "deepseek", label: "DeepSeek", needsKey: true },
+  { id: "xai", label: "xAI", needsKey: true },
+  { id: "together", label: "Together", needsKey: true },
+  { id: "cerebras", label: "Cerebras", needsKey: true },
+  { id: "ollama", label: "Ollama, on this machine", url: "http://127.0.0.1:11434/v1" },
+  { id: "lmstudio", label: "LM Studio, on this machine", url: "http://127.0.0.1:1234/v1" },
+  { id: "llamacpp", label: "llama.cpp, on this machine", url: "http://127.0.0.1:8080/v1" },
   {
-    id: "local",
-    label: "A server on this machine",
-    url: "http://127.0.0.1:11434/v1",
-    example: "llama3.2",
-    help: "Ollama, LM Studio or llama.cpp. The address ends in /v1.",
+    id: null,
+    label: "Another service (OpenAI-compatible)",
+    url: "",
+    help: "Anything that offers OpenAI's chat completions. The address mostly ends in /v1.",
   },
   {
     id: "",
-    label: "Another service (OpenAI-compatible)",
-    key: true,
-    url: "",
-    named: true,
-    example: "",
-    help: "Any service that offers the OpenAI chat completions format.",
+    label: "Choose by itself",
+    help: "A key in the environment, else a local server that answers, else the demonstration.",
   },
 ];
 
@@ -36,7 +38,7 @@ export class SetupPanel {
   constructor(configure) {
     this.configure = configure;
     this.#provider.append(
-      ...PROVIDERS.map(({ id, label }) => make("option", { value: id }, label)),
+      ...PROVIDERS.map(({ label }) => make("option", {}, label)),
     );
     this.#provider.addEventListener("change", () => this.#arrange());
     byId("setup-close").addEventListener("click", () => this.#dialog.close());
@@ -55,32 +57,35 @@ export class SetupPanel {
   }
 
   get #chosen() {
-    return PROVIDERS.find(({ id }) => id === this.#provider.value);
+    return PROVIDERS[this.#provider.selectedIndex];
   }
 
   #arrange() {
-    const { key, url, named, example, help = "" } = this.#chosen;
-    byId("setup-key-field").hidden = !key;
-    byId("setup-key").required = key === true && !named;
-    byId("setup-url-field").hidden = url === undefined;
-    byId("setup-url").required = url !== undefined;
+    const { id, url, needsKey = false, help = "" } = this.#chosen;
+    const [isNamed, hasUrl, hasModel] = [id === null, url !== undefined, id !== ""];
+    this.#field("name", isNamed, isNamed);
+    this.#field("url", hasUrl, hasUrl);
+    this.#field("key", needsKey || isNamed, false);
+    this.#field("model", hasModel, hasUrl);
     byId("setup-url").value = url ?? "";
-    byId("setup-name-field").hidden = !named;
-    byId("setup-name").required = named === true;
-    byId("setup-key").value = ""; // one service's key is not sent to another
-    byId("setup-model").value = "";
-    byId("setup-model").placeholder = example ? `for example ${example}` : "";
+    byId("setup-model").placeholder = hasUrl ? "" : "empty: the usual one";
     setText(byId("setup-help"), help);
     this.#result("", "");
   }
 
+  /** Show a field or not. What stood in it is gone: a key is not for another service. */
+  #field(name, isShown, isRequired) {
+    byId(`setup-${name}-field`).hidden = !isShown;
+    byId(`setup-${name}`).required = isRequired;
+    byId(`setup-${name}`).value = "";
+  }
+
   async #save() {
-    const { id, url, named } = this.#chosen;
     const values = {
-      provider: named ? byId("setup-name").value.trim() : id,
+      provider: this.#chosen.id ?? byId("setup-name").value.trim(),
       model: byId("setup-model").value.trim(),
       apiKey: byId("setup-key").value.trim(),
-      baseUrl: url === undefined ? "" : byId("setup-url").value.trim(),
+      baseUrl: byId("setup-url").value.trim(),
     };
     const button = byId("setup-save");
     button.disabled = true;

@@ -126,7 +126,7 @@ export class Connection {
         role: "operator",
         scopes: SCOPES,
         caps: ["tool-events"],
-        auth: { token: this.token },
+        auth: this.token ? { token: this.token } : {},
         userAgent: navigator.userAgent,
         locale: navigator.language,
       });

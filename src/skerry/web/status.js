@@ -30,7 +30,7 @@ export function showModel(status) {
   button.dataset.state = state;
   const name = model?.name || model?.id || "";
   setText(byId("model-text"), state === "unavailable" ? MODEL[state] : `${name}${MODEL[state]}`);
-  button.title = model?.ref ?? "Set up a model";
+  button.title = [model?.ref, model?.note].filter(Boolean).join(": ");
 }
 
 /**
@@ -57,5 +57,6 @@ function pressing({ phase }, status, problem) {
   if (!status || status.state === "starting") return [status?.message ?? "", "", ""];
   const { state, message, remedy, model } = status;
   if (state === "unavailable") return [message, remedy, "Set up a model"];
-  return model?.note ? [model.note, remedy, "Use a better model"] : ["", "", ""];
+  const isDemonstration = model.provider === "embedded" && !model.supportsTools;
+  return isDemonstration ? [model.note, remedy, "Use a better model"] : ["", "", ""];
 }

@@ -1,0 +1,81 @@
+"""Chromium for the tests of the page; every page is watched for errors and foreign requests."""
+
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Browser, Page, WebSocket, async_playwright
+
+ARGUMENTS = (
+    "--no-sandbox",  # in a container there is none to be had; the pages are our own
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+PATIENCE_MS = 15_000
+GATEWAY_AWAY = re.compile(r"WebSocket connection to '[^']*' failed")
+"""What Chromium says of itself when nothing listens; a page cannot keep it from saying so."""
+
+
+@dataclass(slots=True)
+class Chromium:
+    """One browser. Pages of one `profile` share what the browser keeps, as tabs do."""
+
+    browser: Browser
+    complaints: list[str] = field(default_factory=list)
+    """Errors and warnings of all consoles, uncaught exceptions, requests to other origins."""
+
+    async def open(self, address: str, *, beside: Page | None = None, **profile: Any) -> Page:
+        """Open the address in a new tab; `beside` another, or in a profile of its own."""
+        page = await self.tab(beside=beside, **profile)
+        await page.goto(address)
+        return page
+
+    async def tab(self, *, beside: Page | None = None, **profile: Any) -> Page:
+        """Return a new empty tab."""
+        context = beside.context if beside else await self.browser.new_context(**profile)
+        context.set_default_timeout(PATIENCE_MS)
+        page = await context.new_page()
+        page.on("console", lambda message: self._hear(message.type, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self._ask(request.url))
+        return page
+
+    def _ask(self, url: str) -> None:
+        if not url.startswith("http://127.0.0.1:"):
+            self.complaints.append(f"asks for {url}")
+
+    def _hear(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"} and not GATEWAY_AWAY.search(text):
+            self.complaints.append(text)
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Chromium]:
+    """Run a headless Chromium; leaving the block fails if any of its pages complained."""
+    program = shutil.which("chromium")
+    assert program, "chromium is not installed"
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        watched = Chromium(browser)
+        yield watched
+        await browser.close()
+        assert watched.complaints == []
+
+
+def sent_frames(page: Page) -> list[str]:
+    """Return a list that grows by every WebSocket frame that the page sends from now on."""
+    frames: list[str] = []
+
+    def follow(socket: WebSocket) -> None:
+        socket.on("framesent", lambda payload: frames.append(str(payload)))
+
+    page.on("websocket", follow)
+    return frames

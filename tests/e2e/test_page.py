@@ -1,0 +1,304 @@
+"""The page in Chromium: talking, stopping, what it shows and how it looks."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from playwright.async_api import Page, expect
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.model import Gate
+from skerry.testing.model_server import HttpStep, Status, StubModelServer, echo_chat
+from tests.e2e.browser import PATIENCE_MS, Chromium, chromium, sent_frames
+
+pytestmark = pytest.mark.full("Chromium")
+expect.set_options(timeout=PATIENCE_MS)
+
+HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> & "quotes"'
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Chromium]:
+    async with chromium() as browser:
+        yield browser
+
+
+def answering(**replies: Sequence[HttpStep]) -> Callable[[dict[str, Any]], Sequence[HttpStep]]:
+    """Return a script that answers a message of one known word, and echoes all others."""
+
+    def script(body: dict[str, Any]) -> Sequence[HttpStep]:
+        steps = replies.get(body["messages"][-1]["content"])
+        return echo_chat(body) if steps is None else steps
+
+    return script
+
+
+def page_address(gateway: Any) -> str:
+    return f"{gateway.url}/#token={gateway.token}"
+
+
+async def say(page: Page, text: str) -> None:
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def expect_texts(page: Page, *texts: str) -> None:
+    """Wait until the conversation has exactly these texts, and nothing is being written."""
+    await expect(page.locator("article .text")).to_have_text(texts)
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+@pytest.mark.requirement("webchat-static-ui")
+async def test_an_answer_appears_as_it_is_written_and_survives_a_reload(browser: Chromium) -> None:
+    gate = Gate()
+    script = answering(island=["A skerry is ", gate, "a small island."])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, "island")
+        answer = page.locator(".answer .text")
+        await expect(answer).to_have_text("A skerry is ")
+        await expect(page.locator(".answer")).to_have_attribute("data-state", "writing")
+        gate.open()
+        await expect_texts(page, "island", "A skerry is a small island.")
+        await page.reload()
+        await expect_texts(page, "island", "A skerry is a small island.")
+
+
+async def test_a_page_that_is_reloaded_in_the_middle_of_an_answer_shows_all_of_it(
+    browser: Chromium,
+) -> None:
+    gate = Gate()
+    script = answering(island=["A skerry is ", gate, "a small island."])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, "island")
+        await expect(page.locator(".answer .text")).to_have_text("A skerry is ")
+        await page.reload()
+        await expect(page.locator("article .text")).to_have_text(["island", "A skerry is "])
+        gate.open()
+        await expect_texts(page, "island", "A skerry is a small island.")
+
+
+async def test_stop_ends_the_answer_and_keeps_what_was_said(browser: Chromium) -> None:
+    script = answering(island=["A skerry is ", Gate(), "a small island."])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, "island")
+        await expect(page.locator(".answer .text")).to_have_text("A skerry is ")
+        await page.get_by_role("button", name="Stop").click()
+        await expect_texts(page, "island", "A skerry is ")
+        await expect(page.locator(".answer .state")).to_have_text("Stopped")
+        await page.reload()
+        await expect_texts(page, "island", "A skerry is ")
+        await expect(page.locator(".answer .state")).to_have_text("Stopped")
+        await say(page, "go on")
+        await expect_texts(page, "island", "A skerry is ", "go on", "echo: go on")
+
+
+async def test_a_message_written_during_an_answer_is_next_in_line(browser: Chromium) -> None:
+    gate = Gate()
+    script = answering(first=["one ", gate, "two"])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, "first")
+        await expect(page.locator(".answer .text")).to_have_text("one ")
+        await say(page, "second")
+        await expect(page.locator(".person .state")).to_have_text("Next in line")
+        gate.open()
+        await expect_texts(page, "first", "one two", "second", "echo: second")
+
+
+async def test_two_tabs_show_the_same(browser: Chromium) -> None:
+    gate = Gate()
+    script = answering(island=["A skerry is ", gate, "a small island."])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        one = await browser.open(page_address(gateway))
+        two = await browser.open(gateway.url + "/", beside=one)
+        await expect(two.get_by_text("Online")).to_be_visible()
+        await say(one, "island")
+        for tab in (one, two):
+            await expect(tab.locator("article .text")).to_have_text(["island", "A skerry is "])
+        gate.open()
+        for tab in (one, two):
+            await expect_texts(tab, "island", "A skerry is a small island.")
+        await say(two, "and back")
+        for tab in (one, two):
+            await expect(tab.locator("article .text").last).to_have_text("echo: and back")
+            await expect(tab.locator("article")).to_have_count(4)
+
+
+async def test_a_model_that_fails_says_why_and_can_be_asked_again(browser: Chromium) -> None:
+    replies = iter([[Status(401)], ["Now it works."]])
+    async with (
+        StubModelServer(lambda _: next(replies)) as model,
+        running_gateway(model=model.base_url) as gateway,
+    ):
+        page = await browser.open(page_address(gateway))
+        await say(page, "hello")
+        await expect(page.locator(".answer .state")).to_have_text("No answer")
+        await expect(page.locator(".answer .problem")).not_to_be_empty()
+        await page.get_by_role("button", name="Try again").click()
+        await expect_texts(page, "hello", "", "hello", "Now it works.")
+        await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
+async def test_hostile_text_is_shown_as_text(browser: Chromium) -> None:
+    script = answering(**{HOSTILE: [HOSTILE]})
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, HOSTILE)
+        await expect_texts(page, HOSTILE, HOSTILE)
+        assert await page.locator("#log :is(img, script)").count() == 0
+
+
+async def test_the_token_leaves_the_address_at_once_and_serves_the_next_visit(
+    browser: Chromium,
+) -> None:
+    async with running_gateway() as gateway:
+        page = await browser.open(page_address(gateway))
+        await expect(page.get_by_text("Online")).to_be_visible()
+        assert page.url == gateway.url + "/"
+        await page.goto(gateway.url + "/")
+        await expect(page.get_by_text("Online")).to_be_visible()
+
+
+async def test_without_the_right_token_the_page_says_where_to_find_it(browser: Chromium) -> None:
+    async with running_gateway() as gateway:
+        page = await browser.open(gateway.url + "/")
+        await expect(page.get_by_text("make start")).to_be_visible()
+        field, reason = page.get_by_label("Token"), page.get_by_role("alert").first
+        await field.fill("0" * 48)
+        await page.get_by_role("button", name="Open").click()
+        await expect(reason).to_have_text("The gateway did not accept the token.")
+        await field.fill(f" {gateway.token} ")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Online")).to_be_visible()
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+
+
+async def test_an_empty_conversation_offers_a_beginning(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await expect(page.get_by_text("skerry chat")).to_be_visible()
+        examples = page.locator("#examples").get_by_role("button")
+        await expect(examples).to_have_count(3)
+        text = await examples.first.inner_text()
+        await examples.first.click()
+        await expect_texts(page, text, f"echo: {text}")
+        await expect(examples.first).to_be_hidden()
+
+
+async def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        await page.keyboard.type("one")
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("  two")
+        await page.reload()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("one\n  two")
+        await page.keyboard.press("Enter")
+        await expect_texts(page, "one\n  two", "echo: one\n  two")
+        shown = page.locator(".person .text")
+        assert await shown.evaluate("element => element.innerText") == "one\n  two"
+
+
+async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
+    async with (
+        StubModelServer([["from the first"]]) as first,
+        StubModelServer([["from the second"]]) as second,
+        running_gateway(model=first.base_url) as gateway,
+    ):
+        page = await browser.open(page_address(gateway))
+        await say(page, "hello")
+        await expect_texts(page, "hello", "from the first")
+        await page.locator("#model").click()
+        await page.get_by_label("Where it runs").select_option(
+            "Another service (OpenAI-compatible)"
+        )
+        await page.get_by_label("A name for it").fill("lab")
+        await page.get_by_label("Address").fill(second.base_url)
+        await page.get_by_label("API key").fill("sk-secret")
+        await page.get_by_role("textbox", name="Model").fill("stub")
+        await page.get_by_role("button", name="Use this model").click()
+        await expect(page.get_by_role("dialog")).to_be_hidden()
+        await expect(page.locator("#model")).to_contain_text("stub")
+        await say(page, "and you?")
+        await expect_texts(page, "hello", "from the first", "and you?", "from the second")
+        kept = await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+        assert "sk-secret" not in kept + await page.content()
+        assert second.requests[-1].headers["authorization"] == "Bearer sk-secret"
+
+
+async def test_a_reader_who_scrolled_up_is_left_there(browser: Chromium) -> None:
+    gate = Gate()
+    script = answering(long=["line\n" * 80, gate, "line\n" * 80, "end"])
+    async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await say(page, "long")
+        await expect(page.locator(".answer .text")).to_contain_text("line")
+        scroller = page.locator("#scroller")
+        await scroller.evaluate("element => { element.scrollTop = 100; }")
+        await expect(page.get_by_role("button", name="Newest message")).to_be_visible()
+        gate.open()
+        await expect(page.locator(".answer .text")).to_contain_text("end")
+        assert await scroller.evaluate("element => element.scrollTop") == 100
+        await page.get_by_role("button", name="Newest message").click()
+        left = "element => element.scrollHeight - element.scrollTop - element.clientHeight"
+        assert await scroller.evaluate(left) < 5
+
+
+async def test_a_phone_needs_no_sideways_scrolling(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        phone = {"width": 360, "height": 640}
+        page = await browser.open(page_address(gateway), viewport=phone)
+        await say(page, "W" * 400)
+        await expect_texts(page, "W" * 400, "echo: " + "W" * 400)
+        for element in ("html", "#scroller", ".bar"):
+            wide = "element => element.scrollWidth - element.clientWidth"
+            assert await page.locator(element).evaluate(wide) == 0
+
+
+async def test_the_page_follows_the_systems_light_or_dark(browser: Chromium) -> None:
+    async with running_gateway() as gateway:
+        brightness = {}
+        for scheme in ("light", "dark"):
+            page = await browser.open(page_address(gateway), color_scheme=scheme)
+            color = await page.locator("body").evaluate(
+                "element => getComputedStyle(element).backgroundColor"
+            )
+            brightness[scheme] = sum(int(part) for part in re.findall(r"\d+", color)[:3])
+        assert brightness["light"] > 600 > 200 > brightness["dark"]
+
+
+async def test_the_whole_page_is_reached_with_the_keyboard(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(page_address(gateway))
+        await expect(page.locator("#model")).to_be_visible()
+        await page.locator("body").evaluate("() => document.activeElement.blur()")
+        reached = set()
+        for _ in range(12):
+            await page.keyboard.press("Tab")
+            reached.add(await page.evaluate("document.activeElement.id"))
+        assert {"model", "scroller", "message"} <= reached
+        await page.locator("#model").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("dialog", name="Model")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("dialog", name="Model")).to_be_hidden()
+        await expect(page.locator("#model")).to_be_focused()
+
+
+async def test_the_page_asks_as_the_protocol_says(browser: Chromium) -> None:
+    async with running_gateway() as gateway:
+        page = await browser.tab()
+        frames = sent_frames(page)
+        await page.goto(page_address(gateway))
+        await expect(page.get_by_text("Online")).to_be_visible()
+        with anyio.fail_after(10):
+            while not any('"chat.history"' in frame for frame in frames):
+                await page.wait_for_timeout(20)
+        assert '"method":"connect"' in frames[0]
+        assert '"id":"webchat-ui"' in frames[0]

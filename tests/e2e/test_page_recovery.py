@@ -1,0 +1,134 @@
+"""The page when the gateway dies and comes back: nothing is lost, nothing comes twice."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, WebSocketRoute, expect
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.model import Gate
+from skerry.testing.model_server import StubModelServer
+from tests.e2e.browser import PATIENCE_MS, Chromium, chromium, sent_frames
+
+pytestmark = pytest.mark.full("Chromium")
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Chromium]:
+    async with chromium() as browser:
+        yield browser
+
+
+async def say(page: Page, text: str) -> None:
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def expect_texts(page: Page, *texts: str) -> None:
+    await expect(page.locator("article .text")).to_have_text(texts)
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def sends(frames: list[str]) -> list[dict[str, Any]]:
+    """Return the parameters of every `chat.send` among the frames."""
+    requests = [json.loads(frame) for frame in frames]
+    return [request["params"] for request in requests if request["method"] == "chat.send"]
+
+
+async def test_what_is_written_while_the_gateway_is_away_is_sent_once_when_it_is_back(
+    browser: Chromium,
+) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
+        await say(page, "before")
+        await expect_texts(page, "before", "echo: before")
+        await gateway.kill()
+        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await say(page, "during")
+        await say(page, "during, too")
+        await expect(page.locator(".person .state")).to_have_text(["Waits for the gateway"] * 2)
+        frames = sent_frames(page)
+        await gateway.start()
+        await page.get_by_role("button", name="Retry now").click(trial=False)
+        expected = ("before", "echo: before", "during", "echo: during")
+        await expect_texts(page, *expected, "during, too", "echo: during, too")
+        assert [sent["message"] for sent in sends(frames)] == ["during", "during, too"]
+        assert model.count == 3
+        await page.reload()
+        await expect_texts(page, *expected, "during, too", "echo: during, too")
+
+
+async def test_an_answer_that_the_gateways_death_cut_off_is_given_once(browser: Chromium) -> None:
+    replies = iter([["half ", Gate(), "never"], ["the whole answer"]])
+    async with (
+        StubModelServer(lambda _: next(replies)) as model,
+        running_gateway(model=model.base_url) as gateway,
+    ):
+        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
+        await say(page, "hello")
+        await expect(page.locator(".answer .text")).to_have_text("half ")
+        await gateway.kill()
+        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await gateway.start()
+        await expect_texts(page, "hello", "the whole answer")
+        await page.reload()
+        await expect_texts(page, "hello", "the whole answer")
+
+
+async def test_a_message_whose_acceptance_was_lost_is_sent_again_with_the_same_key(
+    browser: Chromium,
+) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.tab()
+        cut = False
+
+        def between(route: WebSocketRoute) -> None:
+            server = route.connect_to_server()
+            waiting: set[str] = set()
+
+            def up(message: str | bytes) -> None:
+                frame = json.loads(message)
+                frames.append(str(message))
+                if frame["method"] == "chat.send" and not cut:
+                    waiting.add(frame["id"])
+                server.send(message)
+
+            async def down(message: str | bytes) -> None:
+                nonlocal cut
+                if json.loads(message).get("id") in waiting:
+                    cut = True
+                    await route.close()
+                elif not cut or not waiting:
+                    route.send(message)
+
+            route.on_message(up)
+            server.on_message(down)
+
+        frames: list[str] = []
+        await page.route_web_socket("**/*", between)
+        await page.goto(f"{gateway.url}/#token={gateway.token}")
+        await expect(page.get_by_text("Online")).to_be_visible()
+        await say(page, "hello")
+        await expect_texts(page, "hello", "echo: hello")
+        assert cut
+        assert len({sent["idempotencyKey"] for sent in sends(frames)}) == 1
+        assert model.count == 1
+
+
+async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
+        await expect(page.get_by_text("Online")).to_be_visible()
+        await gateway.kill()
+        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await say(page, "hello")
+        await expect(page.locator(".person .state")).to_have_text("Waits for the gateway")
+        again = await browser.tab(beside=page)
+        await page.close()
+        await gateway.start()
+        await again.goto(gateway.url + "/")
+        await expect_texts(again, "hello", "echo: hello")
+        assert model.count == 1
