@@ -8,9 +8,6 @@ from skerry.config.load import Loaded, load
 from skerry.config.redact import JSON
 from skerry.config.root import Config
 from skerry.config.write import set_values
-from skerry.model.errors import ConfigError
-from skerry.ports.model import ModelSetup
-from skerry.providers.known import KNOWN
 
 
 class Settings:
