@@ -25,9 +25,12 @@ class Exchange:
     async def reply(self, payload: Any) -> None:
         await self._send({"type": "res", "id": self.id, "ok": True, "payload": payload})
 
-    async def refuse(self, code: str, message: str, details: Any = None) -> None:
+    async def refuse(
+        self, code: str, message: str, details: Any = None, payload: Any = None
+    ) -> None:
         error = {"code": code, "message": message, "details": details}
-        await self._send({"type": "res", "id": self.id, "ok": False, "error": error})
+        frame = {"type": "res", "id": self.id, "ok": False, "error": error, "payload": payload}
+        await self._send(frame)
 
     async def event(self, name: str, **payload: Any) -> None:
         await self._send({"type": "event", "event": name, "payload": payload, "seq": 1})
@@ -48,11 +51,12 @@ class Exchange:
 
 @dataclass
 class FakeGateway:
-    """`methods` answer; `connects` and `requests` are what came in."""
+    """`methods` answer; `connects`, `requests` and `sockets` are what came in."""
 
     methods: dict[str, Handler] = field(default_factory=dict)
     connects: list[dict[str, Any]] = field(default_factory=list)
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    sockets: list[ServerConnection] = field(default_factory=list)
     url: str = ""
 
     def answer(self, method: str, payload: Any) -> None:
@@ -64,6 +68,7 @@ class FakeGateway:
         self.methods[method] = handler
 
     async def _serve(self, socket: ServerConnection) -> None:
+        self.sockets.append(socket)
         payload = {"nonce": "n", "ts": 1}
         await socket.send(
             json.dumps({"type": "event", "event": "connect.challenge", "payload": payload})

@@ -5,18 +5,19 @@ import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
 import anyio
 
 from skerry.cli.failure import FAILED, TIMED_OUT, complain
-from skerry.cli.render import plain, show, show_json
+from skerry.cli.render import one_line, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.model.errors import ClientError, GatewayRefusedError
 
+COMMAND: Final = "skerry agent"
 GRACE: Final = 15.0
 """Seconds that the gateway has to report a run that ran out of time by itself."""
 ABORT_SECONDS: Final = 5.0
@@ -51,13 +52,12 @@ class Run:
     session: str
     key: str
     timeout: float | None
-    _accepted: dict[str, Any] = field(default_factory=dict, init=False)
 
     async def result(self) -> dict[str, Any]:
         """Return the last response. Cancelling (Ctrl-C) aborts the run.
 
         Raises:
-            GatewayRefusedError: it was not accepted, or it failed.
+            GatewayRefusedError: it was not accepted.
             GatewayUnreachableError: the connection was lost.
             TimeoutError: the gateway reported no end in time.
         """
@@ -80,39 +80,50 @@ class Run:
         }
         if self.timeout is not None:
             params["timeout"] = math.ceil(self.timeout)  # the wire has whole seconds
-        answer = await self.client.request(
-            "agent", params, timeout=None, on_accepted=self._accepted.update
-        )
-        if not isinstance(answer, dict) or not isinstance(answer.get("status"), str):
-            raise GatewayRefusedError("INVALID_RESPONSE", "the answer to `agent` has no status")
+        try:
+            answer = await self.client.request("agent", params, timeout=None, expect_final=True)
+        except GatewayRefusedError as refusal:
+            if not isinstance(refusal.payload, dict):
+                raise
+            return {"status": "error", **refusal.payload, "error": str(refusal)}
+        if not isinstance(answer, dict) or "status" not in answer:
+            raise GatewayRefusedError("INVALID_RESPONSE", "The answer to `agent` has no status.")
         return answer
 
     async def _abort(self) -> None:
-        if not self._accepted:
-            return
-        params = {"sessionKey": self._accepted.get("sessionKey", self.session), "runId": self.key}
+        params = {"sessionKey": self.session, "runId": self.key}
         with anyio.move_on_after(ABORT_SECONDS, shield=True), suppress(ClientError):
             await self.client.request("chat.abort", params, timeout=None)
 
 
 def _report(answer: dict[str, Any], *, as_json: bool) -> int:
-    status = answer["status"]
     if as_json:
         show_json(answer)
     else:
-        text = "\n\n".join(payloads(answer))
+        text = "\n\n".join(_texts(answer))
         if text:
             show(plain(text))
-    if status == "ok":
+    if answer["status"] == "ok" and not _meta(answer).get("aborted"):
         return 0
-    code = TIMED_OUT if status == "timeout" else FAILED
-    reason = str(answer.get("error") or answer.get("summary") or status)
-    return complain(f"The run ended as {status}: {reason}", "", "skerry agent", code)
+    late = "timeout" in {answer["status"], _meta(answer).get("stopReason")}
+    reason = one_line(str(answer.get("error") or answer.get("summary") or answer["status"]))
+    remedy = "Allow more with --timeout." if late else ""
+    return complain(
+        f"The run ended early: {reason}", remedy, COMMAND, TIMED_OUT if late else FAILED
+    )
 
 
-def payloads(answer: dict[str, Any]) -> list[str]:
-    """Return the texts of the reply that the last response to `agent` carries."""
-    result = answer.get("result")
-    parts = result.get("payloads") if isinstance(result, dict) else None
-    texts = (part.get("text") for part in parts or () if isinstance(part, dict))
+def _texts(answer: dict[str, Any]) -> list[str]:
+    """Return the texts of the reply that the last response carries."""
+    parts = _part(answer, "result").get("payloads") or ()
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
     return [text for text in texts if isinstance(text, str) and text]
+
+
+def _meta(answer: dict[str, Any]) -> dict[str, Any]:
+    return _part(_part(answer, "result"), "meta")
+
+
+def _part(tree: dict[str, Any], key: str) -> dict[str, Any]:
+    part = tree.get(key)
+    return part if isinstance(part, dict) else {}

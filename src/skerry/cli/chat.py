@@ -13,7 +13,7 @@ from uuid import uuid4
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from skerry.cli.conversation import Connection, Conversation, Ending, Opening, Text, Update
-from skerry.cli.render import notice, one_line, plain, show, styled
+from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
 
 PROMPT: Final = "> "
@@ -149,10 +149,7 @@ class Terminal:
 
 def _greet(url: str, session: str, opening: Opening) -> None:
     show(f"{styled('Skerry', 'bold')}  {url}  session {session}")
-    if opening.model:
-        show(f"Model: {one_line(opening.model)}")
-    else:
-        show("No model can answer yet: `skerry models status` says why.")
+    show(f"Model: {model_line(opening.model)}")
     if not opening.messages:
         show("Nothing was said here yet. Write a message and press Enter.")
     for role, text in opening.messages:

@@ -11,8 +11,10 @@ from skerry.cli.render import text_of
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.client.frames import Event
+from skerry.client.models import model_status
 from skerry.infra.tasks import beside
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
+from skerry.ports.model import ModelStatus
 
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
 LONGEST_PAUSE: Final = 8.0
@@ -43,9 +45,9 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a person sees first: the model, and the last messages as (role, text)."""
+    """What a person sees first: which model answers, and the last messages as (role, text)."""
 
-    model: str
+    model: ModelStatus
     messages: tuple[tuple[str, str], ...]
 
 
@@ -97,13 +99,11 @@ class Conversation(anyio.AsyncContextManagerMixin):
             ClientError: nobody answers, or this client is not let in.
         """
         client = await self._connected()
-        models = (await client.request("models.list")).get("models", [])
         params = {"sessionKey": self.session, "limit": 4}
         history = await client.request("chat.history", params)
         messages = [(one.get("role", ""), text_of(one)) for one in history.get("messages", [])]
-        model = f"{models[0]['provider']}/{models[0]['id']}" if models else ""
         spoken = (one for one in messages if one[0] in {"user", "assistant"} and one[1])
-        return Opening(model, tuple(spoken))
+        return Opening(await model_status(client), tuple(spoken))
 
     async def say(self, text: str, key: str) -> Ending:
         """Send a message, tell the answer's text as it grows, return how it ended.
@@ -125,7 +125,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
                 with client.subscribe() as events:
                     sent = await client.request("chat.send", params)
                     if sent.get("status") not in RUNNING:
-                        return await self._stored(client, answer)
+                        return await self._stored(client, key, answer)
                     async for event in events:
                         ending = self._take(event, key, answer)
                         if ending is not None:
@@ -155,8 +155,11 @@ class Conversation(anyio.AsyncContextManagerMixin):
             case _:
                 return None
 
-    async def _stored(self, client: GatewayClient, answer: Answer) -> Ending:
+    async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
         """Tell the answer of a run that ended while nobody listened."""
+        waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
+        if waited.get("status") == "error":
+            return Ending("error", str(waited.get("error", "")))
         params: dict[str, Any] = {"sessionKey": self.session, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":

@@ -11,9 +11,10 @@ from typing import Any, Final
 import anyio
 
 from skerry.cli.failure import complain
-from skerry.cli.render import notice, one_line, plain, show, show_json, styled, table
+from skerry.cli.render import model_line, notice, one_line, plain, show, show_json, styled, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
+from skerry.client.models import model_status
 from skerry.config.gateway import Bind
 from skerry.config.load import Loaded, prepare
 from skerry.model.errors import ClientError
@@ -63,7 +64,8 @@ async def _status(arguments: Namespace) -> int:
         show_json(found)
         return 0
     rows = [("gateway", f"{styled('running', 'green')} at {address.url}")]
-    rows += [(key, one_line(str(found[key]))) for key in ("version", "model", "sessions", "uptime")]
+    labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
+    rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
     show(table(rows))
     return 0
 
@@ -77,14 +79,14 @@ async def state(address: Address) -> dict[str, Any]:
     async with GatewayClient(address, scopes=READ) as client:
         health = await client.request("health")
         status = await client.request("status")
-        models = (await client.request("models.list")).get("models", [])
+        model = await model_status(client)
     server, snapshot = client.hello.get("server", {}), client.hello.get("snapshot", {})
-    first = models[0] if models else None
     return {
         "running": True,
         "url": address.url,
         "version": server.get("version", "unknown"),
-        "model": f"{first['provider']}/{first['id']}" if first else None,
+        "model": model.model.ref if model.model else None,
+        "modelState": model_line(model),
         "sessions": status.get("sessions", {}).get("count", 0),
         "uptime": f"{snapshot.get('uptimeMs', 0) // 1000} s",
         "health": health,
@@ -103,7 +105,7 @@ async def _call(arguments: Namespace) -> int:
     timeout = arguments.timeout or (600.0 if final else 30.0)
     async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:
         payload = await client.request(
-            arguments.method, params, timeout=timeout, on_accepted=_ignore if final else None
+            arguments.method, params, timeout=timeout, expect_final=final
         )
     if arguments.json:
         show_json(payload)
@@ -113,7 +115,3 @@ async def _call(arguments: Namespace) -> int:
 
 
 _QUOTES: Final = """Quote it for the shell: --params '{"sessionKey": "main"}'."""
-
-
-def _ignore(_: object) -> None:
-    """Take the first of two responses, of which only the last is printed."""

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
+from skerry.ports.model import ModelState, ModelStatus
+
 _UNPRINTABLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but tab and newline stay; ESC begins what steers
     "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text around
@@ -57,6 +59,16 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(lines)
+
+
+def model_line(status: ModelStatus) -> str:
+    """Return in one line which model answers, or why none does and what to do."""
+    about = one_line(f"{status.message} {status.remedy}")
+    if status.model is None:
+        return about or "none can answer yet"
+    note = status.model.note or about
+    state = "" if status.state is ModelState.READY else f" ({status.state.value})"
+    return one_line(f"{status.model.ref}{state}") + (f" - {one_line(note)}" if note else "")
 
 
 def text_of(message: object) -> str:

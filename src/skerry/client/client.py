@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -44,11 +44,11 @@ class _Connect(connect):
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that waits for its last response."""
+    """A request that waits; `expect_final` passes over the response that only says accepted."""
 
-    on_accepted: Callable[[JSON], None] | None
+    expect_final: bool
     done: anyio.Event = field(default_factory=anyio.Event)
-    outcome: JSON | WireError | GatewayUnreachableError = None
+    outcome: Response | GatewayUnreachableError | None = None
 
 
 class GatewayClient(anyio.AsyncContextManagerMixin):
@@ -88,7 +88,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         params: JSON = None,
         *,
         timeout: float | None = 30.0,  # noqa: ASYNC109 - the caller's word for it is simpler
-        on_accepted: Callable[[JSON], None] | None = None,
+        expect_final: bool = False,
     ) -> JSON:
         """Return the payload of the response.
 
@@ -96,8 +96,8 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             method: Such as `health`.
             params: Its parameters.
             timeout: Seconds; None waits as long as the connection lives.
-            on_accepted: For methods with two responses (`agent`): called with the payload of the
-                first, whose status is `accepted`; what comes back is the last one's.
+            expect_final: For methods with two responses (`agent`): wait for the last one, not for
+                that whose status is `accepted`.
 
         Raises:
             GatewayRefusedError: the gateway answered with an error.
@@ -105,7 +105,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             TimeoutError: no answer in time. The gateway may still be at work.
         """
         number = str(next(self._numbers))
-        pending = self._pending[number] = _Pending(on_accepted)
+        pending = self._pending[number] = _Pending(expect_final)
         try:
             with anyio.fail_after(timeout):
                 await self._send(request(number, method, params))
@@ -113,12 +113,12 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         finally:
             del self._pending[number]
         match pending.outcome:
-            case GatewayUnreachableError() as lost:
-                raise lost
-            case WireError() as error:
-                raise _refused(error)
-            case payload:
+            case Response(ok=True, payload=payload):
                 return payload
+            case Response() as response:
+                raise _refused(response)
+            case lost:
+                raise lost or GatewayUnreachableError(self.address.url, "connection lost")
 
     @contextmanager
     def subscribe(self) -> Iterator[MemoryObjectReceiveStream[Event]]:
@@ -168,7 +168,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             if isinstance(answer, Response) and answer.id == "connect":
                 break
         if not answer.ok:
-            raise _refused(answer.error or WireError())
+            raise _refused(answer)
         self.hello = answer.payload
 
     def _introduction(self) -> dict[str, Any]:
@@ -219,12 +219,11 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
 
     def _answer(self, response: Response) -> None:
         pending = self._pending.get(response.id)
-        if pending is None:
-            return  # it came after its deadline
-        if pending.on_accepted is not None and response.ok and _is_accepted(response.payload):
-            pending.on_accepted(response.payload)
+        if pending is None or pending.done.is_set():
+            return  # it came after its deadline, or is a second one that nobody asked for
+        if pending.expect_final and response.ok and _is_accepted(response.payload):
             return
-        pending.outcome = response.payload if response.ok else response.error or WireError()
+        pending.outcome = response
         pending.done.set()
 
     def _publish(self, event: Event) -> None:
@@ -255,10 +254,12 @@ def _reason(error: Exception) -> str:
             return str(error)
 
 
-def _refused(error: WireError) -> GatewayRefusedError:
+def _refused(response: Response) -> GatewayRefusedError:
+    error = response.error or WireError()
     details = error.details if isinstance(error.details, dict) else {}
     code = str(details.get("code", ""))
-    refused = GatewayRefusedError(error.code, error.message or "no reason was given", code)
+    message = error.message or "The gateway refused and gave no reason."
+    refused = GatewayRefusedError(error.code, message, code, response.payload)
     refused.remedy = _REMEDIES.get(code, "")
     return refused
 

@@ -49,7 +49,7 @@ def read(path: Path) -> Source:
     """
     try:
         data, mode = _bytes(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Source(path)
     except OSError as error:
         raise _invalid(path, f"it cannot be read: {error.strerror}.", "Check its owner.") from error

@@ -281,11 +281,17 @@ class GatewayUnreachableError(ClientError):
 
 
 class GatewayRefusedError(ClientError):
-    """The gateway answered a request with an error; `wire_code` is the wire's `error.code`."""
+    """The gateway answered a request with an error; `wire_code` is the wire's `error.code`.
+
+    `payload` is what came beside the error, such as the partial answer of a run that failed.
+    """
 
     code = "client.refused"
 
-    def __init__(self, wire_code: str, message: str, details_code: str = "") -> None:
+    def __init__(
+        self, wire_code: str, message: str, details_code: str = "", payload: object = None
+    ) -> None:
         self.wire_code = wire_code
         self.details_code = details_code
+        self.payload = payload
         super().__init__(message)

@@ -1,0 +1,192 @@
+"""Checks an installation and says what to do about each thing that is wrong."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from skerry.app.models import expected, standing
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config.gateway import AuthMode
+from skerry.config.load import Loaded, load, locate
+from skerry.model.errors import (
+    ClientError,
+    ConfigInvalidError,
+    GatewayRefusedError,
+    GatewayUnreachableError,
+    SkerryError,
+)
+from skerry.ports.model import ModelState
+from skerry.store import check as check_database
+
+DATABASE: Final = "state.sqlite"
+OLDEST_PYTHON: Final = (3, 11)
+LOW_SPACE: Final = 500 * 1024 * 1024
+NO_SPACE: Final = 50 * 1024 * 1024
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, what was found, and what to do."""
+
+    name: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+async def examine(environ: Mapping[str, str]) -> list[Check]:
+    """Return every check, in the order in which problems should be mended. Nothing is changed."""
+    state_dir, path = locate(environ)
+    checks = [_python(), _state_dir(state_dir), _space(state_dir)]
+    try:
+        loaded = load(environ)
+    except ConfigInvalidError as error:
+        checks += [
+            Check("configuration", Level.FAILURE, f"{path}: {one.path}: {one.message}", one.remedy)
+            for one in error.issues
+        ]
+    else:
+        checks += [*_configuration(loaded), _token(loaded)]
+        checks += [await _gateway(environ, loaded), await _model(environ)]
+    return [*checks, _database(state_dir / DATABASE), _embedded()]
+
+
+def _python() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info >= OLDEST_PYTHON:
+        return Check("python", Level.OK, version)
+    return Check("python", Level.FAILURE, f"{version} is too old.", "Install Python 3.11 or newer.")
+
+
+def _state_dir(directory: Path) -> Check:
+    name = "state directory"
+    if not directory.exists():
+        return Check(name, Level.OK, f"{directory} will be made at the first start.")
+    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+        remedy = "Make it yours, or name another in SKERRY_STATE_DIR."
+        return Check(name, Level.FAILURE, f"{directory} cannot be written to.", remedy)
+    mode = directory.stat().st_mode & 0o777
+    if mode & 0o077:
+        message = f"others can look into {directory} (mode {mode:04o})."
+        return Check(name, Level.WARNING, message, f"Run: chmod 700 {directory}")
+    return Check(name, Level.OK, str(directory))
+
+
+def _space(directory: Path) -> Check:
+    there = next(one for one in (directory, *directory.parents) if one.exists())
+    free = shutil.disk_usage(there).free
+    message = f"{free // 1024**2} MiB free at {there}"
+    if free >= LOW_SPACE:
+        return Check("disk space", Level.OK, message)
+    level = Level.WARNING if free >= NO_SPACE else Level.FAILURE
+    return Check("disk space", level, message + ".", "Make room: messages are stored there.")
+
+
+def _configuration(loaded: Loaded) -> list[Check]:
+    source = loaded.source
+    found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
+    return [
+        Check("configuration", Level.OK, found),
+        *(
+            Check(
+                "configuration",
+                Level.WARNING,
+                f"{one.path or source.path}: {one.message}",
+                one.remedy,
+            )
+            for one in loaded.warnings
+        ),
+    ]
+
+
+def _token(loaded: Loaded) -> Check:
+    auth = loaded.config.gateway.auth
+    if auth.mode is AuthMode.NONE:
+        message = "none: every program and web page on this machine can steer the agents."
+        return Check("token", Level.WARNING, message, "Remove gateway.auth.mode.")
+    if auth.token is None:
+        return Check("token", Level.OK, "the first start writes one.")
+    return Check("token", Level.OK, f"from the {loaded.token_source.value}")
+
+
+async def _gateway(environ: Mapping[str, str], loaded: Loaded) -> Check:
+    address = find(environ)
+    try:
+        async with GatewayClient(address, scopes=()):
+            return Check("gateway", Level.OK, f"running at {address.url}")
+    except GatewayRefusedError as error:
+        return Check("gateway", Level.FAILURE, f"{address.url}: {error}", error.remedy)
+    except GatewayUnreachableError as error:
+        return _port(loaded.config.gateway.port, str(error))
+
+
+def _port(port: int, reason: str) -> Check:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            message = f"port {port} cannot be used: {error.strerror}. {reason}"
+            remedy = "Stop the program that has it, or set gateway.port to another."
+            return Check("gateway", Level.FAILURE, message, remedy)
+    return Check("gateway", Level.OK, f"not running; port {port} is free.", "skerry gateway run")
+
+
+async def _model(environ: Mapping[str, str]) -> Check:
+    try:
+        found = await standing(environ)
+    except ClientError:
+        found = await expected(environ)
+    except SkerryError as error:
+        return Check("model", Level.FAILURE, str(error), error.remedy)
+    status = found.status
+    if status.state is ModelState.UNAVAILABLE or status.model is None:
+        return Check("model", Level.FAILURE, status.message or "none", status.remedy)
+    text = " ".join(filter(None, (status.model.ref, status.model.note or status.message)))
+    return Check("model", Level.OK, text)
+
+
+def _database(file: Path) -> Check:
+    if not file.exists():
+        return Check("database", Level.OK, "none yet; the first start makes it.")
+    remedy = f"Stop the gateway, keep a copy of {file}, and restore the newest backup beside it."
+    try:
+        found = check_database(file)
+    except sqlite3.Error as error:
+        return Check("database", Level.FAILURE, f"{file}: {error}.", remedy)
+    if found == "ok":
+        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
+    return Check("database", Level.FAILURE, f"{file}: {found}.", remedy)
+
+
+def _embedded() -> Check:
+    """Say whether this machine can run a model inside; nobody who has another needs it."""
+    name = "embedded model"
+    if importlib.util.find_spec("xllamacpp") is None:
+        remedy = "Install the extra `local`: pip install 'skerry[local]'."
+        return Check(name, Level.WARNING, "its runtime is not installed.", remedy)
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        flags = ""
+    if " avx2" not in flags:
+        remedy = "Use a provider's key or a model server such as Ollama."
+        return Check(name, Level.WARNING, "this processor has no AVX2, which it needs.", remedy)
+    return Check(name, Level.OK, "can run here")

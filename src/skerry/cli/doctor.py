@@ -1,0 +1,32 @@
+"""`skerry doctor`: checks this installation."""
+
+import os
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Final
+
+import anyio
+
+from skerry.app.doctor import Check, Level, examine
+from skerry.cli.failure import FAILED
+from skerry.cli.render import one_line, show, show_json, styled
+
+_STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry doctor`; return 1 when something must be mended, else 0."""
+    checks = anyio.run(examine, os.environ)
+    if arguments.json:
+        show_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            _show(check)
+    return FAILED if any(check.level is Level.FAILURE for check in checks) else 0
+
+
+def _show(check: Check) -> None:
+    mark = styled(f"{check.level.value:8}", _STYLES[check.level])
+    show(f"{mark} {check.name}: {one_line(check.message)}")
+    if check.remedy:
+        show(f"{'':8} Try: {one_line(check.remedy)}")

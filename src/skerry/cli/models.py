@@ -1,0 +1,134 @@
+"""`skerry models`: which model answers, and choosing one."""
+
+import os
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from skerry.app.models import Standing, expected, standing
+from skerry.cli.failure import complain
+from skerry.cli.render import model_line, notice, one_line, show, show_json, table
+from skerry.config.load import prepare
+from skerry.config.redact import JSON
+from skerry.config.write import set_values
+from skerry.model.errors import ConfigError
+from skerry.ports.model import ModelInfo, ModelState
+
+MAGIC: Final = b"GGUF"
+PRIMARY: Final = "agents.defaults.model.primary"
+FILE: Final = "models.embedded.file"
+EMBEDDED: Final = "embedded"
+"""The provider that runs a GGUF file."""
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry models list`, `status` or `use`; return the exit code."""
+    match arguments.action:
+        case "use":
+            return _use(arguments)
+        case "list":
+            return _list(anyio.run(standing, os.environ), as_json=arguments.json)
+        case _:
+            return _status(anyio.run(standing, os.environ), as_json=arguments.json)
+
+
+def _list(found: Standing, *, as_json: bool) -> int:
+    if as_json:
+        show_json([_row(model) for model in found.models])
+    elif not found.models:
+        return _status(found, as_json=False)
+    else:
+        lines = [("MODEL", "NAME", "CONTEXT", "NOTE")]
+        lines += [
+            (model.ref, one_line(model.name), str(model.context_window), one_line(model.note))
+            for model in found.models
+        ]
+        show(table(lines))
+    return 0
+
+
+def _status(found: Standing, *, as_json: bool) -> int:
+    status = found.status
+    usable = status.state is not ModelState.UNAVAILABLE
+    if as_json:
+        show_json(
+            {
+                "state": status.state.value,
+                "model": _row(status.model) if status.model else None,
+                "message": status.message,
+                "remedy": status.remedy,
+                "gatewayRunning": found.running,
+            }
+        )
+    elif usable:
+        show(f"{_who(found)}: {model_line(status)}")
+    if usable:
+        return 0
+    return complain(status.message or "No model can be used.", status.remedy, "skerry models")
+
+
+def _use(arguments: Namespace) -> int:
+    choice: str = arguments.choice
+    changes: dict[str, JSON]
+    if choice == "auto":
+        changes = {PRIMARY: None}
+    elif choice.endswith(".gguf") or Path(choice).is_file():
+        file = _gguf(choice)
+        changes = {FILE: str(file)}
+        if arguments.pin:
+            changes[PRIMARY] = f"{EMBEDDED}/{file.stem}"
+    elif "/" in choice.strip("/"):
+        changes = {PRIMARY: choice}
+    else:
+        return complain(
+            f"{choice!r} is neither provider/model, nor a GGUF file, nor auto.",
+            "`skerry models list` shows what can be used.",
+            "skerry models use",
+            2,
+        )
+    path = prepare(os.environ).config.path
+    set_values(path, changes)
+    found = anyio.run(expected, os.environ)
+    if not arguments.json:
+        show(f"Written to {path}.")
+        _explain(choice, changes, found)
+    return _status(found, as_json=arguments.json)
+
+
+def _gguf(choice: str) -> Path:
+    """Return the absolute path of a file that looks like a model.
+
+    Raises:
+        ConfigError: it does not.
+        OSError: it cannot be read.
+    """
+    file = Path(choice).expanduser().absolute()
+    with file.open("rb") as opened:
+        if opened.read(len(MAGIC)) == MAGIC:
+            return file
+    error = ConfigError(f"{file} is no GGUF file: it does not begin with the letters GGUF.")
+    error.remedy = "Name a model in the format of llama.cpp; the download may be broken."
+    raise error
+
+
+def _explain(choice: str, changes: dict[str, JSON], found: Standing) -> None:
+    """Say it when another model than the chosen one will answer, and why."""
+    model = found.status.model
+    if FILE in changes and model is not None and model.provider != EMBEDDED:
+        show(
+            f"But {one_line(model.ref)} will answer, because a provider's key in the environment "
+            "and a local model server come before a file. To use the file all the same:"
+        )
+        show(f"  skerry models use {choice} --pin")
+    notice("A gateway that runs already must be restarted to notice.")
+
+
+def _who(found: Standing) -> str:
+    return "The running gateway answers with" if found.running else "A gateway would answer with"
+
+
+def _row(model: ModelInfo) -> dict[str, Any]:
+    return {"ref": model.ref, **asdict(model)}

@@ -1,0 +1,49 @@
+"""What a gateway says of its models, as typed values."""
+
+from typing import Any
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import GatewayRefusedError
+from skerry.ports.model import ModelInfo, ModelState, ModelStatus
+
+
+async def model_status(client: GatewayClient) -> ModelStatus:
+    """Return which model answers now; a gateway without `models.status` is asked for its list.
+
+    Raises:
+        ClientError: the gateway cannot be asked.
+    """
+    try:
+        status = await client.request("models.status")
+    except GatewayRefusedError:
+        listed = await model_list(client)
+        state = ModelState.READY if listed else ModelState.UNAVAILABLE
+        return ModelStatus(state, listed[0] if listed else None)
+    model = status.get("model")
+    return ModelStatus(
+        ModelState(status["state"]),
+        _info(model) if model else None,
+        status.get("message", ""),
+        status.get("remedy", ""),
+    )
+
+
+async def model_list(client: GatewayClient) -> list[ModelInfo]:
+    """Return the models that can be used now, the one in use first.
+
+    Raises:
+        ClientError: the gateway cannot be asked.
+    """
+    return [_info(model) for model in (await client.request("models.list")).get("models", [])]
+
+
+def _info(model: dict[str, Any]) -> ModelInfo:
+    return ModelInfo(
+        provider=model["provider"],
+        id=model["id"],
+        name=model.get("name") or model["id"],
+        context_window=model.get("contextWindow", 200_000),
+        max_tokens=model.get("maxTokens", 8192),
+        supports_tools=model.get("supportsTools", True),
+        note=model.get("note", ""),
+    )

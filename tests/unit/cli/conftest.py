@@ -1,0 +1,47 @@
+"""Runs the command as a process of its own, against a scripted gateway."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio
+import pytest
+
+from tests.support.fake_gateway import TOKEN, FakeGateway, fake_gateway
+
+Command = Callable[..., Awaitable[CompletedProcess[bytes]]]
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[FakeGateway]:
+    async with fake_gateway() as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def environ(gateway: FakeGateway, tmp_path: Path) -> dict[str, str]:
+    """An environment in which the scripted gateway is the one that is meant."""
+    port = gateway.url.rpartition(":")[2]
+    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    return kept | {
+        "HOME": str(tmp_path),
+        "SKERRY_STATE_DIR": str(tmp_path / "state"),
+        "SKERRY_GATEWAY_PORT": port,
+        "SKERRY_GATEWAY_TOKEN": TOKEN,
+        "TERM": "xterm",
+    }
+
+
+@pytest.fixture
+def command(environ: dict[str, str]) -> Command:
+    """Run `skerry` with the arguments and return what it printed."""
+
+    async def run(*arguments: str, stdin: bytes = b"") -> CompletedProcess[bytes]:
+        with anyio.fail_after(20):
+            return await anyio.run_process(
+                [sys.executable, "-m", "skerry", *arguments], input=stdin, env=environ, check=False
+            )
+
+    return run

@@ -1,0 +1,110 @@
+import json
+import signal
+import sys
+
+import anyio
+import pytest
+
+from tests.support.fake_gateway import Exchange, FakeGateway
+
+from .conftest import Command
+
+RESULT = {"payloads": [{"text": "Hello\x1b[2J"}, {"text": "again"}], "meta": {"aborted": False}}
+
+
+async def answers(exchange: Exchange) -> None:
+    await exchange.reply({"status": "accepted", "sessionKey": "agent:main:main"})
+    await exchange.reply({"status": "ok", "result": RESULT})
+
+
+@pytest.mark.requirement("agent-entry-points")
+async def test_it_prints_the_reply_of_one_run(gateway: FakeGateway, command: Command) -> None:
+    gateway.methods["agent"] = answers
+    done = await command("agent", "--message", "hi", "--session", "work", "--timeout", "1.5")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"Hello[2J\n\nagain\n"
+    ((_, params),) = gateway.requests
+    assert (params["message"], params["sessionKey"], params["timeout"]) == ("hi", "work", 2)
+    assert params["idempotencyKey"]
+
+
+async def test_json_is_the_last_response_as_it_came(gateway: FakeGateway, command: Command) -> None:
+    gateway.methods["agent"] = answers
+    done = await command("agent", "--message", "hi", "--json", "--idempotency-key", "k1")
+    assert json.loads(done.stdout) == {"status": "ok", "result": RESULT}
+    assert gateway.requests[0][1]["idempotencyKey"] == "k1"
+
+
+async def test_the_message_may_come_from_stdin(gateway: FakeGateway, command: Command) -> None:
+    gateway.methods["agent"] = answers
+    await command("agent", "--message", "-", stdin="grüße\n".encode())
+    assert gateway.requests[0][1]["message"] == "grüße\n"
+
+
+async def test_a_key_that_runs_already_is_awaited_and_gives_its_result(
+    gateway: FakeGateway, command: Command
+) -> None:
+    replies = [{"status": "in_flight"}, {"status": "ok", "result": RESULT}]
+
+    async def agent(exchange: Exchange) -> None:
+        await exchange.reply(replies.pop(0))
+
+    gateway.methods["agent"] = agent
+    gateway.answer("agent.wait", {"status": "ok"})
+    done = await command("agent", "--message", "hi", "--idempotency-key", "k")
+    assert done.returncode == 0
+    assert [method for method, _ in gateway.requests] == ["agent", "agent.wait", "agent"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "code"), [({"stopReason": "error"}, 1), ({"stopReason": "timeout"}, 124)]
+)
+async def test_a_run_that_failed_prints_what_there_is_and_exits_by_its_reason(
+    gateway: FakeGateway, command: Command, meta: dict[str, str], code: int
+) -> None:
+    result = {"payloads": [{"text": "half"}], "meta": meta}
+
+    async def fails(exchange: Exchange) -> None:
+        await exchange.reply({"status": "accepted"})
+        payload = {"status": "error", "summary": "it broke", "result": result}
+        await exchange.refuse("UNAVAILABLE", "it broke", {"code": "model"}, payload)
+
+    gateway.methods["agent"] = fails
+    done = await command("agent", "--message", "hi")
+    assert (done.returncode, done.stdout) == (code, b"half\n")
+    assert done.stderr.startswith(b"Reason: The run ended early: it broke\n")
+
+
+async def test_an_aborted_run_is_no_success(gateway: FakeGateway, command: Command) -> None:
+    async def aborted(exchange: Exchange) -> None:
+        result = {"payloads": [], "meta": {"aborted": True}}
+        await exchange.reply({"status": "ok", "summary": "aborted", "result": result})
+
+    gateway.methods["agent"] = aborted
+    assert (await command("agent", "--message", "hi")).returncode == 1
+
+
+async def test_ctrl_c_aborts_the_run_and_exits_with_130(
+    gateway: FakeGateway, environ: dict[str, str]
+) -> None:
+    began, aborted = anyio.Event(), anyio.Event()
+
+    async def never_ends(exchange: Exchange) -> None:
+        await exchange.reply({"status": "accepted", "sessionKey": "agent:main:main"})
+        began.set()
+
+    async def abort(exchange: Exchange) -> None:
+        aborted.set()
+        await exchange.reply({"ok": True, "aborted": True})
+
+    gateway.methods |= {"agent": never_ends, "chat.abort": abort}
+    arguments = ["agent", "--message", "hi", "--idempotency-key", "k"]
+    with anyio.fail_after(20):
+        async with await anyio.open_process(
+            [sys.executable, "-m", "skerry", *arguments], env=environ
+        ) as process:
+            await began.wait()
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+    assert aborted.is_set()
+    assert gateway.requests[-1] == ("chat.abort", {"sessionKey": "main", "runId": "k"})

@@ -1,0 +1,109 @@
+import json
+
+from tests.support.fake_gateway import Exchange, FakeGateway
+
+from .conftest import Command
+
+
+async def test_call_prints_the_answer(gateway: FakeGateway, command: Command) -> None:
+    gateway.answer("sessions.list", {"count": 1, "note": "é\x1b[31m"})
+    done = await command("gateway", "call", "sessions.list", "--params", '{"limit": 5}')
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["count"] == 1
+    assert b"\x1b" not in done.stdout
+    assert gateway.requests == [("sessions.list", {"limit": 5})]
+
+
+async def test_call_with_json_prints_one_line_that_keeps_every_character(
+    gateway: FakeGateway, command: Command
+) -> None:
+    gateway.answer("echo", {"text": "é\x1b\x9b"})
+    done = await command("gateway", "call", "echo", "--json")
+    assert done.stdout.count(b"\n") == 1
+    assert json.loads(done.stdout) == {"text": "é\x1b\x9b"}
+
+
+async def test_call_waits_for_the_second_answer_when_asked(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def agent(exchange: Exchange) -> None:
+        await exchange.reply({"status": "accepted"})
+        await exchange.reply({"status": "ok"})
+
+    gateway.methods["agent"] = agent
+    first = await command("gateway", "call", "agent", "--json")
+    last = await command("gateway", "call", "agent", "--json", "--expect-final")
+    assert [json.loads(one.stdout)["status"] for one in (first, last)] == ["accepted", "ok"]
+
+
+async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command: Command) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.refuse("INVALID_REQUEST", "unknown method: \x1bnope")
+
+    gateway.methods["nope"] = refuse
+    done = await command("gateway", "call", "nope", "--json")
+    assert (done.returncode, done.stdout) == (1, b"")
+    reason, remedy, help_line = done.stderr.decode().splitlines()
+    assert reason == "Reason: unknown method: nope"
+    assert remedy.startswith("Try: ")
+    assert help_line == "Help: skerry gateway call --help"
+
+
+async def test_no_answer_in_time_has_a_code_of_its_own(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def silent(exchange: Exchange) -> None:
+        pass
+
+    gateway.methods["silent"] = silent
+    done = await command("gateway", "call", "silent", "--timeout", "0.01")
+    assert done.returncode == 124
+    assert b"Try: Allow more with --timeout." in done.stderr
+
+
+async def test_parameters_that_are_no_object_are_wrong_usage(command: Command) -> None:
+    for params in ("{", "[1]"):
+        assert (await command("gateway", "call", "health", "--params", params)).returncode == 2
+
+
+async def test_status_says_where_it_runs_and_which_model_answers(
+    gateway: FakeGateway, command: Command
+) -> None:
+    status = {"state": "ready", "model": {"provider": "a", "id": "b", "note": "a demonstration"}}
+    gateway.answer("models.status", status)
+    done = await command("gateway", "status")
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    for part in (gateway.url, "0.0.test", "a/b - a demonstration", "61 s"):
+        assert part in text
+    assert gateway.connects[0]["scopes"] == ["operator.read"]
+
+
+async def test_status_asks_a_gateway_without_that_method_for_its_models(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def unknown(exchange: Exchange) -> None:
+        await exchange.refuse("INVALID_REQUEST", "unknown method")
+
+    gateway.methods["models.status"] = unknown
+    done = await command("gateway", "status", "--json")
+    assert json.loads(done.stdout)["model"] == "scripted/tiny"
+
+
+async def test_status_of_no_gateway_fails_and_says_how_to_start_one(
+    command: Command, environ: dict[str, str]
+) -> None:
+    environ["SKERRY_GATEWAY_PORT"] = "1"
+    done = await command("gateway", "status", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["running"] is False
+    assert b"skerry gateway run" in done.stderr
+
+
+async def test_a_wrong_configuration_is_named_in_full(
+    command: Command, environ: dict[str, str]
+) -> None:
+    environ["SKERRY_GATEWAY_PORT"] = "none"
+    done = await command("gateway", "status")
+    assert done.returncode == 1
+    assert b"SKERRY_GATEWAY_PORT: it must be a port" in done.stderr

@@ -1,0 +1,72 @@
+"""The command as a shell sees it."""
+
+import subprocess
+import sys
+
+import pytest
+
+import skerry
+from skerry.cli.main import main
+
+HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "uvicorn"}
+
+
+def skerry_command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "skerry", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_without_a_command_it_prints_the_commands() -> None:
+    done = skerry_command()
+    assert (done.returncode, done.stderr) == (0, "")
+    for command in ("gateway", "chat", "agent", "models", "doctor", "exit codes"):
+        assert command in done.stdout
+
+
+def test_a_group_without_a_command_prints_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway"]) == 0
+    assert "usage: skerry gateway" in capsys.readouterr().out
+
+
+def test_the_version_is_printed() -> None:
+    assert skerry_command("--version").stdout == f"skerry {skerry.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["gateway", "call"],
+        ["gateway", "run", "--port", "70000"],
+        ["gateway", "run", "--bind", "lan"],
+        ["agent"],
+        ["agent", "--message", "x", "--timeout", "0"],
+        ["models", "use"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(arguments: list[str]) -> None:
+    done = skerry_command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """The budget of 0.06 CPU s (bench/help.py) holds only without them."""
+    code = (
+        "import sys, skerry.cli.main as m\n"
+        "try: m.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_a_reader_that_leaves_is_no_error_message() -> None:
+    command = f"{sys.executable} -m skerry --help | true"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stderr == ""

@@ -1,0 +1,66 @@
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.cli.render import plain, styled, table, text_of
+
+
+@given(st.text())
+def test_plain_text_has_no_control_but_newline_and_tab(text: str) -> None:
+    kept = plain(text)
+    assert all(char in "\n\t" or char >= " " for char in kept)
+    assert not set(kept) & {"\x7f", "\x9b", "\u202e", "\u2066"}
+    kept.encode()
+
+
+def test_an_escape_sequence_is_left_without_its_power() -> None:
+    assert plain("a\x1b]0;title\x07b\r\x9b31mc\n\td") == "a]0;titleb31mc\n\td"
+
+
+def test_ordinary_text_of_any_script_stays_as_it_is() -> None:
+    text = "Ünïcödé 日本語 👩\u200d🚀 שלום"
+    assert plain(text) == text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_a_terminal_gets_styles() -> None:
+    assert styled("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
+
+
+def test_a_pipe_gets_none() -> None:
+    assert styled("x", "red", io.StringIO()) == "x"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_who_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert styled("x", "red", Terminal()) == "x"
+
+
+def test_columns_are_aligned() -> None:
+    assert table([("a", "bbb"), ("aaa", "b")]) == "a    bbb\naaa  b"
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": "as text"}, "as text"),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "toolCall"}, {"text": "b"}]}, "ab"),
+        ({"content": [7, {"text": 7}]}, ""),
+        (None, ""),
+    ],
+)
+def test_the_text_of_a_message_is_found_in_every_shape(message: object, text: str) -> None:
+    assert text_of(message) == text

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from skerry.client.discover import find
+from skerry.model.errors import ClientError
+
+FILE_TOKEN, ENV_TOKEN, FLAG_TOKEN = "f" * 48, "e" * 48, "g" * 48
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "skerry.json").write_text(
+        '{"gateway": {"port": 7, "auth": {"token": "' + FILE_TOKEN + '"}}}'
+    )
+    return {"SKERRY_STATE_DIR": str(tmp_path)}
+
+
+def test_without_a_word_it_is_the_configured_gateway_of_this_machine(
+    environ: dict[str, str],
+) -> None:
+    address = find(environ)
+    assert (address.url, address.token) == ("ws://127.0.0.1:7", FILE_TOKEN)
+
+
+def test_the_environment_stands_over_the_file_and_flags_over_both(environ: dict[str, str]) -> None:
+    environ |= {"SKERRY_GATEWAY_TOKEN": ENV_TOKEN, "SKERRY_GATEWAY_PORT": "8"}
+    assert (find(environ).url, find(environ).token) == ("ws://127.0.0.1:8", ENV_TOKEN)
+    address = find(environ, url="ws://localhost:9", token=FLAG_TOKEN)
+    assert (address.url, address.token) == ("ws://localhost:9", FLAG_TOKEN)
+
+
+def test_another_address_on_this_machine_gets_the_configured_token(environ: dict[str, str]) -> None:
+    assert find(environ, url="ws://127.0.0.1:9").token == FILE_TOKEN
+
+
+def test_another_machine_gets_no_token_that_was_not_meant_for_it(environ: dict[str, str]) -> None:
+    assert find(environ, url="wss://far.example").token is None
+    environ |= {"SKERRY_GATEWAY_TOKEN": ENV_TOKEN}
+    assert find(environ, url="wss://far.example").token is None
+    assert find(environ, url="wss://far.example", token=FLAG_TOKEN).token == FLAG_TOKEN
+    assert find(environ | {"SKERRY_GATEWAY_URL": "wss://far.example"}).token == ENV_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("ws://far.example:1", "in the open"),
+        ("ws://127.0.0.1.far.example", "in the open"),
+        ("ws://127.0.0.1@far.example", "in the open"),
+        ("http://127.0.0.1:1", "no gateway's address"),
+        ("ws://", "no gateway's address"),
+    ],
+)
+def test_an_address_that_would_leak_the_token_is_refused(
+    environ: dict[str, str], url: str, says: str
+) -> None:
+    with pytest.raises(ClientError, match=says):
+        find(environ, url=url)
+
+
+def test_a_token_is_not_printed_with_its_address(environ: dict[str, str]) -> None:
+    assert FILE_TOKEN not in repr(find(environ))

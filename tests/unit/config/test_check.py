@@ -1,0 +1,163 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.config.check import check
+from skerry.config.root import Config
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+FILE = Path("/nowhere/skerry.json")
+
+
+def checked(tree: dict[str, Any]) -> tuple[Config, tuple[ConfigIssue, ...]]:
+    return check(tree, state_dir=FILE.parent, path=FILE)
+
+
+def errors(tree: dict[str, Any]) -> dict[str, ConfigIssue]:
+    with pytest.raises(ConfigInvalidError) as caught:
+        checked(tree)
+    return {issue.path: issue for issue in caught.value.issues}
+
+
+def test_everything_that_is_wrong_is_named_at_once_with_path_and_remedy() -> None:
+    found = errors(
+        {
+            "gateway": {"port": 70_000, "prot": 1},
+            "agents": {"defaults": {"timeoutSeconds": -1}, "list": [{"id": "ok"}, {"id": "No!"}]},
+            "models": {"providers": {"mine": {"baseUrl": "nowhere"}}},
+            "tools": {"profile": "full"},
+        }
+    )
+    assert set(found) == {
+        "gateway.port",
+        "gateway.prot",
+        "agents.defaults.timeoutSeconds",
+        "agents.list[1].id",
+        "models.providers.mine.baseUrl",
+        "tools",
+    }
+    assert all(issue.message and issue.remedy for issue in found.values())
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "hint"),
+    [
+        pytest.param({"gateway": {"prot": 1}}, "gateway.prot", "'port'", id="gateway"),
+        pytest.param(
+            {"gateway": {"auth": {"tokne": "x"}}}, "gateway.auth.tokne", "'token'", id="auth"
+        ),
+        pytest.param({"gatway": {}}, "gatway", "'gateway'", id="a guarded section itself"),
+        pytest.param({"tool": {}}, "tool", "'tools'", id="one that is not supported"),
+        pytest.param(
+            {"agents": {"list": [{"id": "a", "sandbx": {}}]}},
+            "agents.list[0].sandbx",
+            "'sandbox'",
+            id="an agent's sandbox",
+        ),
+    ],
+)
+def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
+    tree: dict[str, Any], path: str, hint: str
+) -> None:
+    assert f"Did you mean {hint}?" in errors(tree)[path].remedy
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["$include", "approvals", "bindings", "channels", "hooks", "plugins", "session", "tools"],
+)
+def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
+    assert "not supported by this version" in errors({key: {}})[key].message
+
+
+@pytest.mark.parametrize("key", ["sandbox", "tools"])
+def test_an_agent_s_sandbox_and_tools_are_refused_for_one_and_for_all(key: str) -> None:
+    found = errors({"agents": {"defaults": {key: {}}, "list": [{"id": "a", key: {}}]}})
+    assert set(found) == {f"agents.defaults.{key}", f"agents.list[0].{key}"}
+
+
+def test_elsewhere_an_unknown_key_is_kept_and_warned_about() -> None:
+    tree = {
+        "heartbeat": {"every": "30m"},
+        "agents": {"defaults": {"workspce": "/x"}},
+        "messages": {"queue": {"cap": 20}},
+    }
+    config, warnings = checked(tree)
+    assert [issue.path for issue in warnings] == [
+        "heartbeat",
+        "agents.defaults.workspce",
+        "messages.queue.cap",
+    ]
+    assert "'workspace'" in warnings[1].remedy
+    assert config.messages.queue.model_extra == {"cap": 20}
+
+
+def test_what_other_programs_note_in_the_file_is_no_matter() -> None:
+    assert checked({"$schema": "x", "meta": {}, "wizard": {}})[1] == ()
+
+
+def test_the_file_cannot_say_where_the_state_is() -> None:
+    config, warnings = checked({"stateDir": "/evil", "state_dir": "/evil", "path": "/evil"})
+    assert (config.state_dir, config.path) == (FILE.parent, FILE)
+    assert [issue.path for issue in warnings] == ["stateDir", "state_dir", "path"]
+
+
+def test_a_reference_to_the_environment_is_not_taken_as_a_secret() -> None:
+    found = errors({"gateway": {"auth": {"token": "${GATEWAY_TOKEN}"}}})
+    assert "references to the environment" in found["gateway.auth.token"].message
+
+
+@pytest.mark.parametrize("token", ["", " ", "abc "], ids=repr)
+def test_a_token_that_nothing_could_match_is_refused(token: str) -> None:
+    assert "gateway.auth.token" in errors({"gateway": {"auth": {"token": token}}})
+
+
+def test_no_value_of_the_file_stands_in_an_error() -> None:
+    canary = "sk-canary"
+    tree = {
+        "gateway": {"port": canary, "auth": {"token": [canary], "mode": canary}},
+        "agents": {"defaults": {"timeoutSeconds": canary, "workspace": [canary]}, "list": canary},
+        "models": {"providers": {"p": {"baseUrl": canary, "apiKey": [canary], "api": canary}}},
+    }
+    with pytest.raises(ConfigInvalidError) as caught:
+        checked(tree)
+    assert len(caught.value.issues) == 9
+    assert canary not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.requirement("config-agent-id")
+def test_an_id_that_stands_twice_is_an_error_at_its_place() -> None:
+    found = errors({"agents": {"list": [{"id": "a"}, {"id": "b"}, {"id": "a"}]}})
+    assert "agents.list[0]" in found["agents.list[2].id"].message
+
+
+@pytest.mark.requirement("config-agent-id")
+def test_an_agent_without_an_id_is_an_error() -> None:
+    assert errors({"agents": {"list": [{"name": "x"}]}})["agents.list[0].id"].remedy == "Add it."
+
+
+@pytest.mark.requirement("config-agent-default")
+def test_the_agent_marked_as_default_is_the_default() -> None:
+    config, _ = checked({"agents": {"list": [{"id": "a"}, {"id": "b", "default": True}]}})
+    assert config.agents.default_id == "b"
+
+
+@pytest.mark.requirement("config-agent-workspace")
+def test_a_workspace_is_the_agent_s_own_or_named_after_it() -> None:
+    tree = {"agents": {"list": [{"id": "main"}, {"id": "b"}, {"id": "c", "workspace": "/w"}]}}
+    config, _ = checked(tree)
+    places = {one: str(config.workspace(one)) for one in config.agents.ids}
+    assert places == {"main": "/nowhere/workspace", "b": "/nowhere/workspace-b", "c": "/w"}
+
+
+@pytest.mark.requirement("config-agent-name")
+def test_an_agent_s_name_is_shown_and_may_be_absent() -> None:
+    config, _ = checked({"agents": {"list": [{"id": "a", "name": "Ada"}, {"id": "b"}]}})
+    assert [agent.name for agent in config.agents.list] == ["Ada", ""]
+
+
+def test_a_model_may_be_given_as_text() -> None:
+    config, _ = checked({"agents": {"defaults": {"model": "openai/gpt"}}})
+    assert config.agents.defaults.model.primary == "openai/gpt"
