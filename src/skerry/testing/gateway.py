@@ -122,7 +122,7 @@ class GatewayProcess:
             try:
                 text += await stream.receive()
             except anyio.EndOfStream:
-                code = await self._running.wait()
+                code = await self.wait()
                 raise AssertionError(f"the gateway ended with {code} before it was ready") from None
         lines = text.decode().splitlines()
         self.output += lines
