@@ -82,7 +82,7 @@ async def open_application(
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
     async with (
-        _state(settings.config, outside) as (store, mirror),
+        open_state(settings.config, outside.reach) as (store, mirror),
         _models(settings, environ, outside) as models,
         _core(settings, store, mirror, models, broadcast, outside) as dispatch,
     ):
@@ -104,8 +104,15 @@ async def open_application(
 
 
 @asynccontextmanager
-async def _state(config: Config, outside: Outside) -> AsyncGenerator[tuple[Store, Mirror]]:
-    """Own the directories and the database."""
+async def open_state(
+    config: Config, reach: Callable[[str], None] = nothing
+) -> AsyncGenerator[tuple[Store, Mirror]]:
+    """Own the state directory and its database for the block, with the mirror brought up to it.
+
+    Raises:
+        StateLockedError: another gateway owns the directory.
+        StateError: the database cannot be used.
+    """
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(config.state_dir / LOCK))
@@ -115,7 +122,7 @@ async def _state(config: Config, outside: Outside) -> AsyncGenerator[tuple[Store
             config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
         mirror = Mirror(config.state_dir / "agents", config.workspace(config.agents.default_id))
         path = config.state_dir / DATABASE
-        async with open_store(path, on_commit=mirror.touch, reach=outside.reach) as store:
+        async with open_store(path, on_commit=mirror.touch, reach=reach) as store:
             await mirror.repair(store)
             yield store, mirror
 

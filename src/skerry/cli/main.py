@@ -55,6 +55,7 @@ def _parser() -> ArgumentParser:
     _chat(add)
     _agent(add)
     _models(add)
+    _sessions(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
     return parser
 
@@ -113,6 +114,13 @@ def _models(add: _Add) -> None:
     use.add_argument("choice", metavar="REF_OR_FILE", help="provider/model, FILE.gguf, or auto")
     use.add_argument("--pin", action="store_true", help="the file answers whatever else is found")
     _output(use)
+
+
+def _sessions(add: _Add) -> None:
+    group = _command(add, "sessions", None, "the conversations of a gateway that is stopped")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    mirror = _command(add, "mirror", "sessions", "write sessions.json and the transcripts anew")
+    _output(mirror)
 
 
 def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:
