@@ -20,7 +20,8 @@ STATE_KEY: Final = "protocol"
 """Where the protocol stands in `scope["state"]`."""
 
 _HEAD_SECONDS: Final = 10.0
-_CLOSE_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 5.0
+"""How long a client may take to answer a close."""
 _LINGER_SECONDS: Final = 0.5
 _LINGER_LIMIT: Final = 10.0
 _REASON_BYTES: Final = 123
@@ -57,7 +58,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.conn.send_close(code, _shortened(reason))
         self.transport.write(b"".join(self.conn.data_to_send()))
         self._closing(code)
-        self.close_timer = self.loop.call_later(_CLOSE_SECONDS, self.transport.abort)
+        self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
     def handle_connect(self, event: Request) -> None:
         """Hand this object to the application."""

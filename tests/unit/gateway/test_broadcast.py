@@ -1,0 +1,256 @@
+"""From run events to events on the wire."""
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+from support.gateway import FAILED, SESSION, result
+
+from skerry.gateway import frames
+from skerry.gateway.broadcast import THROTTLE_SECONDS, Broadcast
+from skerry.infra.clock import SystemClock
+from skerry.model.event import (
+    RunEnded,
+    RunEvent,
+    RunEventBody,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from skerry.model.ids import MAIN_AGENT, RunId, SessionKey
+from skerry.model.run import RunRequest, StopReason
+
+RUN = RunId("r1")
+REQUEST = RunRequest(RUN, SessionKey.main(), "hi")
+
+
+class Ear:
+    """Hears everything."""
+
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        self.droppable: list[bool] = []
+        self.arrived = anyio.Event()
+
+    def event(self, head: bytes, *, droppable: bool) -> None:
+        self.heads.append(head)
+        self.droppable.append(droppable)
+        self.arrived.set()
+
+    def take(self) -> list[dict[str, Any]]:
+        taken = [json.loads(frames.unnumbered(head)) for head in self.heads]
+        self.heads.clear()
+        self.arrived = anyio.Event()
+        return taken
+
+    def told(self) -> list[tuple[str, Any]]:
+        """Return (event, what it says) in short."""
+        return [(frame["event"], short(frame["payload"])) for frame in self.take()]
+
+
+def short(payload: dict[str, Any]) -> Any:
+    if "state" in payload:
+        return payload["state"], payload.get("deltaText")
+    data = payload["data"]
+    return payload["stream"], data.get("phase") or data["delta"]
+
+
+@pytest.fixture
+def broadcast() -> Broadcast:
+    return Broadcast(SystemClock())
+
+
+@pytest.fixture
+def ear(broadcast: Broadcast) -> Ear:
+    ear = Ear()
+    broadcast.add(ear, reads=True, tools=True)
+    return ear
+
+
+def tell(broadcast: Broadcast, *bodies: RunEventBody) -> None:
+    for body in bodies:
+        broadcast.publish(RunEvent(RUN, "agent:main:main", SESSION, MAIN_AGENT, body))
+
+
+def ended(**changes: Any) -> RunEnded:
+    return RunEnded(result(REQUEST, **changes))
+
+
+@pytest.mark.requirement("agent-chat-delta-final")
+@pytest.mark.requirement("agent-stream-assistant")
+@pytest.mark.requirement("agent-stream-lifecycle")
+async def test_a_run_is_told_in_both_families(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, RunStarted(5), TextDelta("pong"), TextDelta(" from"), TextDelta(" stub"))
+    tell(broadcast, ended(payloads=("pong from stub",)))
+    assert ear.told() == [
+        ("agent", ("lifecycle", "start")),
+        ("agent", ("assistant", "pong")),
+        ("chat", ("delta", "pong")),
+        ("agent", ("assistant", " from stub")),
+        ("chat", ("delta", " from stub")),
+        ("agent", ("lifecycle", "end")),
+        ("chat", ("final", None)),
+    ]
+
+
+@pytest.mark.requirement("wire-event-frame")
+async def test_an_event_says_whose_it_is(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, RunStarted(5), TextDelta("a"))
+    start, delta, chat = ear.take()
+    assert start["payload"] | {"ts": 0} == {
+        "runId": RUN,
+        "sessionKey": "agent:main:main",
+        "sessionId": SESSION,
+        "agentId": "main",
+        "stream": "lifecycle",
+        "data": {"phase": "start", "startedAt": 5},
+        "seq": 1,
+        "ts": 0,
+    }
+    assert delta["payload"]["data"] == {"text": "a", "delta": "a"}
+    assert delta["payload"]["seq"] == chat["payload"]["seq"] == 2
+    message = chat["payload"]["message"]
+    assert (message["role"], message["content"]) == ("assistant", [{"type": "text", "text": "a"}])
+
+
+@pytest.mark.requirement("gateway-delta-throttle")
+async def test_the_first_delta_goes_at_once_and_the_rest_together_after_150_ms(
+    broadcast: Broadcast, ear: Ear
+) -> None:
+    assert THROTTLE_SECONDS == 0.15
+    begin = anyio.current_time()
+    tell(broadcast, TextDelta("a"))
+    assert [what for _, what in ear.told()] == [("assistant", "a"), ("delta", "a")]
+    tell(broadcast, TextDelta("b"), TextDelta("c"))
+    assert ear.heads == []
+    with anyio.fail_after(5):
+        await ear.arrived.wait()
+    assert anyio.current_time() - begin >= 0.14
+    agent, chat = ear.take()
+    assert agent["payload"]["data"] == {"text": "abc", "delta": "bc"}
+    assert chat["payload"]["message"]["content"][0]["text"] == "abc"
+
+
+async def test_only_deltas_and_ticks_may_be_dropped(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, RunStarted(1), TextDelta("a"), ended())
+    broadcast.tick()
+    broadcast.shutdown("stop")
+    assert ear.droppable == [False, True, True, False, False, True, False]
+
+
+@pytest.mark.requirement("agent-final-payload-list")
+async def test_the_end_carries_the_payload_list(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, ended(payloads=("a", "b")))
+    end, final = ear.take()
+    assert end["payload"]["data"] == {
+        "phase": "end",
+        "startedAt": 1_000,
+        "endedAt": 1_250,
+        "aborted": False,
+        "stopReason": "stop",
+        "payloads": [{"text": "a", "mediaUrl": None}, {"text": "b", "mediaUrl": None}],
+        "terminalReply": {"disposition": "visible", "text": "a\n\nb"},
+    }
+    assert final["payload"]["message"]["content"] == [{"type": "text", "text": "a\n\nb"}]
+
+
+async def test_an_abort_is_an_end_with_what_was_said(broadcast: Broadcast, ear: Ear) -> None:
+    tell(
+        broadcast,
+        TextDelta("half"),
+        ended(stop_reason=StopReason.ABORTED, payloads=("half",), aborted_by="rpc"),
+    )
+    *_, end, chat = ear.take()
+    data = end["payload"]["data"]
+    assert (data["phase"], data["status"], data["aborted"]) == ("end", "cancelled", True)
+    assert (chat["payload"]["state"], chat["payload"]["stopReason"]) == ("aborted", "rpc")
+    assert chat["payload"]["message"]["content"][0]["text"] == "half"
+
+
+@pytest.mark.parametrize(
+    ("reason", "failure", "kind"),
+    [
+        (StopReason.ERROR, FAILED, "rate_limit"),
+        (StopReason.TIMEOUT, None, "timeout"),
+        (StopReason.INTERRUPTED, None, "unknown"),
+    ],
+)
+async def test_a_failure_is_an_error_in_both_families(
+    broadcast: Broadcast, ear: Ear, reason: StopReason, failure: Any, kind: str
+) -> None:
+    tell(broadcast, ended(stop_reason=reason, payloads=(), error=failure))
+    end, chat = ear.take()
+    message = failure.message if failure else "The run failed."
+    assert (end["payload"]["data"]["phase"], end["payload"]["data"]["error"]) == ("error", message)
+    assert chat["payload"]["state"] == "error"
+    assert (chat["payload"]["errorMessage"], chat["payload"]["errorKind"]) == (message, kind)
+    assert "message" not in chat["payload"]
+
+
+@pytest.mark.requirement("agent-stream-tool")
+async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ear: Ear) -> None:
+    plain = Ear()
+    broadcast.add(plain, reads=True, tools=False)
+    tell(
+        broadcast,
+        TextDelta("I look."),
+        ToolStarted("c1", "read", {"path": "a"}),
+        ToolFinished("c1", "read", is_error=False, text="content"),
+        TextDelta("It says."),
+        ended(payloads=("I look.", "It says.")),
+    )
+    heard = [frame["payload"] for frame in ear.take()]
+    tools = [payload["data"] for payload in heard if payload.get("stream") == "tool"]
+    assert tools == [
+        {"phase": "start", "name": "read", "toolCallId": "c1", "args": {"path": "a"}},
+        {
+            "phase": "result",
+            "name": "read",
+            "toolCallId": "c1",
+            "isError": False,
+            "result": {"content": [{"type": "text", "text": "content"}]},
+        },
+    ]
+    assert [what for _, what in plain.told()] == [
+        ("assistant", "I look."),
+        ("delta", "I look."),
+        ("assistant", "\n\nIt says."),
+        ("delta", "\n\nIt says."),
+        ("lifecycle", "end"),
+        ("final", None),
+    ]
+
+
+async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Broadcast) -> None:
+    deaf = Ear()
+    broadcast.add(deaf, reads=False, tools=True)
+    tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
+    broadcast.tell("health", {})
+    broadcast.tick()
+    broadcast.shutdown("stop", 500)
+    tick, shutdown = deaf.take()
+    assert tick["event"] == "tick"
+    assert shutdown["payload"] == {"reason": "stop", "restartExpectedMs": 500}
+
+
+async def test_who_left_hears_nothing(broadcast: Broadcast, ear: Ear) -> None:
+    broadcast.remove(ear)
+    tell(broadcast, TextDelta("a"), ended())
+    broadcast.tick()
+    assert ear.heads == []
+
+
+async def test_the_text_so_far_includes_what_was_not_sent_yet(broadcast: Broadcast) -> None:
+    tell(broadcast, TextDelta("a"), TextDelta("b"))
+    assert broadcast.text(RUN) == "ab"
+    tell(broadcast, ended())
+    assert broadcast.text(RUN) == ""
+
+
+async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) -> None:
+    other = Ear()
+    broadcast.add(other, reads=True, tools=False)
+    tell(broadcast, TextDelta("a"))
+    assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))

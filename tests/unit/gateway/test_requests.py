@@ -1,0 +1,201 @@
+"""Requests after the handshake: what is answered, what is refused, what is survived."""
+
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.gateway import Rig, running_gateway
+from support.wire import Wire, connected, request
+
+from skerry.gateway.connection import MAX_IN_FLIGHT
+from skerry.model.errors import BusyError, StoreFailedError, UnknownAgentError
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with running_gateway(tmp_path) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def wire(rig: Rig) -> AsyncIterator[Wire]:
+    async with connected(rig.url) as wire:
+        yield wire
+
+
+@pytest.mark.requirement("wire-request-response")
+@pytest.mark.requirement("wire-transport-json-text")
+async def test_a_request_is_answered_under_its_id(wire: Wire) -> None:
+    await wire.send(request("agents.list", id="mine"))
+    answer = await wire.response("mine")
+    assert answer.keys() == {"type", "id", "ok", "payload"}
+    assert answer["payload"]["defaultId"] == "main"
+
+
+@pytest.mark.parametrize("junk", ["no json", "", b'{"type":"req"}', "[" * 200_000, '"\\ud800"'])
+async def test_what_is_no_text_of_json_is_ignored(wire: Wire, junk: str | bytes) -> None:
+    await wire.socket.send(junk)
+    await wire.send(request("agents.list", id="after"))
+    await wire.response("after")
+    assert [frame["id"] for frame in wire.frames if frame["type"] == "res"][1:] in (
+        ["after"],
+        ["invalid", "after"],
+    )
+
+
+@pytest.mark.requirement("gateway-frame-schema-validation")
+@pytest.mark.parametrize(
+    ("frame", "echoed", "problem"),
+    [
+        ({"type": "req", "id": "7"}, "7", "must have required property 'method'"),
+        ({"type": "req", "id": 7, "method": "health"}, 7, "at /id: must be string"),
+        ({"type": "req", "method": "health"}, "invalid", "must have required property 'id'"),
+        ({"type": "event", "id": "7", "method": "x"}, "7", "at /type: must be equal to constant"),
+        (
+            {"type": "req", "id": "7", "method": "health", "extra": 1},
+            "7",
+            "at root: unexpected property 'extra'",
+        ),
+        (
+            {"type": "req", "id": "7", "method": ""},
+            "7",
+            "at /method: must NOT have fewer than 1 characters",
+        ),
+        ([], "invalid", "must be object"),
+    ],
+)
+async def test_a_bad_frame_is_answered_and_the_connection_stays(
+    wire: Wire, frame: object, echoed: object, problem: str
+) -> None:
+    await wire.send(frame)
+    answer = await wire.response(echoed)
+    assert answer["error"] == {
+        "code": "INVALID_REQUEST",
+        "message": f"invalid request frame: {problem}",
+    }
+    assert await wire.call("agents.list")
+
+
+async def test_an_unknown_method_is_one_for_admins(rig: Rig) -> None:
+    async with connected(rig.url, scopes=["operator.write"]) as limited:
+        error = (await limited.ask("no.such.method"))["error"]
+    assert error == {
+        "code": "FORBIDDEN",
+        "message": "missing scope: operator.admin",
+        "details": {
+            "code": "MISSING_SCOPE",
+            "missingScope": "operator.admin",
+            "requiredScopes": ["operator.admin"],
+        },
+    }
+    async with connected(rig.url, scopes=["operator.admin"]) as admin:
+        error = (await admin.ask("no.such.method"))["error"]
+    assert error == {"code": "INVALID_REQUEST", "message": "unknown method: no.such.method"}
+
+
+async def test_a_second_connect_is_a_method_for_admins(rig: Rig) -> None:
+    async with connected(rig.url, scopes=["operator.read"]) as wire:
+        assert (await wire.connect())["error"]["details"]["missingScope"] == "operator.admin"
+        assert await wire.call("agents.list")
+
+
+async def test_every_method_needs_a_scope(rig: Rig) -> None:
+    async with connected(rig.url, scopes=[]) as wire:
+        for method in wire.hello["features"]["methods"]:
+            error = (await wire.ask(method, {}))["error"]
+            assert error["details"]["code"] == "MISSING_SCOPE", method
+
+
+@pytest.mark.parametrize("method", ["agent", "agent.wait", "chat.send", "chat.abort"])
+async def test_reading_starts_and_stops_nothing(rig: Rig, method: str) -> None:
+    async with connected(rig.url, scopes=["operator.read"]) as wire:
+        error = (await wire.ask(method, {}))["error"]
+        assert error["details"]["missingScope"] == "operator.write"
+
+
+@pytest.mark.requirement("gateway-frame-schema-validation")
+async def test_parameters_are_checked_before_the_method_runs(rig: Rig, wire: Wire) -> None:
+    error = (await wire.ask("agent", {"timeout": "soon", "foo": 1}))["error"]
+    assert error == {
+        "code": "INVALID_REQUEST",
+        "message": "invalid agent params: must have required property 'message';"
+        " must have required property 'idempotencyKey'; at /timeout: must be integer;"
+        " at root: unexpected property 'foo'",
+    }
+    assert rig.dispatcher.submitted == []
+
+
+@pytest.mark.parametrize("params", [[], "x", 5, True])
+async def test_parameters_that_are_no_object_are_refused(wire: Wire, params: object) -> None:
+    error = (await wire.ask("agent", params))["error"]
+    assert error["message"] == "invalid agent params: must be object"
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (BusyError("draining"), ("UNAVAILABLE", "request.busy", True)),
+        (StoreFailedError("disk full"), ("UNAVAILABLE", "state.failed", True)),
+        (UnknownAgentError("x", ["main"]), ("INVALID_REQUEST", "request.unknown_agent", None)),
+    ],
+    ids=["busy", "state", "request"],
+)
+async def test_our_errors_keep_their_code_in_the_details(
+    rig: Rig, wire: Wire, raised: Exception, expected: tuple[str, str, bool | None]
+) -> None:
+    rig.dispatcher.refuse = raised
+    error = (await wire.ask("agent", {"message": "x", "idempotencyKey": "k"}))["error"]
+    assert error["message"] == str(raised)
+    assert (error["code"], error["details"]["code"], error.get("retryable")) == expected
+
+
+async def test_an_unexpected_failure_is_told_without_its_text(
+    rig: Rig, wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.dispatcher.refuse = RuntimeError("secret path /root/x")
+    error = (await wire.ask("agent", {"message": "x", "idempotencyKey": "k"}))["error"]
+    assert error == {
+        "code": "UNAVAILABLE",
+        "message": "internal error",
+        "details": {"code": "internal"},
+    }
+    assert "method agent failed" in caplog.text
+    assert await wire.call("agents.list")
+
+
+async def test_a_frame_above_25_mib_closes_so_that_it_can_be_read(wire: Wire) -> None:
+    await wire.socket.send("x" * (26 * 1024 * 1024))
+    assert await wire.closed() == (1009, "")
+
+
+async def test_a_frame_of_20_mib_is_read(wire: Wire) -> None:
+    text = "x" * (20 * 1024 * 1024)
+    error = (await wire.ask("agent", {"message": text, "idempotencyKey": "k"}))["error"]
+    assert error["message"] == (
+        "invalid agent params: at /message: must NOT have more than 1048576 characters"
+    )
+
+
+async def test_more_waiting_requests_than_allowed_are_refused(rig: Rig, wire: Wire) -> None:
+    for number in range(MAX_IN_FLIGHT + 1):
+        wait = {"runId": f"nobody-{number}", "timeoutMs": 600_000}
+        await wire.send(request("agent.wait", wait, id=str(number)))
+    error = (await wire.response(str(MAX_IN_FLIGHT)))["error"]
+    assert (error["code"], error["retryable"]) == ("UNAVAILABLE", True)
+    assert await wire.call("agents.list")
+    assert rig.dispatcher.waiting == MAX_IN_FLIGHT
+
+
+async def test_ten_thousand_malformed_frames_leave_it_serving(rig: Rig) -> None:
+    chosen = random.Random(7)  # noqa: S311 - reproducible data, not a secret
+    whole = json.dumps(request("agent", {"message": "hi", "idempotencyKey": "k"}))
+    async with connected(rig.url) as wire:
+        for _ in range(10_000):
+            cut = chosen.randrange(len(whole) - 1)  # whatever follows, it is no request
+            frame = whole[:cut] + chosen.choice(['"', "{", "}", "\0", "é", "1e999", "[[", ""])
+            await wire.socket.send(frame)
+        await wire.send(request("agents.list", id="still here"))
+        assert (await wire.response("still here"))["ok"]
+    assert rig.dispatcher.submitted == []
