@@ -1,8 +1,8 @@
 """Connections of the HTTP client: closed ones, slow ones, several addresses."""
 
 import socket
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -13,16 +13,7 @@ import pytest
 
 from skerry.infra.http import PooledTransport
 from skerry.infra.sockets import SocketBackend, StaleConnectionError
-
-
-@asynccontextmanager
-async def listening(handler: Any) -> AsyncIterator[int]:
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    async with listener, anyio.create_task_group() as group:
-        group.start_soon(listener.serve, handler)
-        with anyio.fail_after(20):
-            yield listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
-        group.cancel_scope.cancel()
+from tests.support.sockets import listening
 
 
 async def hang_up(stream: anyio.abc.SocketStream) -> None:
