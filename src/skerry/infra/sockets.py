@@ -2,11 +2,11 @@
 
 httpcore2's own backend pauses and resumes the socket and opens a cancel scope for every read: 45 us
 of CPU for each chunk of a model's answer. This one leaves the socket readable and keeps a buffer.
-So it also knows of a closed connection without asking the kernel.
 """
 
 import asyncio
 import ipaddress
+import select
 import socket
 import ssl
 from collections.abc import Iterable
@@ -165,8 +165,14 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:
         """Return whether it is readable (of an idle connection: closed), or the TLS object."""
         if info == "is_readable":
-            return self._ended or bool(self._received)
+            return self._ended or bool(self._received) or self._has_unread()
         return self._transport.get_extra_info(info)
+
+    def _has_unread(self) -> bool:
+        """Return whether the kernel has something that the event loop did not bring yet."""
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -55,7 +55,7 @@ class _Piece(msgspec.Struct):
     id: str | None = None
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _decoder = msgspec.json.Decoder(_Piece)
@@ -103,7 +103,7 @@ class ReplyBuilder:
             raise ModelStreamCutError(
                 f"{self._provider} sent a piece of its answer that is not readable: {error}"
             ) from error
-        if piece.error is not None and bytes(piece.error) != b"null":
+        if bytes(piece.error) != b"null":
             raise stream_failure(bytes(piece.error), self._provider)
         if piece.usage is not None:
             self._usage = _usage(piece.usage)

@@ -95,6 +95,8 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         """Completions that were asked for."""
         self.base_url = ""
         """Up to and including `/v1`, once the block is on."""
+        self.hung_up = anyio.Event()
+        """Set when a client went away while a gate held its reply."""
         self.keep_requests = True
         """Whether `requests` grows; a benchmark turns it off."""
 
@@ -118,8 +120,8 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                 while (request := await _read(stream, buffer)) is not None:
                     if not await self._answer(stream, request):
                         return
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return  # the client went away, which is its right
+            except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # the client went away, which is its right
 
     async def _answer(self, stream: anyio.abc.SocketStream, request: HttpRequest) -> bool:
         """Answer; return whether the connection goes on."""
@@ -145,7 +147,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         calls = 0
         for step in steps:
             if isinstance(step, Gate):
-                await step.hold()
+                await self._hold(stream, step)
             elif isinstance(step, Cut):
                 if not step.connection:
                     await stream.send(_END)
@@ -158,6 +160,21 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         finish = _event({}, "tool_calls" if calls else "stop")
         await stream.send(_chunk(finish + _USAGE + b"data: [DONE]\n\n") + _END)
         return True
+
+    async def _hold(self, stream: anyio.abc.SocketStream, gate: Gate) -> None:
+        """Wait until the gate is open; notice a client that does not wait so long."""
+
+        async def watch() -> None:
+            try:
+                await stream.receive()
+            finally:
+                if not gate.opened.is_set():
+                    self.hung_up.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await gate.hold()
+            group.cancel_scope.cancel()
 
 
 def _events(step: HttpStep, index: int, pieces: int) -> list[bytes]:

@@ -1,0 +1,20 @@
+"""A TCP server for one test."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.abc
+
+
+@asynccontextmanager
+async def listening(
+    handler: Callable[[anyio.abc.SocketStream], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """Serve on a port of the loopback that the system chooses; bounded in time."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, handler)
+        with anyio.fail_after(20):
+            yield listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
+        group.cancel_scope.cancel()

@@ -1,0 +1,260 @@
+"""The `openai-completions` adapter against a real loopback server."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import anyio
+import httpx2
+import pytest
+
+from skerry.infra.http import http_client
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelConnectionError,
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelStreamCutError,
+)
+from skerry.model.message import ToolCall, Usage, user
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
+from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.testing.model import Gate
+from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+
+MODEL = ModelInfo("stub", "stub", "Stub")
+CALL = ToolCall("c1", "read", {"path": "notes/a long name.txt", "lines": 20})
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with http_client() as client:
+        with anyio.fail_after(20):
+            yield client
+
+
+def request(text: str = "hi") -> ModelRequest:
+    return ModelRequest(MODEL, "be brief", History([user(text, 1)]))
+
+
+async def ask(
+    http: httpx2.AsyncClient, steps: Sequence[HttpStep], silence: float = 10
+) -> tuple[ModelReply | ModelError, list[str]]:
+    """Return the reply or the error, and the texts that were pushed."""
+    texts: list[str] = []
+    async with StubModelServer([steps]) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "key", silence=silence))
+        try:
+            return await provider.complete(request(), texts.append), texts
+        except ModelError as error:
+            return error, texts
+
+
+async def test_text_is_pushed_as_it_comes_and_returned_whole(http: httpx2.AsyncClient) -> None:
+    gate = Gate()
+    texts: list[str] = []
+    replies: list[ModelReply] = []
+    async with StubModelServer([["Hel", gate, "lo"]]) as stub, anyio.create_task_group() as group:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
+
+        async def run() -> None:
+            replies.append(await provider.complete(request(), texts.append))
+
+        group.start_soon(run)
+        await gate.reached.wait()
+        while not texts:
+            await anyio.lowlevel.checkpoint()
+        assert texts == ["Hel"]
+        gate.open()
+    assert "".join(texts) == "Hello"
+    assert replies[0].text == "Hello"
+    assert replies[0].stop_reason == "stop"
+    assert replies[0].usage == Usage(input=8, output=3, cache_read=4, total_tokens=15)
+
+
+async def test_pieces_of_one_read_are_pushed_together(http: httpx2.AsyncClient) -> None:
+    piece = b'data: {"choices":[{"delta":{"content":"%d "}}]}\n\n'
+    reply, texts = await ask(http, [Raw(b"".join(piece % n for n in range(50)))])
+    assert len(texts) == 1
+    assert isinstance(reply, ModelReply)
+    assert reply.text == "".join(f"{n} " for n in range(50))
+
+
+async def test_a_piece_may_be_cut_inside_a_character(http: httpx2.AsyncClient) -> None:
+    data = 'data: {"choices":[{"delta":{"content":"\N{SNOWMAN}"}}]}\n\n'.encode()
+    reply, _ = await ask(http, [Raw(data[at : at + 1]) for at in range(len(data))])
+    assert isinstance(reply, ModelReply)
+    assert reply.text == "\N{SNOWMAN}"
+
+
+async def test_tool_calls_come_whole_out_of_their_pieces(http: httpx2.AsyncClient) -> None:
+    other = ToolCall("c2", "list", {})
+    reply, texts = await ask(http, ["Let me see.", CALL, other])
+    assert isinstance(reply, ModelReply)
+    assert reply.tool_calls == (CALL, other)
+    assert (reply.stop_reason, texts) == ("toolUse", ["Let me see."])
+
+
+async def test_the_request_carries_key_prompt_and_conversation(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url + "/", "key"))
+        await provider.complete(request("hello"), print)
+    sent = stub.requests[0]
+    assert (sent.method, sent.path) == ("POST", "/v1/chat/completions")
+    assert sent.headers["authorization"] == "Bearer key"
+    assert sent.headers["accept-encoding"] == "identity"
+    assert [message["content"] for message in sent.body["messages"]] == ["be brief", "hello"]
+
+
+async def test_without_a_key_no_credential_is_sent(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), print)
+    assert "authorization" not in stub.requests[0].headers
+
+
+async def test_calls_share_one_connection(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
+        for _ in range(3):
+            await provider.complete(request(), lambda _: None)
+    assert (stub.count, stub.connections) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, ModelRequestError),
+        (401, ModelAuthError),
+        (429, ModelRateLimitError),
+        (500, ModelOverloadedError),
+        (529, ModelOverloadedError),
+        (307, ModelRequestError),
+    ],
+)
+async def test_a_failing_status_is_the_error_it_means(
+    http: httpx2.AsyncClient, status: int, kind: type[ModelError]
+) -> None:
+    error, texts = await ask(http, [Status(status, headers=(("retry-after", "2"),))])
+    assert type(error) is kind
+    assert texts == []
+
+
+async def test_an_overflow_is_told_apart(http: httpx2.AsyncClient) -> None:
+    body = b'{"error":{"message":"maximum context length is 4096 tokens"}}'
+    error, _ = await ask(http, [Status(400, body)])
+    assert type(error) is ModelOverflowError
+
+
+async def test_the_hint_of_a_rate_limit_is_kept(http: httpx2.AsyncClient) -> None:
+    error, _ = await ask(http, [Status(429, headers=(("retry-after-ms", "1500"),))])
+    assert isinstance(error, ModelRateLimitError)
+    assert error.retry_after == 1.5
+
+
+async def test_a_key_in_an_error_is_hidden(http: httpx2.AsyncClient) -> None:
+    error, _ = await ask(http, [Status(401, b'{"error":"bad key: key"}')])
+    assert "bad ***: ***" in str(error)
+
+
+@pytest.mark.parametrize("connection", [True, False])
+async def test_a_stream_that_ends_early_is_retryable_and_keeps_its_text(
+    http: httpx2.AsyncClient, *, connection: bool
+) -> None:
+    error, texts = await ask(http, ["half", Cut(connection=connection)])
+    assert isinstance(error, ModelConnectionError if connection else ModelStreamCutError)
+    assert error.retryable
+    assert texts == ["half"]
+
+
+async def test_done_without_a_finish_reason_is_not_the_end(http: httpx2.AsyncClient) -> None:
+    error, _ = await ask(http, ["half", Raw(b"data: [DONE]\n\n"), Cut()])
+    assert isinstance(error, ModelStreamCutError)
+
+
+@pytest.mark.parametrize("connection", [True, False])
+async def test_a_finish_reason_without_done_is_enough(
+    http: httpx2.AsyncClient, *, connection: bool
+) -> None:
+    finish = Raw(b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
+    reply, _ = await ask(http, ["all", finish, Cut(connection=connection)])
+    assert isinstance(reply, ModelReply)
+    assert reply.text == "all"
+
+
+async def test_a_piece_that_is_not_json_is_a_cut_stream(http: httpx2.AsyncClient) -> None:
+    error, texts = await ask(http, ["half", Raw(b'data: {"choices":[{"delt\n\n')])
+    assert isinstance(error, ModelStreamCutError)
+    assert texts == ["half"]
+
+
+async def test_text_of_the_read_that_also_fails_is_not_lost(http: httpx2.AsyncClient) -> None:
+    both = b'data: {"choices":[{"delta":{"content":"last"}}]}\n\ndata: {"error":"over"}\n\n'
+    error, texts = await ask(http, [Raw(both)])
+    assert isinstance(error, ModelOverloadedError)
+    assert texts == ["last"]
+
+
+async def test_an_error_inside_the_stream_is_raised(http: httpx2.AsyncClient) -> None:
+    error, texts = await ask(http, ["half", ModelError("crashed")])
+    assert isinstance(error, ModelOverloadedError)
+    assert "crashed" in str(error)
+    assert texts == ["half"]
+
+
+async def test_silence_is_a_broken_connection(http: httpx2.AsyncClient) -> None:
+    error, texts = await ask(http, ["half", Gate()], silence=0.05)
+    assert isinstance(error, ModelConnectionError)
+    assert "silent for 0.05 s" in str(error)
+    assert texts == ["half"]
+
+
+async def test_an_endless_event_is_refused(http: httpx2.AsyncClient) -> None:
+    error, _ = await ask(http, [Raw(b"data: " + b"x" * 5_000_000)])
+    assert isinstance(error, ModelRequestError)
+    assert "more than" in str(error)
+
+
+async def test_nobody_at_the_address_is_a_connection_error(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        url = stub.base_url
+    with pytest.raises(ModelConnectionError, match="Cannot reach Stub"):
+        await CompatProvider(http, Endpoint("Stub", url)).complete(request(), print)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"error":{"code":503,"message":"busy"}}', ModelOverloadedError),
+        (b'{"choices":[]}', ModelRequestError),
+        (b"<html>hello</html>", ModelRequestError),
+    ],
+)
+async def test_an_answer_that_is_no_stream_is_an_error(
+    http: httpx2.AsyncClient, body: bytes, kind: type[ModelError]
+) -> None:
+    error, _ = await ask(http, [Status(200, body)])
+    assert type(error) is kind
+
+
+async def test_cancelling_closes_the_connection_and_keeps_the_text(
+    http: httpx2.AsyncClient,
+) -> None:
+    gate = Gate()
+    texts: list[str] = []
+    async with StubModelServer([["half", gate], ["whole"]]) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
+        async with anyio.create_task_group() as group:
+            group.start_soon(provider.complete, request(), texts.append)
+            await gate.reached.wait()
+            while not texts:
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+        assert texts == ["half"]
+        await stub.hung_up.wait()
+        assert (await provider.complete(request(), texts.append)).text == "whole"
+        assert stub.connections == 2
+
+
+async def test_the_key_is_not_printed() -> None:
+    assert "secret" not in repr(Endpoint("P", "http://x", "secret"))

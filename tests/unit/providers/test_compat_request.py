@@ -1,0 +1,126 @@
+"""The body of an `openai-completions` request."""
+
+import json
+from typing import Any
+
+import pytest
+
+from skerry.model.message import (
+    AssistantMessage,
+    Block,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    user,
+)
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.providers.compat_request import encode_message, request_body
+
+MODEL = ModelInfo("p", "m-1", "M", max_tokens=99)
+READ = ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {}}})
+
+
+def assistant(*content: Block, stop_reason: str = "stop") -> AssistantMessage:
+    return AssistantMessage(content, "a", "p", "m", Usage(), stop_reason, 1)
+
+
+def body(request: ModelRequest, output_limit: str | None = None) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(request_body(request, output_limit))
+    return parsed
+
+
+def test_a_conversation_with_a_tool_is_sent_in_the_apis_form() -> None:
+    history = History(
+        [
+            user("look", 1),
+            assistant(
+                TextBlock("ok"), ToolCall("c1", "read", {"path": "a"}), stop_reason="toolUse"
+            ),
+            ToolResultMessage(
+                "c1", "read", (TextBlock("one"), TextBlock("two")), is_error=False, timestamp=1
+            ),
+            assistant(TextBlock("done")),
+        ]
+    )
+    sent = body(ModelRequest(MODEL, "be kind", history, (READ,)))
+    assert sent == {
+        "model": "m-1",
+        "messages": [
+            {"role": "system", "content": "be kind"},
+            {"role": "user", "content": "look"},
+            {
+                "role": "assistant",
+                "content": "ok",
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "read", "arguments": '{"path":"a"}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "one\ntwo"},
+            {"role": "assistant", "content": "done"},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "read",
+                    "description": "Read a file.",
+                    "parameters": {"type": "object", "properties": {"path": {}}},
+                },
+            }
+        ],
+    }
+
+
+def test_tools_are_not_offered_to_a_model_that_cannot_use_them() -> None:
+    model = ModelInfo("p", "m", "M", supports_tools=False)
+    assert "tools" not in body(ModelRequest(model, "s", History([user("x", 1)]), (READ,)))
+
+
+def test_no_tools_and_no_system_prompt_leave_no_trace() -> None:
+    sent = body(ModelRequest(MODEL, "", History([user("x", 1)])))
+    assert sent["messages"] == [{"role": "user", "content": "x"}]
+    assert "tools" not in sent
+
+
+def test_the_length_is_limited_in_the_field_that_the_provider_wants() -> None:
+    request = ModelRequest(MODEL, "", History([user("x", 1)]))
+    assert body(request, "max_completion_tokens")["max_completion_tokens"] == 99
+    assert body(request).keys() == {"model", "messages", "stream", "stream_options"}
+
+
+@pytest.mark.parametrize("stop_reason", ["error", "aborted"])
+def test_a_response_that_failed_keeps_its_text_and_is_left_out_without(stop_reason: str) -> None:
+    some = encode_message(assistant(TextBlock("half"), stop_reason=stop_reason))
+    assert json.loads(some) == {"role": "assistant", "content": "half"}
+    assert encode_message(assistant(stop_reason=stop_reason)) == b""
+
+
+def test_what_is_left_out_leaves_no_hole() -> None:
+    history = History([user("a", 1), assistant(stop_reason="aborted"), user("b", 1)])
+    sent = body(ModelRequest(MODEL, "", history))
+    assert [message["content"] for message in sent["messages"]] == ["a", "b"]
+
+
+def test_messages_before_the_first_to_send_stay_away() -> None:
+    history = History([user("old", 1), user("new", 1)])
+    sent = body(ModelRequest(MODEL, "s", history, first=1))
+    assert [message["content"] for message in sent["messages"]] == ["s", "new"]
+
+
+def test_a_tool_call_without_text_has_no_content() -> None:
+    message = json.loads(encode_message(assistant(ToolCall("1", "t", {}), stop_reason="toolUse")))
+    assert message["content"] is None
+
+
+def test_text_keeps_every_character() -> None:
+    text = 'quote " backslash \\ newline \n null \0 emoji \N{SNOWMAN}'
+    assert json.loads(encode_message(UserMessage((TextBlock(text),), 1)))["content"] == text

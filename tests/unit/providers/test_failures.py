@@ -1,0 +1,158 @@
+"""What providers' errors mean: by status first, by text second."""
+
+import pytest
+
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelRequestError,
+)
+from skerry.providers.failures import describe, response_failure, retry_after, stream_failure
+
+OVERFLOWS = [
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "Your input exceeds the context window of this model.",
+    "This model's maximum context length is 8192 tokens",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed",
+    "Input is too long for requested model.",
+    "This model's maximum prompt length is 131072 but the request contains 150000",
+    "Please reduce the length of the messages or completion.",
+    "prompt token count of 140000 exceeds the limit of 128000",
+    "request (6010 tokens) exceeds the available context size (4096 tokens)",
+    "tokens to keep from the initial prompt is greater than the context length",
+    "invalid params, context window exceeds limit",
+    "Your request exceeded model token limit: 262144",
+    "Prompt contains 40000 tokens and is too large for model with 32768 maximum context length",
+    "too many tokens",
+    "token limit exceeded",
+]
+
+
+def failure(status: int, text: str = "", **headers: str) -> ModelError:
+    body = b'{"error":{"message":"%b"}}' % text.encode() if text else b""
+    return response_failure(status, {k.replace("_", "-"): v for k, v in headers.items()}, body, "P")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, ModelRequestError),
+        (401, ModelAuthError),
+        (402, ModelRequestError),
+        (403, ModelAuthError),
+        (404, ModelRequestError),
+        (408, ModelOverloadedError),
+        (422, ModelRequestError),
+        (429, ModelRateLimitError),
+        (500, ModelOverloadedError),
+        (502, ModelOverloadedError),
+        (503, ModelOverloadedError),
+        (529, ModelOverloadedError),
+        (302, ModelRequestError),
+    ],
+)
+def test_the_status_decides(status: int, kind: type[ModelError]) -> None:
+    error = failure(status, "something is wrong")
+    assert type(error) is kind
+    assert str(status) in str(error)
+
+
+@pytest.mark.parametrize("text", OVERFLOWS)
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_prompt_that_is_too_long_is_known_by_its_text(status: int, text: str) -> None:
+    assert type(failure(status, text)) is ModelOverflowError
+
+
+@pytest.mark.parametrize("text", OVERFLOWS)
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_another_status_is_no_overflow_whatever_its_text_says(status: int, text: str) -> None:
+    assert type(failure(status, text)) is not ModelOverflowError
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_an_empty_refusal_is_an_overflow(status: int) -> None:
+    assert type(failure(status)) is ModelOverflowError
+
+
+def test_an_overflow_known_by_its_code_alone() -> None:
+    body = b'{"error":{"message":"no","code":"context_length_exceeded"}}'
+    assert type(response_failure(400, {}, body, "P")) is ModelOverflowError
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+        (
+            {
+                "retry-after": "Sat, 21 Nov 2026 20:00:30 GMT",
+                "date": "Sat, 21 Nov 2026 20:00:00 GMT",
+            },
+            30.0,
+        ),
+        ({"retry-after": "Sat, 21 Nov 2026 20:00:30 GMT"}, None),
+        (
+            {
+                "retry-after": "Sat, 21 Nov 2026 20:00:00 GMT",
+                "date": "Sat, 21 Nov 2026 20:00:30 GMT",
+            },
+            0.0,
+        ),
+    ],
+)
+def test_the_hint_when_to_come_back_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_the_hint_is_kept_in_the_error() -> None:
+    assert failure(429, "slow down", retry_after="3").retry_after == 3.0
+    assert failure(529, "busy", retry_after_ms="250").retry_after == 0.25
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b'{"error":{"message":"No.","type":"t","code":"c"}}', "No. (t, c)"),
+        (b'{"error":"No."}', "No."),
+        (b'{"message":"No."}', "No."),
+        (b'{"detail":"No."}', "No."),
+        (b'[{"error":{"message":"No.","status":"INVALID"}}]', "No. (INVALID)"),
+        (b"<html>\n<b>No</b>", "<html> <b>No</b>"),
+        (b"\xff\x1b[31mNo", "\N{REPLACEMENT CHARACTER} [31mNo"),
+        (b"", ""),
+        (b"x" * 10_000, "x" * 500),
+    ],
+)
+def test_an_error_body_becomes_one_line_for_people(body: bytes, text: str) -> None:
+    assert describe(body) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (b'{"code":429,"message":"slow"}', ModelRateLimitError),
+        (b'{"code":"502","message":"bad gateway"}', ModelOverloadedError),
+        (b'{"type":"rate_limit_error","message":"slow"}', ModelRateLimitError),
+        (b'{"type":"overloaded_error","message":"busy"}', ModelOverloadedError),
+        (b'{"type":"invalid_request_error","message":"bad"}', ModelRequestError),
+        (b'{"type":"authentication_error","message":"no"}', ModelAuthError),
+        (b'{"message":"maximum context length is 10 tokens"}', ModelOverflowError),
+        (b'{"type":"exceed_context_size_error","message":"big"}', ModelOverflowError),
+        (b'{"message":"strange"}', ModelOverloadedError),
+        (b'"plain words"', ModelOverloadedError),
+        (b'{"code":1,"message":"out of range"}', ModelOverloadedError),
+    ],
+)
+def test_an_error_inside_a_stream_is_classed_by_its_words(
+    error: bytes, kind: type[ModelError]
+) -> None:
+    assert type(stream_failure(error, "P")) is kind
