@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, Page, WebSocket, async_playwright
+from playwright.async_api import Browser, Page, WebSocket, async_playwright, expect
+
+from skerry.testing.gateway import GatewayProcess
 
 ARGUMENTS = (
     "--no-sandbox",  # in a container there is none to be had; the pages are our own
@@ -19,6 +21,7 @@ ARGUMENTS = (
     "--no-first-run",
 )
 PATIENCE_MS = 15_000
+expect.set_options(timeout=PATIENCE_MS)
 GATEWAY_AWAY = re.compile(r"WebSocket connection to '[^']*' failed")
 """What Chromium says of itself when nothing listens; a page cannot keep it from saying so."""
 
@@ -79,3 +82,30 @@ def sent_frames(page: Page) -> list[str]:
 
     page.on("websocket", follow)
     return frames
+
+
+def address(gateway: GatewayProcess) -> str:
+    """Return the address that the gateway prints for a person."""
+    return f"{gateway.url}/#token={gateway.token}"
+
+
+async def say(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def expect_online(page: Page) -> None:
+    """Wait until the page is connected."""
+    await expect(page.locator("#connection")).to_have_attribute("data-state", "online")
+
+
+async def expect_offline(page: Page) -> None:
+    """Wait until the page says that the gateway is away."""
+    await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+
+
+async def expect_texts(page: Page, *texts: str) -> None:
+    """Wait until the conversation has exactly these texts, and nothing is being written."""
+    await expect(page.locator("article .text")).to_have_text(texts)
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()

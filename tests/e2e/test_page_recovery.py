@@ -1,35 +1,34 @@
 """The page when the gateway dies and comes back: nothing is lost, nothing comes twice."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, WebSocketRoute, expect
+from playwright.async_api import WebSocketRoute, expect
 
+from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model import Gate
-from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import PATIENCE_MS, Chromium, chromium, sent_frames
+from skerry.testing.model_server import HttpStep, StubModelServer
+from tests.e2e.browser import (
+    Chromium,
+    address,
+    chromium,
+    expect_offline,
+    expect_online,
+    expect_texts,
+    say,
+    sent_frames,
+)
 
 pytestmark = pytest.mark.full("Chromium")
-expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Chromium]:
     async with chromium() as browser:
         yield browser
-
-
-async def say(page: Page, text: str) -> None:
-    await page.get_by_label("Message", exact=True).fill(text)
-    await page.keyboard.press("Enter")
-
-
-async def expect_texts(page: Page, *texts: str) -> None:
-    await expect(page.locator("article .text")).to_have_text(texts)
-    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
 
 def sends(frames: list[str]) -> list[dict[str, Any]]:
@@ -42,17 +41,16 @@ async def test_what_is_written_while_the_gateway_is_away_is_sent_once_when_it_is
     browser: Chromium,
 ) -> None:
     async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
-        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
+        page = await browser.open(address(gateway))
         await say(page, "before")
         await expect_texts(page, "before", "echo: before")
         await gateway.kill()
-        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await expect_offline(page)
         await say(page, "during")
         await say(page, "during, too")
         await expect(page.locator(".person .state")).to_have_text(["Waits for the gateway"] * 2)
         frames = sent_frames(page)
         await gateway.start()
-        await page.get_by_role("button", name="Retry now").click(trial=False)
         expected = ("before", "echo: before", "during", "echo: during")
         await expect_texts(page, *expected, "during, too", "echo: during, too")
         assert [sent["message"] for sent in sends(frames)] == ["during", "during, too"]
@@ -62,16 +60,16 @@ async def test_what_is_written_while_the_gateway_is_away_is_sent_once_when_it_is
 
 
 async def test_an_answer_that_the_gateways_death_cut_off_is_given_once(browser: Chromium) -> None:
-    replies = iter([["half ", Gate(), "never"], ["the whole answer"]])
+    replies: Iterator[Sequence[HttpStep]] = iter([["half ", Gate(), "never"], ["the whole answer"]])
     async with (
         StubModelServer(lambda _: next(replies)) as model,
         running_gateway(model=model.base_url) as gateway,
     ):
-        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
+        page = await browser.open(address(gateway))
         await say(page, "hello")
         await expect(page.locator(".answer .text")).to_have_text("half ")
         await gateway.kill()
-        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await expect_offline(page)
         await gateway.start()
         await expect_texts(page, "hello", "the whole answer")
         await page.reload()
@@ -109,8 +107,8 @@ async def test_a_message_whose_acceptance_was_lost_is_sent_again_with_the_same_k
 
         frames: list[str] = []
         await page.route_web_socket("**/*", between)
-        await page.goto(f"{gateway.url}/#token={gateway.token}")
-        await expect(page.get_by_text("Online")).to_be_visible()
+        await page.goto(address(gateway))
+        await expect_online(page)
         await say(page, "hello")
         await expect_texts(page, "hello", "echo: hello")
         assert cut
@@ -120,10 +118,10 @@ async def test_a_message_whose_acceptance_was_lost_is_sent_again_with_the_same_k
 
 async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromium) -> None:
     async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
-        page = await browser.open(f"{gateway.url}/#token={gateway.token}")
-        await expect(page.get_by_text("Online")).to_be_visible()
+        page = await browser.open(address(gateway))
+        await expect_online(page)
         await gateway.kill()
-        await expect(page.locator("#connection-text")).to_contain_text("Offline since")
+        await expect_offline(page)
         await say(page, "hello")
         await expect(page.locator(".person .state")).to_have_text("Waits for the gateway")
         again = await browser.tab(beside=page)
@@ -132,3 +130,26 @@ async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromi
         await again.goto(gateway.url + "/")
         await expect_texts(again, "hello", "echo: hello")
         assert model.count == 1
+
+
+async def test_an_interrupted_run_says_so_and_can_be_asked_again(browser: Chromium) -> None:
+    read = ToolCall("call_1", "read", {"path": "AGENTS.md"})
+    replies: Iterator[Sequence[HttpStep]] = iter(
+        [["Let me look. ", read], ["half ", Gate()], ["This time all of it."]]
+    )
+    async with (
+        StubModelServer(lambda _: next(replies)) as model,
+        running_gateway(model=model.base_url) as gateway,
+    ):
+        page = await browser.open(address(gateway))
+        await say(page, "hello")
+        await expect(page.locator(".answer .text")).to_contain_text("half")
+        await expect(page.locator(".answer .tools")).to_contain_text("read AGENTS.md")
+        await gateway.kill()
+        await expect_offline(page)
+        await gateway.start()
+        await expect(page.locator(".answer .problem")).to_contain_text("interrupted")
+        await expect(page.locator(".answer .text")).to_contain_text("Let me look.")
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.locator(".answer .text").last).to_have_text("This time all of it.")
+        await expect(page.locator("article")).to_have_count(4)
