@@ -213,6 +213,7 @@ async def running_gateway(
 async def serving(app: Starlette, *, send_buffer: int | None = None) -> AsyncIterator[int]:
     """Serve `app` on a port that the system chooses."""
     sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if send_buffer is not None:  # accepted sockets inherit it
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     sock.bind(("127.0.0.1", 0))

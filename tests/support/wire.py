@@ -66,7 +66,7 @@ class Wire:
         def matches(frame: Frame) -> bool:
             if frame["type"] != "event" or frame["event"] != name:
                 return False
-            return payload.items() <= frame["payload"].items()
+            return bool(payload.items() <= frame["payload"].items())
 
         return await self.until(matches)
 

@@ -19,7 +19,8 @@ from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_PAYLOAD
 STATE_KEY: Final = "protocol"
 """Where the protocol stands in `scope["state"]`."""
 
-_HEAD_SECONDS: Final = 10.0
+HEAD_SECONDS: Final = 10.0
+"""How long the head of the first HTTP request may take."""
 CLOSE_SECONDS: Final = 5.0
 """How long a client may take to answer a close."""
 _LINGER_SECONDS: Final = 0.5
@@ -132,7 +133,7 @@ class HttpProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock."""
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(_HEAD_SECONDS, transport.abort)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def handle_events(self) -> None:
         """Stop the clock when the head of the request is there."""

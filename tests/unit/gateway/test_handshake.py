@@ -16,7 +16,7 @@ from skerry.gateway import connection
 from skerry.gateway.health import Health
 
 KEY = bytes(range(32))
-DEVICE = {
+DEVICE: dict[str, Any] = {
     "id": hashlib.sha256(KEY).hexdigest(),
     "publicKey": base64.urlsafe_b64encode(KEY).rstrip(b"=").decode(),
     "signature": "x",

@@ -1,16 +1,24 @@
 """Methods about models: which there are, which answers now, and how to get another."""
 
+import re
 from typing import Annotated, Final
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from skerry.gateway.auth import ADMIN, READ
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.ports.model import ModelInfo, ModelSetup, ModelStatus
 
-# A key goes into a header. Anything else in it would be shown in that library's error.
-_API_KEY: Final = r"^[\x21-\x7e]*$"
+_API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
+
+
+def _is_key(value: SecretStr) -> SecretStr:
+    """Refuse what cannot stand in a header; the HTTP library's error would show it."""
+    if not _API_KEY.fullmatch(value.get_secret_value()):
+        message = "must be at most 512 printable ASCII characters without spaces"
+        raise ValueError(message)
+    return value
 
 
 class ModelsListParams(Params):
@@ -28,7 +36,7 @@ class ModelsConfigureParams(Params):
 
     provider: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]*$")] = ""
     model: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
-    api_key: Annotated[SecretStr, Field(max_length=512)] = SecretStr("")
+    api_key: Annotated[SecretStr, AfterValidator(_is_key)] = SecretStr("")
     base_url: Annotated[str, Field(max_length=2048, pattern=r"^(https?://[\x21-\x7e]+)?$")] = ""
 
 

@@ -151,7 +151,8 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
 async def _submit(call: Call, request: RunRequest) -> Admission:
     # A client that leaves in this moment must not leave half an admission behind.
     with anyio.CancelScope(shield=True):
-        return await call.context.dispatcher.submit(request)
+        admission = await call.context.dispatcher.submit(request)
+    return admission  # noqa: RET504 - inside, the type checker thinks that the scope may swallow it
 
 
 METHODS: Final = (

@@ -1,0 +1,81 @@
+"""The published schema of the protocol, as a judge of every frame that we send."""
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft7Validator
+
+HERE = Path(__file__).parent / "node"
+PUBLISHED = HERE / "node_modules/@openclaw/gateway-protocol/protocol.schema.json"
+
+RESULTS = {"models.list": "ModelsListResult", "agents.list": "AgentsListResult"} | {
+    "agent.identity.get": "AgentIdentityResult",
+    "connect": "HelloOk",
+    "system-presence": None,
+}
+EVENTS = {"agent": "AgentEvent", "chat": "ChatEvent", "tick": "TickEvent"} | {
+    "shutdown": "ShutdownEvent",
+}
+
+
+def path() -> Path:
+    """Return where the schema is: `SKERRY_PROTOCOL_SCHEMA`, or what npm installed."""
+    named = os.environ.get("SKERRY_PROTOCOL_SCHEMA")
+    return Path(named) if named else PUBLISHED
+
+
+@cache
+def definitions() -> dict[str, Any]:
+    """Return the definitions, open: the live peer itself sends more than they list."""
+    definitions: dict[str, Any] = opened(json.loads(path().read_text())["definitions"])
+    return definitions
+
+
+def opened(schema: Any) -> Any:
+    """Return the schema without its `additionalProperties: false`."""
+    if isinstance(schema, dict):
+        return {
+            key: opened(value)
+            for key, value in schema.items()
+            if not (key == "additionalProperties" and value is False)
+        }
+    return [opened(one) for one in schema] if isinstance(schema, list) else schema
+
+
+@cache
+def validator(name: str) -> Draft7Validator:
+    """Return the judge of one definition."""
+    return Draft7Validator(definitions()[name])
+
+
+def problems(name: str, value: object) -> list[str]:
+    """Return what is wrong with `value` as a `name`."""
+    return [f"{name} {list(one.path)}: {one.message}" for one in validator(name).iter_errors(value)]
+
+
+def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:
+    """Return what is wrong with a frame that we sent; `method` is what a response answers."""
+    if frame["type"] == "event":
+        found = problems("EventFrame", frame)
+        payload = EVENTS.get(frame["event"])
+        if payload:
+            found += problems(payload, frame["payload"])
+        if frame["event"] == "presence":
+            found += listed("PresenceEntry", frame["payload"]["presence"])
+        return found
+    found = problems("ResponseFrame", frame)
+    if not frame["ok"]:
+        found += problems("ErrorShape", frame["error"])
+    elif method == "system-presence":
+        found += listed("PresenceEntry", frame["payload"])
+    elif (name := RESULTS.get(method or "")) is not None:
+        found += problems(name, frame["payload"])
+    return found
+
+
+def listed(name: str, values: list[object]) -> list[str]:
+    """Return what is wrong with any of `values`."""
+    return [problem for value in values for problem in problems(name, value)]

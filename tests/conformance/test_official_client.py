@@ -1,0 +1,60 @@
+"""The official client of the protocol, unmodified, under Node."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+from schema import HERE
+from support.gateway import TOKEN, running_gateway
+
+pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
+
+SECONDS = 60
+
+
+def node() -> str:
+    """Return the Node that npm installed, or the system's."""
+    return (
+        shutil.which("node", path=f"{HERE}/node_modules/.bin{os.pathsep}{os.environ['PATH']}")
+        or "node"
+    )
+
+
+async def play(url: str, token: str) -> dict[str, Any]:
+    """Run the client; return what it saw."""
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [node(), str(HERE / "client.mjs"), url, token]
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    done = await anyio.to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+@pytest.mark.requirement("agent-rpc-accepts-at-once")
+async def test_the_official_client_connects_and_runs_an_agent_to_its_final(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        rig.dispatcher.reply = str.upper
+        seen = await play(rig.url, TOKEN)
+    assert seen["hello"]["protocol"] == 4
+    assert seen["health"]["ok"]
+    assert seen["accepted"]["status"] == "accepted"
+    assert seen["final"]["status"] == "ok"
+    assert seen["final"]["result"]["payloads"] == [{"text": "PING", "mediaUrl": None}]
+    assert seen["gaps"] == []
+    assert seen["refused"]["code"] == "INVALID_REQUEST"
+    states = [one["payload"]["state"] for one in seen["events"] if one["event"] == "chat"]
+    assert states == ["delta", "final"]
+
+
+async def test_the_official_client_is_refused_with_a_wrong_token(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        with pytest.raises(AssertionError, match="gateway token mismatch"):
+            await play(rig.url, "wrong")

@@ -1,0 +1,119 @@
+"""Every frame that we send, judged by the published schema of the protocol."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from schema import definitions, judge, problems
+from support.gateway import FAILED, Rig, running_gateway
+from support.wire import Wire, connected, dial, request
+
+from skerry.gateway import handshake
+from skerry.gateway.method import Params
+from skerry.gateway.methods import runs, sessions
+from skerry.model import message
+from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
+from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.run import StopReason
+from skerry.store import Unit
+from skerry.store import sessions as table
+
+pytestmark = pytest.mark.full("npm @openclaw/gateway-protocol (its schema)")
+
+
+async def play(rig: Rig, wire: Wire, key: str, **end: Any) -> None:
+    run_id = RunId(key)
+    await wire.send(request("agent", {"message": "x", "idempotencyKey": key}, id=key))
+    await wire.response(key)
+    rig.dispatcher.tell(run_id, RunStarted(1))
+    rig.dispatcher.tell(run_id, TextDelta("half"))
+    rig.dispatcher.tell(run_id, ToolStarted("c", "read", {"path": "x"}))
+    rig.dispatcher.tell(run_id, ToolFinished("c", "read", is_error=False, text="y"))
+    rig.dispatcher.tell(run_id, TextDelta("whole"))
+    rig.dispatcher.end(run_id, **end)
+    await wire.response(key)
+
+
+async def test_every_frame_of_a_whole_conversation_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.gateway.server._HEALTH_SECONDS", 0.05)
+    config = {"gateway": {"tickIntervalMs": 100}, "agents": {"list": [{"id": "a", "name": "A"}]}}
+    asked: dict[str, str] = {"connect": "connect"}
+    async with running_gateway(tmp_path, config=config) as rig:
+
+        def write(unit: Unit) -> None:
+            session_id, tail = table.ensure(unit, SessionKey.main(), SessionId("s"), 1)
+            table.append(unit, session_id, tail, "r", [message.user("hi", 1)], 1)
+
+        await rig.store.write(write)
+        async with connected(rig.url, caps=["tool-events"]) as wire:
+            async with connected(rig.url):
+                await wire.event("presence")
+            await play(rig, wire, "good", payloads=("half", "whole"))
+            await play(rig, wire, "aborted", stop_reason=StopReason.ABORTED, aborted_by="rpc")
+            await play(rig, wire, "bad", stop_reason=StopReason.ERROR, payloads=(), error=FAILED)
+            await play(rig, wire, "late", stop_reason=StopReason.TIMEOUT, payloads=())
+            for method in wire.hello["features"]["methods"]:
+                for params in ({}, {"sessionKey": "main"}, {"runId": "good"}):
+                    answer = await wire.ask(method, params)
+                    asked[answer["id"]] = method
+            await wire.ask("nothing")
+            await wire.event("health")
+            await wire.event("tick")
+            rig.context.broadcast.shutdown("stop", 1)
+            await wire.event("shutdown")
+    told = {frame["event"] for frame in wire.frames if frame["type"] == "event"}
+    assert told == {"connect.challenge", "agent", "chat", "presence", "health", "tick", "shutdown"}
+    assert [judge(frame, asked.get(frame.get("id", ""))) for frame in wire.frames] == [
+        [] for _ in wire.frames
+    ]
+
+
+async def test_every_refusal_of_the_handshake_is_right(tmp_path: Path) -> None:
+    changes: list[dict[str, Any]] = [
+        {"auth": {"token": "wrong"}},
+        {"auth": {}},
+        {"role": "x"},
+        {"minProtocol": 3, "maxProtocol": 3},
+        {"foo": 1},
+    ]
+    async with running_gateway(tmp_path) as rig:
+        for change in changes:
+            async with dial(rig.url) as wire:
+                answer = await wire.connect(**change)
+                assert not answer["ok"]
+                assert judge(answer) == []
+
+
+async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig, connected(rig.url, scopes=[]) as wire:
+        error = (await wire.ask("health"))["error"]
+    assert problems("MissingScopeErrorDetails", error["details"]) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (handshake.ConnectParams, "ConnectParams"),
+        (runs.AgentParams, "AgentParams"),
+        (runs.AgentWaitParams, "AgentWaitParams"),
+        (runs.ChatSendParams, "ChatSendParams"),
+        (runs.ChatAbortParams, "ChatAbortParams"),
+        (sessions.ChatHistoryParams, "ChatHistoryParams"),
+        (sessions.SessionsListParams, "SessionsListParams"),
+    ],
+)
+def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> None:
+    schema = definitions()[theirs]
+    wire_names = {field.alias: field for field in ours.model_fields.values()}
+    extra = {"label"} if theirs == "AgentParams" else set()
+    assert set(wire_names) - extra <= set(schema["properties"])
+    needed = {name for name, field in wire_names.items() if field.is_required()}
+    assert needed == set(schema["required"]) if "required" in schema else not needed
+
+
+def test_all_client_ids_and_modes_are_known() -> None:
+    client = definitions()["ConnectParams"]["properties"]["client"]["properties"]
+    assert set(handshake.ClientId.__args__) == set(client["id"]["enum"])
+    assert set(handshake.ClientMode.__args__) == set(client["mode"]["enum"])
