@@ -1,7 +1,6 @@
 """The published schema of the protocol, as a judge of every frame that we send."""
 
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,10 @@ EVENTS = {"agent": "AgentEvent", "chat": "ChatEvent", "tick": "TickEvent"} | {
 }
 
 
-def path() -> Path:
-    """Return where the schema is: `SKERRY_PROTOCOL_SCHEMA`, or what npm installed."""
-    named = os.environ.get("SKERRY_PROTOCOL_SCHEMA")
-    return Path(named) if named else PUBLISHED
-
-
 @cache
 def definitions() -> dict[str, Any]:
     """Return the definitions, open: the live peer itself sends more than they list."""
-    definitions: dict[str, Any] = opened(json.loads(path().read_text())["definitions"])
+    definitions: dict[str, Any] = opened(json.loads(PUBLISHED.read_text())["definitions"])
     return definitions
 
 

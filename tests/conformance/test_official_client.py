@@ -9,8 +9,9 @@ from typing import Any
 
 import anyio.to_thread
 import pytest
-from schema import HERE
-from support.gateway import TOKEN, running_gateway
+
+from tests.conformance.schema import HERE
+from tests.support.gateway import TOKEN, running_gateway
 
 pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
 

@@ -1,12 +1,9 @@
 """Every frame that we send, judged by the published schema of the protocol."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from schema import definitions, judge, problems
-from support.gateway import FAILED, Rig, running_gateway
-from support.wire import Wire, connected, dial, request
 
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
@@ -17,6 +14,9 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import StopReason
 from skerry.store import Unit
 from skerry.store import sessions as table
+from tests.conformance.schema import definitions, judge, problems
+from tests.support.gateway import FAILED, Rig, running_gateway
+from tests.support.wire import Wire, connected, dial, request
 
 pytestmark = pytest.mark.full("npm @openclaw/gateway-protocol (its schema)")
 
@@ -115,5 +115,5 @@ def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> Non
 
 def test_all_client_ids_and_modes_are_known() -> None:
     client = definitions()["ConnectParams"]["properties"]["client"]["properties"]
-    assert set(handshake.ClientId.__args__) == set(client["id"]["enum"])
-    assert set(handshake.ClientMode.__args__) == set(client["mode"]["enum"])
+    assert set(get_args(handshake.ClientId)) == set(client["id"]["enum"])
+    assert set(get_args(handshake.ClientMode)) == set(client["mode"]["enum"])

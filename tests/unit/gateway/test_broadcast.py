@@ -5,7 +5,6 @@ from typing import Any
 
 import anyio
 import pytest
-from support.gateway import FAILED, SESSION, result
 
 from skerry.gateway import frames
 from skerry.gateway.broadcast import THROTTLE_SECONDS, Broadcast
@@ -21,6 +20,7 @@ from skerry.model.event import (
 )
 from skerry.model.ids import MAIN_AGENT, RunId, SessionKey
 from skerry.model.run import RunRequest, StopReason
+from tests.support.gateway import FAILED, SESSION, result
 
 RUN = RunId("r1")
 REQUEST = RunRequest(RUN, SessionKey.main(), "hi")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support.gateway import Rig, running_gateway
-from support.wire import connected
 
 from skerry.gateway import protocol
 from skerry.gateway.health import Health
+from tests.support.gateway import Rig, running_gateway
+from tests.support.wire import connected
 
 UPGRADE = (
     "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"

@@ -9,11 +9,11 @@ from typing import Any
 
 import anyio
 import pytest
-from support.gateway import TOKEN, Rig, running_gateway
-from support.wire import OPERATOR, connect_params, connected, dial, request
 
 from skerry.gateway import connection
 from skerry.gateway.health import Health
+from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.wire import OPERATOR, connect_params, connected, dial, request
 
 KEY = bytes(range(32))
 DEVICE: dict[str, Any] = {

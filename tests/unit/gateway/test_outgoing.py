@@ -6,8 +6,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support.gateway import Rig, running_gateway
-from support.wire import Wire, connected, dial, request
 
 from skerry.gateway import outgoing, protocol
 from skerry.gateway.frames import MAX_BUFFERED
@@ -16,6 +14,8 @@ from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import user
 from skerry.store import Unit, sessions
+from tests.support.gateway import Rig, running_gateway
+from tests.support.wire import Wire, connected, dial, request
 
 RUN = RunId("slow")
 SMALL_BUFFER = 128 * 1024

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.gateway import Rig, running_gateway
-from support.wire import Wire, connected, request
 
 from skerry.gateway.connection import MAX_IN_FLIGHT
 from skerry.model.errors import BusyError, StoreFailedError, UnknownAgentError
+from tests.support.gateway import Rig, running_gateway
+from tests.support.wire import Wire, connected, request
 
 
 @pytest.fixture

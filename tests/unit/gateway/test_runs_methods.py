@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from support.gateway import FAILED, Rig, running_gateway
-from support.wire import Wire, connected, request
 
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.run import QueueMode, StopReason
+from tests.support.gateway import FAILED, Rig, running_gateway
+from tests.support.wire import Wire, connected, request
 
 RUN = RunId("k1")
 

@@ -3,7 +3,6 @@
 from collections.abc import Coroutine
 from typing import Annotated, Any, Final, Literal
 
-import anyio
 from pydantic import Field
 
 from skerry.gateway import replies
@@ -85,7 +84,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
 
 async def _agent(call: Call, request: RunRequest) -> Json:
     run_id = request.run_id
-    admission = await _submit(call, request)
+    admission = await call.context.dispatcher.submit(request)
     about = {"runId": run_id, "sessionKey": admission.key, "agentId": request.key.agent}
     if admission.status is AdmissionStatus.IN_FLIGHT:
         return {**about, "status": "in_flight"}
@@ -127,7 +126,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:
-    admission = await _submit(call, request)
+    admission = await call.context.dispatcher.submit(request)
     return {"runId": request.run_id, "status": _standing(admission)}
 
 
@@ -146,13 +145,6 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
     run_id = RunId(params.run_id) if params.run_id else None
     stopped = call.context.dispatcher.abort(key, run_id, "rpc")
     return {"ok": True, "aborted": bool(stopped), "runIds": stopped}
-
-
-async def _submit(call: Call, request: RunRequest) -> Admission:
-    # A client that leaves in this moment must not leave half an admission behind.
-    with anyio.CancelScope(shield=True):
-        admission = await call.context.dispatcher.submit(request)
-    return admission  # noqa: RET504 - inside, the type checker thinks that the scope may swallow it
 
 
 METHODS: Final = (
