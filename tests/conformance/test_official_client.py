@@ -10,6 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from skerry.testing.gateway import running_gateway as whole_gateway
 from tests.conformance.schema import HERE
 from tests.support.gateway import TOKEN, running_gateway
 
@@ -53,6 +54,15 @@ async def test_the_official_client_connects_and_runs_an_agent_to_its_final(tmp_p
     assert seen["refused"]["code"] == "INVALID_REQUEST"
     states = [one["payload"]["state"] for one in seen["events"] if one["event"] == "chat"]
     assert states == ["delta", "final"]
+
+
+async def test_the_official_client_gets_an_answer_of_the_whole_gateway() -> None:
+    async with whole_gateway() as gateway:
+        seen = await play(gateway.address.url, gateway.token)
+    assert seen["final"]["status"] == "ok"
+    assert seen["final"]["result"]["payloads"] == [{"text": "echo: ping", "mediaUrl": None}]
+    assert seen["gaps"] == []
+    assert seen["events"][-1]["payload"]["state"] == "final"
 
 
 async def test_the_official_client_is_refused_with_a_wrong_token(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Connection:
         self._address = protocol.client[0] if protocol.client else ""
         self._out = Outgoing(protocol, self._give_up)
         self._scopes: tuple[str, ...] = ()
-        self._in_flight = 0
+        self._waiting: set[Coroutine[Any, Any, Json]] = set()
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def shake_hands(self) -> Admitted | None:
@@ -166,6 +166,8 @@ class Connection:
         self._context.presence.leave(self.id)
         self._tell_presence()
         self._out.close()
+        for outcome in self._waiting:
+            outcome.close()  # its task was cancelled before it began
 
     def _tell_presence(self) -> None:
         context = self._context
@@ -214,7 +216,7 @@ class Connection:
             self._fail(frame, error)
 
     def _start(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
-        if self._tasks is None or self._in_flight >= MAX_IN_FLIGHT:
+        if self._tasks is None or len(self._waiting) >= MAX_IN_FLIGHT:
             outcome.close()
             raise RefusedError(
                 ErrorCode.UNAVAILABLE,
@@ -222,7 +224,7 @@ class Connection:
                 details={"code": "request.busy"},
                 retryable=True,
             )
-        self._in_flight += 1
+        self._waiting.add(outcome)
         self._tasks.start_soon(self._finish, frame, outcome)
 
     async def _finish(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
@@ -232,7 +234,7 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - a method's failure is its caller's answer
             self._fail(frame, error)
         finally:
-            self._in_flight -= 1
+            self._waiting.discard(outcome)
 
     def _fail(self, frame: RequestFrame, error: Exception) -> None:
         shape, payload = dispatch.shape(error, frame.method)

@@ -154,7 +154,7 @@ def _admit(frame: RequestFrame, context: GatewayContext) -> Admitted:
     except ValidationError as error:
         raise _invalid(f"invalid connect params: {describe(error)}") from None
     if not context.health.ready:
-        raise _starting()
+        raise _not_ready(context.health.failing)
     if not params.min_protocol <= PROTOCOL <= params.max_protocol:
         raise _wrong_protocol(params)
     if params.role != "operator":
@@ -231,10 +231,10 @@ def _wrong_protocol(params: ConnectParams) -> HandshakeError:
     return HandshakeError(1002, "protocol mismatch", shape=shape)
 
 
-def _starting() -> HandshakeError:
+def _not_ready(failing: list[str]) -> HandshakeError:
     shape = ErrorShape(
         ErrorCode.UNAVAILABLE,
-        "gateway starting; retry shortly",
+        f"gateway not ready ({', '.join(failing)}); retry shortly",
         {"reason": "startup-sidecars"},
         retryable=True,
         retry_after_ms=_RETRY_MS,

@@ -32,7 +32,7 @@ class Pages:
 
     async def serve(self, request: Request) -> Response:
         """Return a file, 304 when the browser has it, 404 when there is none."""
-        path = request.url.path
+        path = request.scope["path"]
         found = self._files.get("/index.html" if path == "/" else path)
         if found is None:
             return Response("Not found.\n", 404, media_type="text/plain")

@@ -33,7 +33,6 @@ class Presence:
     """The gateway and its clients. `version` grows with every change."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock = clock
         self.version = 1
         self._clients: dict[str, PresenceEntry] = {}
         host = socket.gethostname()

@@ -188,6 +188,16 @@ async def test_more_waiting_requests_than_allowed_are_refused(rig: Rig, wire: Wi
     assert rig.dispatcher.waiting == MAX_IN_FLIGHT
 
 
+async def test_a_client_that_asks_and_leaves_at_once_leaves_nothing(rig: Rig) -> None:
+    for _ in range(20):
+        async with connected(rig.url) as wire:
+            await wire.send(request("agent.wait", {"runId": "nobody"}))
+            wire.socket.transport.abort()
+    async with connected(rig.url) as wire:
+        assert len(await wire.call("system-presence")) == 2
+    assert rig.dispatcher.waiting == 0
+
+
 async def test_ten_thousand_malformed_frames_leave_it_serving(rig: Rig) -> None:
     chosen = random.Random(7)  # noqa: S311 - reproducible data, not a secret
     whole = json.dumps(request("agent", {"message": "hi", "idempotencyKey": "k"}))
