@@ -178,6 +178,16 @@ async def test_a_frame_of_20_mib_is_read(wire: Wire) -> None:
     )
 
 
+async def test_text_that_is_no_utf_8_closes(wire: Wire) -> None:
+    await wire.socket.send(b"\xff\xfe", text=True)
+    assert await wire.closed() == (1007, "")
+
+
+async def test_bytes_that_are_no_websocket_frame_close(wire: Wire) -> None:
+    wire.socket.transport.write(b"\x83\x80abcd")  # a reserved kind of frame
+    assert await wire.closed() == (1002, "")
+
+
 async def test_more_waiting_requests_than_allowed_are_refused(rig: Rig, wire: Wire) -> None:
     for number in range(MAX_IN_FLIGHT + 1):
         wait = {"runId": f"nobody-{number}", "timeoutMs": 600_000}
