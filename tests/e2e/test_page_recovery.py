@@ -46,6 +46,7 @@ async def test_what_is_written_while_the_gateway_is_away_is_sent_once_when_it_is
         await expect_texts(page, "before", "echo: before")
         await gateway.kill()
         await expect_offline(page)
+        await expect(page.get_by_role("button", name="Retry now")).to_be_visible()
         await say(page, "during")
         await say(page, "during, too")
         await expect(page.locator(".person .state")).to_have_text(["Waits for the gateway"] * 2)

@@ -70,7 +70,8 @@ class Page {
     byId("gate").hidden = part !== "gate";
     byId("chat").hidden = byId("signals").hidden = part !== "chat";
     this.#compose();
-    byId(part === "gate" ? "gate-token" : "message").focus();
+    if (part === "gate") byId("gate-token").focus();
+    else focusMessage();
   }
 
   #bindComposer() {
@@ -89,7 +90,7 @@ class Page {
       byId("stop").disabled = true;
       await this.#session.stop();
       byId("stop").disabled = false;
-      message.focus();
+      focusMessage();
     });
     message.value = draft.load();
   }
@@ -97,7 +98,6 @@ class Page {
   #submit() {
     const message = byId("message");
     const text = message.value.trim();
-    message.focus();
     if (!text) return;
     message.value = "";
     this.#compose();
@@ -107,6 +107,7 @@ class Page {
   #write(text) {
     this.#conversation.follow();
     this.#session.write(text);
+    focusMessage(); // the button that was pressed may be gone
   }
 
   /** Keep the draft, and let the box be as high as its text. */
@@ -135,6 +136,11 @@ class Page {
       byId("stop").hidden = conversation.runs.length === 0 || phase.phase !== "online";
     });
   }
+}
+
+/** Be ready to type; not where that would open a keyboard over half of the screen. */
+function focusMessage() {
+  if (matchMedia("(pointer: fine)").matches) byId("message").focus();
 }
 
 new Page().start(claimToken());

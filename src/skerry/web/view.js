@@ -15,9 +15,9 @@ const PERSON_STATES = {
 const ANSWER_STATES = { done: "", writing: "", stopped: "Stopped", failed: "Incomplete answer" };
 
 const EXAMPLES = [
-  "What is a skerry, in two sentences?",
-  "Help me plan a quiet weekend by the sea.",
-  "Write a haiku about a lighthouse.",
+  "Why is the sky blue?",
+  "Help me plan a quiet weekend.",
+  "Write four lines about the sea.",
 ];
 
 /**
@@ -101,7 +101,7 @@ export class ConversationView {
       seenFoot: "",
       seenTools: "",
     };
-    const heading = make("h3", { className: "visually-hidden" }, isPerson ? "You" : "Answer");
+    const heading = make("h2", { className: "visually-hidden" }, isPerson ? "You" : "Answer");
     parts.root = make(
       "article",
       { className: item.kind },

@@ -1,0 +1,194 @@
+"""The page's conversation as data, `chat.js`, run by Node: histories and events in, items out."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skerry
+
+pytestmark = pytest.mark.full("Node")
+
+CHAT = Path(skerry.__file__).parent / "web" / "chat.js"
+KEY = "agent:main:main"
+RUNNER = """
+const chat = await import(process.argv[1]);
+const steps = JSON.parse(process.argv[2]);
+let state = chat.begin();
+for (const [name, ...parameters] of steps) state = chat[name](state, ...parameters);
+console.log(JSON.stringify({ state, items: chat.view(state) }));
+"""
+
+Step = list[Any]
+
+
+def play(*steps: Step) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the state after the steps, and the items it shows."""
+    node = shutil.which("node")
+    assert node, "node is not installed"
+    command = [node, "--input-type=module", "-e", RUNNER, CHAT.as_uri(), json.dumps(steps)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    result = json.loads(output)
+    return result["state"], result["items"]
+
+
+def shown(*steps: Step) -> list[tuple[str, str, str]]:
+    """Return kind, text and state of each item."""
+    return [(item["kind"], item["text"], item["state"]) for item in play(*steps)[1]]
+
+
+def said(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text}], "timestamp": 1, **more}
+
+
+def asked(text: str, key: str) -> dict[str, Any]:
+    return said("user", text, idempotencyKey=f"{key}:user")
+
+
+def history(*messages: dict[str, Any], active: tuple[tuple[str, str], ...] = ()) -> Step:
+    runs = [{"runId": run, "text": text} for run, text in active]
+    return ["remember", {"sessionKey": KEY, "messages": messages, "activeRuns": runs}]
+
+
+def chat(run: str, state: str, text: str | None = None, **more: Any) -> Step:
+    payload = {"runId": run, "sessionKey": KEY, "state": state, **more}
+    if text is not None:
+        payload["message"] = said("assistant", text)
+    return ["hear", payload]
+
+
+def agent(run: str, stream: str, **data: Any) -> Step:
+    return ["watch", {"runId": run, "sessionKey": KEY, "stream": stream, "data": data}]
+
+
+def write(key: str, text: str) -> Step:
+    return ["write", {"key": key, "text": text, "at": 1}]
+
+
+def test_a_message_goes_from_waiting_to_its_answer() -> None:
+    steps = [history(), write("k", "hi")]
+    assert shown(*steps) == [("person", "hi", "waiting")]
+    steps.append(["mark", "k", "sending"])
+    assert shown(*steps) == [("person", "hi", "sending")]
+    steps.append(["accepted", "k"])
+    assert shown(*steps) == [("person", "hi", "accepted"), ("answer", "", "writing")]
+    steps.append(chat("k", "delta", "hel"))
+    assert shown(*steps) == [("person", "hi", "accepted"), ("answer", "hel", "writing")]
+    steps.append(chat("k", "final", "hello"))
+    assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
+    steps.append(history(asked("hi", "k"), said("assistant", "hello")))
+    assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
+
+
+def test_items_keep_their_ids_from_the_first_word_to_the_transcript() -> None:
+    live = [history(), write("k", "hi"), ["accepted", "k"], chat("k", "delta", "he")]
+    ended = [*live, chat("k", "final", "hello")]
+    loaded = [history(asked("hi", "k"), said("assistant", "hello"))]
+    ids = [[item["id"] for item in play(*steps)[1]] for steps in (live, ended, loaded)]
+    assert ids[0] == ids[1] == ids[2]
+
+
+def test_an_end_that_comes_before_the_acceptance_is_not_undone_by_it() -> None:
+    steps = [history(), write("k", "hi"), chat("k", "final", "hello"), ["accepted", "k"]]
+    assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
+
+
+def test_an_end_told_twice_is_shown_once() -> None:
+    error = chat("k", "error", errorMessage="no")
+    steps = [history(), write("k", "hi"), ["accepted", "k"], error, error]
+    assert shown(*steps) == [("person", "hi", "kept"), ("answer", "", "failed")]
+
+
+def test_a_second_message_waits_behind_the_answer_to_the_first() -> None:
+    steps = [history(), write("a", "one"), write("b", "two"), ["accepted", "a"], ["accepted", "b"]]
+    assert shown(*steps) == [
+        ("person", "one", "accepted"),
+        ("answer", "", "writing"),
+        ("person", "two", "queued"),
+    ]
+    assert shown(*steps, chat("a", "final", "1"))[2:] == [
+        ("person", "two", "accepted"),
+        ("answer", "", "writing"),
+    ]
+
+
+def test_the_running_answer_is_shown_once_when_the_transcript_has_its_beginning() -> None:
+    call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
+    begun = said("assistant", "Let me look.")
+    begun["content"].append(call)
+    steps = [history(asked("hi", "k"), begun, active=(("k", "Let me look.\n\nIt"),))]
+    assert shown(*steps)[1:] == [("answer", "Let me look.\n\nIt", "writing")]
+    assert shown(*steps, chat("k", "delta", "Let me look.\n\nIt says"))[1:] == [
+        ("answer", "Let me look.\n\nIt says", "writing")
+    ]
+
+
+def test_a_run_of_another_tab_asks_for_the_message_that_began_it() -> None:
+    start = agent("k", "lifecycle", phase="start")
+    state, _ = play(history(), start)
+    assert state["wants"]
+    # The run told of its start before its message was in the transcript.
+    state, _ = play(history(), start, history(active=(("k", ""),)))
+    assert not state["wants"]
+    state, _ = play(history(), start, history(active=(("k", ""),)), chat("k", "delta", "he"))
+    assert state["wants"]
+    state, _ = play(history(), start, history(asked("hi", "k"), active=(("k", "he"),)))
+    assert not state["wants"]
+
+
+def test_events_of_other_sessions_change_nothing() -> None:
+    other = {"runId": "k", "sessionKey": "agent:main:other", "state": "delta"}
+    state, items = play(history(), ["hear", {**other, "message": said("assistant", "x")}])
+    assert items == []
+    assert state["runs"] == []
+
+
+def test_a_history_without_the_run_ends_what_was_missed() -> None:
+    steps = [history(), write("k", "hi"), ["accepted", "k"], chat("k", "delta", "he")]
+    steps.append(history(asked("hi", "k"), said("assistant", "hello")))
+    assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
+
+
+def test_only_the_last_answer_can_be_asked_for_again_when_it_failed() -> None:
+    failed = said("assistant", "he", stopReason="error", errorMessage="no")
+    _, items = play(history(asked("hi", "a"), failed, asked("hi", "b"), failed))
+    assert [item.get("retry") for item in items] == [None, None, None, "hi"]
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({"stopReason": "stop"}, "done"),
+        ({"stopReason": "aborted"}, "stopped"),
+        ({"stopReason": "aborted", "errorMessage": "interrupted"}, "failed"),
+        ({"stopReason": "error", "errorMessage": "no"}, "failed"),
+    ],
+    ids=["done", "stopped", "interrupted", "failed"],
+)
+def test_the_transcript_says_how_an_answer_ended(more: dict[str, Any], state: str) -> None:
+    steps = [history(asked("hi", "k"), said("assistant", "half", **more))]
+    assert shown(*steps)[1] == ("answer", "half", state)
+
+
+def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() -> None:
+    live = [
+        history(asked("hi", "k"), active=(("k", ""),)),
+        agent("k", "tool", phase="start", name="read", toolCallId="c", args={"path": "a"}),
+    ]
+    working = play(*live)[1][1]["tools"]
+    assert working == [{"id": "c", "name": "read", "args": {"path": "a"}, "state": "working"}]
+    ended = [*live, agent("k", "tool", phase="result", toolCallId="c", isError=True)]
+    assert play(*ended)[1][1]["tools"] == [{**working[0], "state": "failed"}]
+    call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
+    transcript = history(
+        asked("hi", "k"),
+        {"role": "assistant", "content": [call], "stopReason": "toolUse", "timestamp": 1},
+        {"role": "toolResult", "toolCallId": "c", "isError": True, "content": []},
+        said("assistant", "There is none."),
+    )
+    answer = play(transcript)[1][1]
+    assert answer["tools"] == [{**working[0], "state": "failed"}]
+    assert answer["text"] == "There is none."
