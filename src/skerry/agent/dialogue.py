@@ -17,6 +17,7 @@ from skerry.agent.stream import Speaker
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
+from skerry.model.errors import StoreFailedError
 from skerry.model.event import (
     LoopEvent,
     MessageUpdate,
@@ -108,10 +109,10 @@ class Dialogue:
                 active.open(scope)
                 await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited
                 await self.loop.run(prompt)
-        except Exception:
+        except Exception as error:
             # The person must hear of it, whatever it was; the log has the details.
             logger.exception("run %s failed", active.request.run_id)
-            self.failure = RunFailure("internal", "The run failed unexpectedly; see the log.")
+            self.failure = _unexpected(error)
         finally:
             active.close()
         if self.failure is not None:
@@ -170,15 +171,18 @@ class Dialogue:
     async def _let_enter(self, mailbox: deque[ActiveRun]) -> Sequence[UserMessage]:
         """Let the next waiting message enter, one at a time (the default of pi-agent-core)."""
         while mailbox:
-            guest = mailbox.popleft()
+            guest = mailbox[0]  # it stays there until it has entered, whatever ends this run before
             await guest.admitted.wait()
             if guest.withdrawn:
+                mailbox.popleft()
                 continue
             if guest.aborted_by is not None:
+                mailbox.popleft()
                 self._requeue(guest)  # a turn of its own ends it as aborted
                 continue
             entered = message.user(guest.request.text, guest.accepted_at)
             await self._write([*self.loop.unsaved, entered], guest)
+            mailbox.popleft()
             self.loop.unsaved.clear()
             self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
             return [entered]
@@ -232,6 +236,12 @@ class Dialogue:
         self._next_checkpoint = now + CHECKPOINT_SECONDS
         run_id, partial = self._active.request.run_id, self.speaker.partial
         self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
+
+
+def _unexpected(error: Exception) -> RunFailure:
+    if isinstance(error, StoreFailedError):
+        return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
+    return RunFailure("internal", "The run failed unexpectedly; see the log.")
 
 
 def run_event(run: ActiveRun, body: RunEventBody) -> RunEvent:

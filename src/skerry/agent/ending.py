@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from skerry.lanes.running import ActiveRun
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, Usage
@@ -50,7 +49,7 @@ def settle(
     result: RunResult,
     tail: int,
     unsaved: Sequence[Message],
-    guests: Sequence[ActiveRun] = (),
+    guests: Sequence[RunId] = (),
 ) -> int:
     """Write the end of a run: transcript, result and totals. Return the transcript's new tail."""
     if unsaved:
@@ -67,7 +66,7 @@ def settle(
     )
     runs.finish(unit, result)
     for guest in guests:
-        runs.finish(unit, for_guest(result, guest.request.run_id))
+        runs.finish(unit, for_guest(result, guest))
     return tail
 
 

@@ -5,8 +5,9 @@ the end after its COMMIT.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import anyio
 
@@ -16,13 +17,17 @@ from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
-from skerry.model.errors import StateError
+from skerry.model.errors import StateError, StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Usage, UserMessage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+STORE_SECONDS: Final = 1.0
+"""Between two tries to write what must be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Run:
     runtime: Runtime
     active: ActiveRun
     requeue: Callable[[ActiveRun], None]
-    """Gives a run a turn of its own, whose message did not get into this one."""
+    """Gives a run the session's next turn, whose message did not get into this one."""
 
     async def execute(self) -> None:
         """Do the run. It ends with exactly one `RunEnded`.
@@ -47,15 +52,14 @@ class Run:
         started_at = self.runtime.clock.now_ms()
         self.runtime.publish(run_event(active, RunStarted(started_at)))
         try:
-            conversation, prompt = await self._enter()
+            conversation, prompt = await self._persist(self._enter)
         except StateError as error:
             logger.exception("run %s could not start", active.request.run_id)
             self._end(self._failed_to_start(error, started_at))
             return
         dialogue = Dialogue(self.runtime, active, conversation, self.requeue)
         stop_reason = await dialogue.hold(prompt)
-        with anyio.CancelScope(shield=True):
-            await self._finish(dialogue, stop_reason, started_at)
+        await self._finish(dialogue, stop_reason, started_at)
 
     async def _enter(self) -> tuple[Conversation, UserMessage]:
         """Make the person's message durable if it is not yet, and load what was said before."""
@@ -75,6 +79,22 @@ class Run:
         conversation.tail = active.entry
         conversation.history.append(prompt)
         return conversation, prompt
+
+    async def _persist(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Return what `step` returns. While the disk is full, try again: nothing goes on without.
+
+        Only the gateway's stop ends the waiting, and never in the middle of a unit.
+        """
+        told = False
+        while True:
+            try:
+                with anyio.CancelScope(shield=True):
+                    return await step()
+            except StoreFailedError:
+                if not told:
+                    logger.exception("run %s waits for the store", self.active.request.run_id)
+                    told = True
+            await anyio.sleep(STORE_SECONDS)
 
     async def _finish(self, dialogue: Dialogue, stop_reason: StopReason, started_at: int) -> None:
         active, conversation = self.active, dialogue.conversation
@@ -96,10 +116,11 @@ class Run:
         def end(unit: Unit) -> int:
             if active.request.reply_to is not None:
                 announce(unit, result, active.request.reply_to, self.runtime.parts)
-            return settle(unit, result, conversation.tail, dialogue.loop.unsaved, active.joined)
+            guests = [guest.request.run_id for guest in active.joined]
+            return settle(unit, result, conversation.tail, dialogue.loop.unsaved, guests)
 
         try:
-            conversation.tail = await self.runtime.store.write(end)
+            conversation.tail = await self._persist(lambda: self.runtime.store.write(end))
         except StateError:
             # The run stays open in the store; the next start closes it and tells the person.
             logger.exception("the end of run %s could not be stored", result.run_id)
@@ -109,7 +130,7 @@ class Run:
     def _end(self, result: RunResult) -> None:
         """Tell everybody who waits, and give messages that did not get in a run of their own."""
         active = self.active
-        for left in active.empty_mailbox():
+        for left in reversed(active.empty_mailbox()):
             self.requeue(left)
         for run in (active, *active.joined):
             ended = result if run is active else for_guest(result, run.request.run_id)

@@ -3,28 +3,36 @@
 A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
 a failed attempt, it may have arrived: the adapter is asked to settle that, and where it cannot, the
 part is `unknown` and waits for a person. It is never sent twice on a guess.
+
+A part that fails holds back its conversation, whose order counts, and no other. It is tried again
+after longer and longer pauses; one that is refused, or was tried for about a day, is `failed`.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import anyio
 
 from skerry.channels.split import split
 from skerry.infra.clock import Clock
+from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import ChannelAdapter
-from skerry.store import Store, outbox
-from skerry.store.outbox import PartState
+from skerry.store import Reader, Store, outbox
+from skerry.store.outbox import PartState, WaitingPart
 
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS: Final = 15.0
-RETRY_SECONDS: Final = 5.0
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 300.0
+MAX_ATTEMPTS: Final = 300
+"""With the pauses about a day: a platform may be out of reach for a night."""
 
 
 @dataclass(slots=True)
@@ -36,6 +44,8 @@ class Sender:
     clock: Clock
     reach: Callable[[str], None]
     _wake: anyio.Event = field(default_factory=anyio.Event, init=False)
+    _held: dict[Peer, float] = field(default_factory=dict, init=False)
+    """Conversations with a part that failed, and when it may be tried again."""
 
     def wake(self) -> None:
         """Look into the outbox soon."""
@@ -45,41 +55,78 @@ class Sender:
         """Send until cancelled."""
         while True:
             self._wake = anyio.Event()
-            if not await self._send_waiting():
-                with anyio.move_on_after(RETRY_SECONDS):
-                    await self._wake.wait()
-                continue
-            await self._wake.wait()
+            pause = await self._send_waiting()
+            with anyio.move_on_after(pause):
+                await self._wake.wait()
 
     async def flush(self) -> None:
         """Send what waits once, after `run` was cancelled."""
         await self._send_waiting()
 
-    async def _send_waiting(self) -> bool:
-        """Send every waiting part once; return False when one of them needs another try."""
-        adapter, held = self.adapter, set[Peer]()
-        while True:
-            waiting = await self.store.read(
-                lambda reader: outbox.waiting(reader, adapter.channel, adapter.account)
-            )
-            todo = [(part, state) for part, state in waiting if part.to.peer not in held]
-            if not todo:
-                return not held
-            for part, state in todo:
-                if part.to.peer in held:
-                    continue  # the order of a conversation is kept
-                if not await self._send(part, state):
-                    held.add(part.to.peer)
+    async def _send_waiting(self) -> float | None:
+        """Send what may be sent now; return after how many seconds there may be more to do."""
+        began, after = anyio.current_time(), 0
+        try:
+            while batch := await self.store.read(partial(self._waiting, after=after)):
+                for one in batch:
+                    peer = one.part.to.peer
+                    if self._held.get(peer, began) > began:
+                        continue  # the order of a conversation is kept
+                    if await self._bring_to_an_end(one):
+                        self._held.pop(peer, None)
+                    else:
+                        self._held[peer] = anyio.current_time() + _pause(one.attempts)
+                after = batch[-1].part.serial
+        except StateError:
+            # What was sent and could not be marked is settled when the store works again.
+            logger.exception("the outbox of %s waits for the store", self.adapter.account)
+            return FIRST_PAUSE
+        return min(self._held.values()) - anyio.current_time() if self._held else None
 
-    async def _send(self, part: OutboundPart, state: PartState) -> bool:
-        """Bring one part to an end; return False when it stays in the outbox."""
-        if state is PartState.SENDING and not await self._absent(part):
+    def _waiting(self, reader: Reader, after: int) -> list[WaitingPart]:
+        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, after=after)
+
+    async def _bring_to_an_end(self, one: WaitingPart) -> bool:
+        """Send the part, or find out that it was; return False when it must be tried again."""
+        part, last = one.part, one.attempts >= MAX_ATTEMPTS
+        match await self._standing(one):
+            case Settlement.DELIVERED:
+                await self._mark(part, PartState.SENT)
+                return True
+            case Settlement.UNKNOWN:
+                logger.warning("nobody knows whether %s arrived; it is not sent again", part.nonce)
+                await self._mark(part, PartState.UNKNOWN)
+                return True
+            case None:
+                await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
+                return last
+        if last:
+            logger.error("%s was tried %d times; it is given up", part.nonce, one.attempts)
+            await self._mark(part, PartState.FAILED)
             return True
+        return await self._send(part)
+
+    async def _standing(self, one: WaitingPart) -> Settlement | None:
+        """Return whether the part is there already; None when that cannot be asked now."""
+        if one.state is PartState.PENDING:
+            return Settlement.ABSENT
+        try:
+            with anyio.fail_after(SEND_SECONDS):
+                return await self.adapter.settle(one.part)
+        except Exception:
+            logger.exception("whether %s arrived could not be found out", one.part.nonce)
+            return None
+
+    async def _send(self, part: OutboundPart) -> bool:
         await self._mark(part, PartState.SENDING)
         self.reach("delivery.before-send")
         try:
             with anyio.fail_after(SEND_SECONDS):
                 receipt = await self.adapter.send(part)
+        except DeliveryRefusedError as error:
+            logger.warning("%s is refused for good: %s", part.nonce, error)
+            await self._mark(part, PartState.FAILED)
+            return True
         except Exception:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
@@ -88,29 +135,16 @@ class Sender:
         await self._mark(part, PartState.SENT, receipt)
         return True
 
-    async def _absent(self, part: OutboundPart) -> bool:
-        """Return whether a part whose sending was interrupted must be sent; else mark it."""
-        try:
-            with anyio.fail_after(SEND_SECONDS):
-                settlement = await self.adapter.settle(part)
-        except Exception:
-            logger.exception("whether %s arrived could not be found out", part.nonce)
-            settlement = Settlement.UNKNOWN
-        match settlement:
-            case Settlement.ABSENT:
-                return True
-            case Settlement.DELIVERED:
-                await self._mark(part, PartState.SENT)
-            case Settlement.UNKNOWN:
-                logger.warning("nobody knows whether %s arrived; it is not sent again", part.nonce)
-                await self._mark(part, PartState.UNKNOWN)
-        return False
-
     async def _mark(
         self, part: OutboundPart, state: PartState, receipt: Receipt | None = None
     ) -> None:
         now = self.clock.now_ms()
         await self.store.write(lambda unit: outbox.mark(unit, part.serial, state, now, receipt))
+
+
+def _pause(attempts: int) -> float:
+    """Return the seconds before a part is tried again that was tried `attempts` times before."""
+    return min(FIRST_PAUSE * (1 << min(attempts, 16)), LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)

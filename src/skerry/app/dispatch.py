@@ -12,6 +12,7 @@ of active runs first, which is decided before the first await, and for the uniqu
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -76,6 +77,8 @@ class Dispatch:
             return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
         with anyio.move_on_after(timeout):
             await active.ended.wait()
+        if active.withdrawn:
+            return await self.wait(run_id, timeout)  # its id was known already; the store answers
         return active.result
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
@@ -106,10 +109,10 @@ class Dispatch:
         self.runtime.running.add(active)
         self.enqueue(active)
 
-    def enqueue(self, active: ActiveRun) -> None:
-        """Put the run at the end of its session's lane."""
-        run = Run(self.runtime, active, self.enqueue)
-        self.lanes.submit(str(active.request.key), run.execute)
+    def enqueue(self, active: ActiveRun, *, first: bool = False) -> None:
+        """Put the run at the end of its session's lane, or before all that wait there."""
+        run = Run(self.runtime, active, partial(self.enqueue, first=True))
+        self.lanes.submit(str(active.request.key), run.execute, first=first)
 
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:

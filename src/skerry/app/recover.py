@@ -1,7 +1,8 @@
 """What a start does with the runs that the last process left open (decisions 3).
 
 A run that had left no trace runs again under its id. Any other is closed: its open tool calls get
-aborted results, its partial text is kept, and the person is told, with a way to retry.
+aborted results, its partial text is kept, and the person is told, with a way to retry. Messages
+that had entered it end with it, as they would have without the crash: who wrote them is told once.
 """
 
 import logging
@@ -11,11 +12,13 @@ from typing import Final
 
 from skerry.agent.ending import INTERRUPTED, announce, settle
 from skerry.infra.clock import Clock
+from skerry.model import message
+from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.sessions.history import aborted_result, open_calls
-from skerry.store import Reader, Store, Unit, runs, sessions
+from skerry.store import Store, Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +33,13 @@ async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun
     found = await store.read(runs.unfinished)
     again: list[runs.OpenRun] = []
     for run in found:
+        if run.host is not None:
+            continue  # it ends with its host
         if run.left_trace or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run.request.run_id)
-            await store.write(partial(_close, run=run, now=clock.now_ms(), parts=parts))
+            guests = [one.request.run_id for one in found if one.host == run.request.run_id]
+            close = partial(_close, run=run, guests=guests, now=clock.now_ms(), parts=parts)
+            await store.write(close)
         else:
             if run.entry:
                 await store.write(partial(runs.restart, run_id=run.request.run_id))
@@ -40,8 +47,9 @@ async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun
     return again
 
 
-def _close(unit: Unit, run: runs.OpenRun, now: int, parts: Parts) -> None:
-    messages = _said_since(unit, run)
+def _close(unit: Unit, run: runs.OpenRun, guests: Sequence[RunId], now: int, parts: Parts) -> None:
+    said_since = sessions.bodies_after(unit, run.session_id, run.entry)
+    messages = [message.decode(body) for *_, body in said_since]
     tail = run.entry + len(messages)
     ending: list[Message] = [aborted_result(call, now) for call in open_calls(messages)]
     text = (TextBlock(run.partial),) if run.partial else ()
@@ -60,12 +68,6 @@ def _close(unit: Unit, run: runs.OpenRun, now: int, parts: Parts) -> None:
         ended_at=now,
         error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
     )
-    settle(unit, result, tail, ending)
+    settle(unit, result, tail, ending, guests)
     if run.request.reply_to is not None:
         announce(unit, result, run.request.reply_to, parts)
-
-
-def _said_since(reader: Reader, run: runs.OpenRun) -> Sequence[Message]:
-    """Return the messages behind the run's user entry."""
-    entries = sessions.entries(reader, run.session_id, limit=-1)
-    return [entry.message for entry in entries if entry.seq > run.entry]

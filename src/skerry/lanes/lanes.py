@@ -72,15 +72,18 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
         """Return whether nothing of the key runs or waits."""
         return key not in self._running and key not in self._waiting
 
-    def submit(self, key: str, job: Job) -> None:
-        """Put the job at the end of the key's lane; it starts at once where there is room."""
+    def submit(self, key: str, job: Job, *, first: bool = False) -> None:
+        """Put the job into the key's lane, at the end or `first`; it starts where there is room."""
         if self._closed:
             return
         if key not in self._waiting:
             self._waiting[key] = deque()
             if key not in self._running:
                 self._ready.append(key)
-        self._waiting[key].append(job)
+        if first:
+            self._waiting[key].appendleft(job)
+        else:
+            self._waiting[key].append(job)
         self._start()
 
     def _start(self) -> None:

@@ -26,6 +26,7 @@ SkerryError
         ModelEmptyReplyError
     ToolError
         OutsideWorkspaceError
+    DeliveryRefusedError
     ClientError
         GatewayUnreachableError
         GatewayRefusedError
@@ -149,7 +150,10 @@ class StoreClosedError(StateError):
 
 
 class StoreFailedError(StateError):
-    """A unit was not committed; nothing of it is on disk."""
+    """The database could not be read or written: a full disk, for one.
+
+    Nothing of the unit is on disk, and the same unit may be committed later.
+    """
 
     code = "state.failed"
 
@@ -262,6 +266,12 @@ class OutsideWorkspaceError(ToolError):
     """A path leaves the workspace, or is not a plain file or directory in it."""
 
     code = "tool.outside_workspace"
+
+
+class DeliveryRefusedError(SkerryError):
+    """A platform will never take this part: the chat is gone, or we are blocked in it."""
+
+    code = "delivery.refused"
 
 
 class ClientError(SkerryError):

@@ -33,7 +33,12 @@ class ChannelAdapter(Protocol):
         ...
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Send one part; return when the platform has taken it."""
+        """Send one part; return when the platform has taken it.
+
+        Raises:
+            DeliveryRefusedError: it never will, so nobody tries again. After any other error the
+                part is settled and tried again, later and later.
+        """
         ...
 
     async def settle(self, part: OutboundPart) -> Settlement:

@@ -3,14 +3,14 @@
 The gateway never reads them back. A commit only says which sessions it touched; the mirror then
 reads what is new from the database and appends it, so a file can be repaired from any point. How
 far each file is written (entries and bytes) is kept in the database: what a crash wrote beyond that
-mark is cut off and written again, so no line is lost or doubled.
+mark is cut off and written again, so no line is lost or doubled. A file that is shorter than its
+mark is written anew.
 
 Format: pi session v3 lines and the session map of seed 003.
 """
 
 import logging
 import os
-import sqlite3
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ import anyio.to_thread
 import msgspec
 
 from skerry.infra.atomic import write_atomic
+from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import entry_id
 from skerry.store import sessions
@@ -64,20 +65,18 @@ class Mirror:
         """Append what is new, at most every 100 ms; write the session maps at most every 5 s."""
         next_index = anyio.current_time() + INDEX_SECONDS
         while True:
-            with anyio.move_on_after(next_index - anyio.current_time() if self._stale else None):
+            behind = self._stale or self._unsaved or self._dirty
+            with anyio.move_on_after(next_index - anyio.current_time() if behind else None):
                 await self._wake.wait()
             await anyio.sleep(COLLECT_SECONDS)
             await self._append(store)
-            if self._stale and anyio.current_time() >= next_index:
+            if anyio.current_time() >= next_index:
                 await self._index(store)
                 next_index = anyio.current_time() + INDEX_SECONDS
 
     async def repair(self, store: Store) -> None:
         """Bring every file up to the database; for the start, before `run`."""
-        rows = await store.read(_behind)
-        for session_id, seq, size in rows:
-            self._marks[session_id] = _Mark(seq, size)
-            self._dirty.add(session_id)
+        self._dirty.update(await store.read(self._behind))
         await self.flush(store)
 
     async def rebuild(self, store: Store) -> int:
@@ -101,9 +100,11 @@ class Mirror:
             return
         try:
             await store.read(lambda reader: self._append_files(reader, dirty))
-        except (OSError, sqlite3.Error):
-            logger.exception("the transcript mirror is behind; it is tried again")
+        except BaseException as error:
             self._dirty |= dirty
+            if not isinstance(error, OSError | StateError):
+                raise
+            logger.exception("the transcript mirror is behind; it is tried again")
 
     def _append_files(self, reader: Reader, dirty: set[str]) -> None:
         for session_id in dirty:
@@ -114,17 +115,34 @@ class Mirror:
             if owner is None:
                 continue
             agent, created_at = AgentId(owner[0]), int(owner[1])
+            path = self._file(agent, session_id)
+            if _size(path) < mark.size:
+                mark = _Mark(0, 0)
             lines = [
                 _line(seq, parent, at, body)
                 for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
             ]
             head = b"" if mark.size else self._header(session_id, created_at)
-            folder = self.agents_dir / agent / "sessions"
-            mark.size = _extend(folder / f"{session_id}.jsonl", mark.size, head + b"".join(lines))
+            mark.size = _extend(path, mark.size, head + b"".join(lines))
             mark.seq += len(lines)
             self._marks[session_id] = mark
             self._unsaved.add(session_id)
             self._stale.add(agent)
+
+    def _behind(self, reader: Reader) -> list[str]:
+        """Return the sessions whose file is not as long as the database says it should be."""
+        rows = reader.all(
+            "SELECT session_id, agent_id, tail, coalesce(mirror.seq, 0), coalesce(mirror.size, 0)"
+            " FROM session LEFT JOIN mirror USING (session_id)"
+        )
+        return [
+            session_id
+            for session_id, agent, tail, seq, size in rows
+            if tail > seq or _size(self._file(agent, session_id)) != size
+        ]
+
+    def _file(self, agent: str, session_id: str) -> Path:
+        return self.agents_dir / agent / "sessions" / f"{session_id}.jsonl"
 
     def _header(self, session_id: str, created_at: int) -> bytes:
         header = {
@@ -140,13 +158,18 @@ class Mirror:
         stale, self._stale = self._stale, set()
         unsaved, self._unsaved = self._unsaved, set()
         marks = [(one, self._marks[one].seq, self._marks[one].size) for one in unsaved]
+        if not (stale or marks):
+            return
         try:
             await store.read(lambda reader: self._write_maps(reader, stale))
-        except (OSError, sqlite3.Error):
-            logger.exception("sessions.json could not be written; it is tried again")
-            self._stale |= stale
-        if marks:
             await store.write(lambda unit: _save_marks(unit, marks))
+        except BaseException as error:
+            self._stale |= stale
+            self._unsaved |= unsaved
+            if not isinstance(error, OSError | StateError):
+                raise
+            logger.exception("the session map is behind; it is tried again")
+            return
         for session_id in unsaved - self._dirty:
             del self._marks[session_id]  # bounds memory; it is read again when needed
 
@@ -171,15 +194,6 @@ class Mirror:
             write_atomic(target, msgspec.json.format(_encode(sessions_map), indent=2))
 
 
-def _behind(reader: Reader) -> list[tuple[str, int, int]]:
-    """Return (session, entries, bytes written) of every file that is behind its transcript."""
-    return reader.all(
-        "SELECT session.session_id, coalesce(mirror.seq, 0), coalesce(mirror.size, 0)"
-        " FROM session LEFT JOIN mirror USING (session_id)"
-        " WHERE session.tail > coalesce(mirror.seq, 0)"
-    )
-
-
 def _read_mark(reader: Reader, session_id: str) -> _Mark:
     row = reader.one("SELECT seq, size FROM mirror WHERE session_id = ?", (session_id,))
     return _Mark(*row) if row else _Mark(0, 0)
@@ -189,6 +203,13 @@ def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> None:
     unit.executemany(
         "INSERT OR REPLACE INTO mirror (session_id, seq, size) VALUES (?, ?, ?)", marks
     )
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _extend(path: Path, size: int, data: bytes) -> int:

@@ -1,6 +1,7 @@
 """Parts to deliver: written with the transcript, sent after the COMMIT, marked on the way."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -24,6 +25,16 @@ class PartState(StrEnum):
     UNKNOWN = "unknown"
     """It may have arrived and nobody can say; a person decides."""
     FAILED = "failed"
+    """The platform refused it, or was tried too often; a person decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPart:
+    """A part that is pending or sending, and how often an adapter has had it."""
+
+    part: OutboundPart
+    state: PartState
+    attempts: int
 
 
 def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str], now: int) -> None:
@@ -40,23 +51,22 @@ def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str]
 
 
 def waiting(
-    reader: Reader, channel: ChannelId, account: AccountId, limit: int = 100
-) -> list[tuple[OutboundPart, PartState]]:
-    """Return the account's parts that are pending or sending, oldest first."""
+    reader: Reader, channel: ChannelId, account: AccountId, *, after: int = 0, limit: int = 100
+) -> list[WaitingPart]:
+    """Return the account's next parts behind serial `after` that are not brought to an end."""
     rows = reader.all(
-        "SELECT serial, run_id, block, part, destination, text, state FROM outbox"
-        " WHERE channel = ? AND account = ? AND state IN ('pending', 'sending')"
+        "SELECT serial, run_id, block, part, destination, text, state, attempts FROM outbox"
+        " WHERE channel = ? AND account = ? AND state IN ('pending', 'sending') AND serial > ?"
         " ORDER BY serial LIMIT ?",
-        (channel, account, limit),
+        (channel, account, after, limit),
     )
     return [
-        (
-            OutboundPart(
-                serial, RunId(run_id), block, part, _destinations.decode(destination), text
-            ),
+        WaitingPart(
+            OutboundPart(serial, RunId(run_id), block, part, _destinations.decode(to), text),
             PartState(state),
+            attempts,
         )
-        for serial, run_id, block, part, destination, text, state in rows
+        for serial, run_id, block, part, to, text, state, attempts in rows
     ]
 
 

@@ -36,6 +36,8 @@ class OpenRun:
     restarts: int
     """How often a start of the gateway has run it again."""
     partial: str
+    host: RunId | None = None
+    """The run whose transcript its user entry is part of, where that is another one."""
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
@@ -78,8 +80,10 @@ def result(reader: Reader, run_id: str) -> RunResult | None:
 def unfinished(reader: Reader) -> list[OpenRun]:
     """Return every open run, in the order of acceptance."""
     rows = reader.all(
-        "SELECT request, session_id, accepted_at, entry, left_trace, restarts, partial"
-        " FROM run WHERE result IS NULL ORDER BY serial"
+        "SELECT request, run.session_id, accepted_at, entry, left_trace, restarts, partial,"
+        " nullif(said.run_id, run.run_id) FROM run LEFT JOIN entry AS said"
+        " ON said.session_id = run.session_id AND said.seq = run.entry"
+        " WHERE result IS NULL ORDER BY serial"
     )
     return [_open(row) for row in rows]
 
@@ -116,7 +120,7 @@ def finish(unit: Unit, ended: RunResult) -> None:
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:
-    request, session_id, accepted_at, entry, left_trace, restarts, partial = row
+    request, session_id, accepted_at, entry, left_trace, restarts, partial, *host = row
     return OpenRun(
         _requests.decode(request),  # type: ignore[arg-type]  # the column holds bytes
         SessionId(str(session_id)),
@@ -125,4 +129,5 @@ def _open(row: tuple[object, ...]) -> OpenRun:
         bool(left_trace),
         int(str(restarts)),
         str(partial),
+        RunId(str(host[0])) if host and host[0] else None,
     )

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from skerry.infra import sqlite
-from skerry.model.errors import NewerStateError
+from skerry.model.errors import NewerStateError, StoreFailedError
 from skerry.store.schema import STEPS
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
@@ -51,18 +51,20 @@ class Store:
         self._writer.post(work)
 
     async def read(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` on a connection of its own, in a worker thread; it sees what is committed."""
+        """Run `work` on a connection of its own, in a worker thread; it sees what is committed.
 
-        def locked() -> T:
-            with self._lock:
-                return work(self._reading)
-
-        return await anyio.to_thread.run_sync(locked)
+        Raises:
+            StoreFailedError: the database could not be read.
+        """
+        return await anyio.to_thread.run_sync(self.read_now, work)
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in the calling thread, for start-up and for small look-ups."""
-        with self._lock:
-            return work(self._reading)
+        try:
+            with self._lock:
+                return work(self._reading)
+        except sqlite3.OperationalError as error:
+            raise StoreFailedError(f"nothing could be read: {error}") from error
 
 
 @asynccontextmanager

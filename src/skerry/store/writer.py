@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -111,11 +112,11 @@ class Writer:
             self._reach("store.after-commit")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # the thread must live; the next BEGIN comes here too
+                    self._connection.execute("ROLLBACK")
             for job in batch:
                 if job.error is None:
-                    job.error = StoreFailedError(f"nothing was written: {error}")
-                    job.error.__cause__ = error
+                    job.error = _failed(error)
 
     def _write_one(self, job: _Job) -> None:
         unit = Unit(self._connection)
@@ -124,7 +125,7 @@ class Writer:
             job.value = job.work(unit)
             job.touched = unit.touched
         except Exception as error:
-            job.error = error
+            job.error = _failed(error) if isinstance(error, sqlite3.OperationalError) else error
             if self._connection.in_transaction:  # a full disk rolls the whole transaction back
                 self._connection.execute("ROLLBACK TO unit")
             else:
@@ -147,3 +148,9 @@ class Writer:
                 touched += job.touched
         if touched:
             self._on_commit(touched)
+
+
+def _failed(error: sqlite3.Error) -> StoreFailedError:
+    failed = StoreFailedError(f"nothing was written: {error}")
+    failed.__cause__ = error
+    return failed

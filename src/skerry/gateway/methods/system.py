@@ -13,7 +13,7 @@ from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedE
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import Reader, sessions
+from skerry.store import Reader, outbox, sessions
 
 _RECENT: Final = 5
 
@@ -109,10 +109,11 @@ async def status(call: Call, _params: StatusParams) -> Json:
     config = context.config()
     model = (await context.models.status()).model
 
-    def read(reader: Reader) -> tuple[int, list[SessionEntry]]:
-        return sessions.count(reader), sessions.recent(reader, limit=2 * _RECENT)
+    def read(reader: Reader) -> tuple[int, list[SessionEntry], dict[str, int]]:
+        recent = sessions.recent(reader, limit=2 * _RECENT)
+        return sessions.count(reader), recent, outbox.counts(reader)
 
-    count, recent = await context.store.read(read)
+    count, recent, undelivered = await context.store.read(read)
     now = context.clock.now_ms()
     return {
         "runtimeVersion": __version__,
@@ -124,6 +125,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "channelSummary": [],
         "queuedSystemEvents": [],
         "activeRuns": len(context.dispatcher.active()),
+        "undelivered": undelivered,
         "sessions": {
             "paths": [str(config.state_dir / "state.sqlite")],
             "count": count,
