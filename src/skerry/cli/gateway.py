@@ -38,6 +38,8 @@ def _serve(arguments: Namespace) -> int:
         notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
     level = logging.DEBUG if arguments.verbose else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if not arguments.verbose:
+        logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model call
     return serve(loaded)
 
 

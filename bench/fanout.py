@@ -1,0 +1,61 @@
+"""CPU of telling one event to one more client."""
+
+import statistics
+from contextlib import AsyncExitStack, suppress
+
+import anyio
+from websockets.exceptions import ConnectionClosed
+
+from bench.measure import Driver, driver, figure, stubbed_gateway
+
+ROUNDS = 5
+TURNS = 100
+CLIENTS = 50
+
+
+async def drain(client: Driver) -> None:
+    with suppress(ConnectionClosed):
+        while True:
+            await client.socket.recv(decode=False)
+
+
+async def main() -> None:
+    alone: list[float] = []
+    watched: list[float] = []
+    ratios: list[float] = []
+    with stubbed_gateway() as (gateway, _):
+
+        async def turn_cpu() -> tuple[float, float]:
+            """Return CPU seconds and events of one turn."""
+            before, events = gateway.tree.cpu(), client.events
+            await client.turns(TURNS, ["fanout"])
+            used = gateway.tree.cpu() - before
+            return used / TURNS, (client.events - events) / TURNS
+
+        async with driver(gateway) as client:
+            await client.turns(100, ["warm"])
+            for _ in range(ROUNDS):
+                one, events = await turn_cpu()
+                async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+                    watchers = [
+                        await stack.enter_async_context(driver(gateway)) for _ in range(CLIENTS)
+                    ]
+                    for watcher in watchers:
+                        tasks.start_soon(drain, watcher)
+                    many, _ = await turn_cpu()
+                    for watcher in watchers:
+                        watcher.socket.transport.abort()
+                alone.append(one)
+                watched.append((many - one) / events / CLIENTS)
+                ratios.append(many / one)
+    figure(
+        "CPU per event and further client, us",
+        "<= 15",
+        f"{statistics.median(watched) * 1e6:.1f}",
+        f"{CLIENTS} clients make a turn {statistics.median(ratios):.1f} times as dear;"
+        f" {events:.0f} events a turn",
+    )
+
+
+if __name__ == "__main__":
+    anyio.run(main, backend_options={"use_uvloop": True})

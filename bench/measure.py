@@ -1,0 +1,219 @@
+"""What every benchmark needs: processes whose CPU can be read, a lean client, lines to print."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+import psutil
+from websockets.asyncio.client import ClientConnection, connect
+
+from skerry.testing.gateway import model_config
+
+SEPARATOR: Final = " | "
+_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "VIRTUAL_ENV")
+_SCHED: Final = 2  # CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds
+
+
+def figure(name: str, budget: str, measured: str, beside: str = "") -> None:
+    """Print one figure: what it is, its budget, what was measured, what was measured beside it."""
+    print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", beside)), flush=True)
+
+
+class Tree:
+    """A process and all its descendants."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+
+    def cpu(self) -> float:
+        """Return the CPU seconds that those which run now have used, to the nanosecond.
+
+        This is the clock behind `clock_getcpuclockid`; /proc/PID/stat counts in ticks of 10 ms.
+        """
+        return sum(time.clock_gettime((~one.pid << 3) | _SCHED) for one in self._all())
+
+    def rss(self) -> float:
+        """Return the resident memory, in MB."""
+        return float(sum(one.memory_info().rss for one in self._all())) / 1e6
+
+    def peak(self) -> float:
+        """Return the most resident memory that the root ever had, in MB."""
+        status = Path(f"/proc/{self._root.pid}/status").read_text("ascii")
+        line = next(one for one in status.splitlines() if one.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024 / 1e6
+
+    def _all(self) -> list[psutil.Process]:
+        return [self._root, *self._root.children(recursive=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway in a process of its own."""
+
+    tree: Tree
+    port: int
+    token: str
+    start_cpu: float
+    """CPU seconds from exec to the line that says it is ready."""
+
+
+@contextmanager
+def gateway(home: Path, config: Mapping[str, Any] | None = None) -> Iterator[Gateway]:
+    """Run `skerry gateway run` for the block, as a person does; its state is in `home`."""
+    file = home / "skerry.json"
+    if config is not None:
+        file.touch(mode=0o600)
+        file.write_bytes(msgspec.json.encode(config))
+    command = [sys.executable, "-m", "skerry", "gateway", "run", "--port", "0"]
+    with _running(command, home) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("ready ws://"):
+                break
+        else:
+            raise AssertionError("the gateway ended before it was ready")
+        tree = Tree(process.pid)
+        start_cpu = tree.cpu()
+        token = json.loads(file.read_bytes())["gateway"]["auth"]["token"]
+        yield Gateway(tree, int(line.rpartition(":")[2]), token, start_cpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model API in a process of its own, which answers at once."""
+
+    tree: Tree
+    base_url: str
+
+
+@contextmanager
+def model_server(*options: str) -> Iterator[Model]:
+    """Run the stub for the block; without options it echoes."""
+    command = [sys.executable, "-m", "skerry.testing.model", "--port", "0", *options]
+    with TemporaryDirectory() as home, _running(command, Path(home)) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        yield Model(Tree(process.pid), ready["base_url"])
+
+
+@contextmanager
+def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
+    """Run a gateway with its defaults, in a new home, whose only model is the stub."""
+    with (
+        TemporaryDirectory(prefix="skerry-") as home,
+        model_server(*options) as model,
+        gateway(Path(home), model_config(model.base_url)) as running,
+    ):
+        yield running, model
+
+
+@contextmanager
+def _running(command: Sequence[str], home: Path) -> Iterator["subprocess.Popen[str]"]:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environ = kept | {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+class _Payload(msgspec.Struct):
+    status: str = ""
+
+
+class _Frame(msgspec.Struct):
+    """What the driver looks at; everything else in a frame is skipped."""
+
+    type: str
+    id: str = ""
+    ok: bool = True
+    payload: _Payload = msgspec.field(default_factory=_Payload)
+
+
+_decode: Final = msgspec.json.Decoder(_Frame).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Driver:
+    """A client that does as little as it can, so that it is not what is measured."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.events = 0
+        """Events that came so far."""
+        self._ids = count(1)
+
+    async def request(self, method: str, params: Any) -> str:
+        """Send a request without waiting; return its id."""
+        name = str(next(self._ids))
+        frame = {"type": "req", "id": name, "method": method, "params": params}
+        await self.socket.send(_encode(frame), text=True)
+        return name
+
+    async def final(self) -> str:
+        """Return the id of the next request that is done; one that failed ends the benchmark."""
+        while True:
+            raw = await self.socket.recv(decode=False)
+            frame = _decode(raw)
+            if frame.type == "event":
+                self.events += 1
+            elif not frame.ok:
+                raise AssertionError(raw)
+            elif frame.payload.status != "accepted":
+                return frame.id
+
+    async def say(self, session: str, text: str = "hello") -> str:
+        """Start a turn; return its id."""
+        key = os.urandom(8).hex()
+        params = {"message": text, "sessionKey": session, "idempotencyKey": key}
+        return await self.request("agent", params)
+
+    async def turns(self, number: int, sessions: Sequence[str], text: str = "hello") -> list[float]:
+        """Do `number` turns, one at a time in each session; return the seconds of each."""
+        seconds: list[float] = []
+        places: dict[str, tuple[str, float]] = {}
+        left = number
+        for session in sessions[:number]:
+            places[await self.say(session, text)] = session, time.perf_counter()
+            left -= 1
+        while places:
+            session, begin = places.pop(await self.final())
+            now = time.perf_counter()
+            seconds.append(now - begin)
+            if left:
+                places[await self.say(session, text)] = session, now
+                left -= 1
+        return seconds
+
+
+@asynccontextmanager
+async def driver(gateway: Gateway) -> AsyncGenerator[Driver]:
+    """Connect to the gateway and be let in."""
+    url = f"ws://127.0.0.1:{gateway.port}/"
+    options = {"compression": None, "max_size": None, "ping_interval": None, "proxy": None}
+    async with connect(url, **options) as socket:
+        await socket.recv()  # the challenge
+        client = Driver(socket)
+        await client.request(
+            "connect",
+            {
+                "minProtocol": 4,
+                "maxProtocol": 4,
+                "client": {"id": "test", "version": "1", "platform": "linux", "mode": "test"},
+                "scopes": ["operator.read", "operator.write"],
+                "auth": {"token": gateway.token},
+            },
+        )
+        await client.final()
+        yield client

@@ -1,0 +1,95 @@
+"""CPU of one turn: without tools, with one tool call, and late in a long conversation."""
+
+import statistics
+import time
+
+import anyio
+
+from bench.measure import Driver, Gateway, Model, driver, figure, stubbed_gateway
+
+ROUNDS = 5
+TURNS = 300
+BLOCK = 100
+LONG = 1000
+CALL = 'call read {"path": "notes.txt"}'
+
+
+async def cpu_ms(client: Driver, tree: Gateway | Model, text: str, session: str) -> float:
+    """Return CPU ms of `tree` for one turn, measured over many."""
+    before = tree.tree.cpu()
+    await client.turns(TURNS, [session], text)
+    return (tree.tree.cpu() - before) / TURNS * 1e3
+
+
+async def short() -> None:
+    turns: list[float] = []
+    tools: list[float] = []
+    idle: list[float] = []
+    with stubbed_gateway() as (gateway, model):
+        async with driver(gateway) as client:
+            await client.turns(50, ["warm"])
+            own, stub = time.process_time(), model.tree.cpu()
+            for place in range(ROUNDS):
+                turns.append(await cpu_ms(client, gateway, "hello", f"plain-{place}"))
+                tools.append(await cpu_ms(client, gateway, CALL, f"tool-{place}"))
+                before = gateway.tree.cpu()
+                for _ in range(TURNS):
+                    await client.request("health", {})
+                    await client.final()
+                idle.append((gateway.tree.cpu() - before) / TURNS * 1e3)
+            total = ROUNDS * TURNS
+            own, stub = time.process_time() - own, model.tree.cpu() - stub
+    wire = statistics.median(idle)
+    ratio = statistics.median(a / b for a, b in zip(turns, idle, strict=True))
+    figure(
+        "CPU per turn, ms",
+        "<= 3",
+        f"{statistics.median(turns):.2f}",
+        f"a `health` request {wire:.2f}, {ratio:.0f} times; rounds {spread(turns)}",
+    )
+    ratio = statistics.median(a / b for a, b in zip(tools, turns, strict=True))
+    figure(
+        "CPU per turn with one tool call, ms",
+        "",
+        f"{statistics.median(tools):.2f}",
+        f"{ratio:.1f} times a turn without; driver and stub of both {own / total * 1e3:.2f} and"
+        f" {stub / total * 1e3:.2f}",
+    )
+
+
+async def long() -> None:
+    ratios: list[float] = []
+    firsts: list[float] = []
+    lasts: list[float] = []
+    with stubbed_gateway() as (gateway, _):
+        async with driver(gateway) as client:
+            await client.turns(100, ["warm"])
+            for place in range(ROUNDS):
+                cost: list[float] = []
+                for _ in range(LONG // BLOCK):
+                    before = gateway.tree.cpu()
+                    await client.turns(BLOCK, [f"long-{place}"])
+                    cost.append((gateway.tree.cpu() - before) / BLOCK * 1e3)
+                firsts.append(cost[0])
+                lasts.append(cost[-1])
+                ratios.append(cost[-1] / cost[0])
+    figure(
+        "turns 901-1,000 against 1-100, CPU",
+        "<= 1.3",
+        f"{statistics.median(ratios):.2f}",
+        f"{statistics.median(firsts):.2f} ms and {statistics.median(lasts):.2f} ms;"
+        f" rounds {spread(ratios)}",
+    )
+
+
+def spread(figures: list[float]) -> str:
+    return f"{min(figures):.2f} to {max(figures):.2f}"
+
+
+async def main() -> None:
+    await short()
+    await long()
+
+
+if __name__ == "__main__":
+    anyio.run(main, backend_options={"use_uvloop": True})
