@@ -25,10 +25,12 @@ from skerry.model.event import (
     RunEventBody,
     RunStarted,
     TextDelta,
+    TextEnded,
     ToolExecutionEnd,
     ToolExecutionStart,
     ToolFinished,
     ToolStarted,
+    TurnEnd,
 )
 from skerry.model.message import (
     AssistantMessage,
@@ -220,6 +222,8 @@ class Dialogue:
                 text = "".join(block.text for block in result.content)
                 finished = ToolFinished(call.id, call.name, result.is_error, text)
                 self._publish(self._active, finished)
+            case TurnEnd():
+                self._publish(self._active, TextEnded())
             case _:
                 pass
 

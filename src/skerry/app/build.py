@@ -16,6 +16,7 @@ from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
+from skerry.config.gateway import AuthMode
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
@@ -26,7 +27,7 @@ from skerry.infra.http import http_client
 from skerry.infra.lock import LockedError, locked
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
-from skerry.model.errors import StateLockedError
+from skerry.model.errors import ConfigError, StateLockedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
@@ -75,9 +76,11 @@ async def open_application(
     """Own the state directory for the block, take up what was left open, and run.
 
     Raises:
+        ConfigError: clients are to show a token, and there is none.
         StateLockedError: another gateway owns the directory.
         StateError: the database cannot be used.
     """
+    token = _token(settings.config)
     clock = outside.clock
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
@@ -86,10 +89,9 @@ async def open_application(
         _models(settings, environ, outside) as models,
         _core(settings, store, mirror, models, broadcast, outside) as dispatch,
     ):
-        token = settings.config.gateway.auth.token
         context = GatewayContext(
             config=lambda: settings.config,
-            token=token.get_secret_value() if token else None,
+            token=token,
             dispatcher=dispatch,
             store=store,
             models=models,
@@ -101,6 +103,16 @@ async def open_application(
             health=Health(),
         )
         yield Application(context, dispatch, settings)
+
+
+def _token(config: Config) -> str | None:
+    """Return what a client must show; None, which lets everybody in, only in mode `none`."""
+    auth = config.gateway.auth
+    if auth.mode is AuthMode.NONE:
+        return None
+    if auth.token is None:
+        raise ConfigError("gateway.auth.token is missing, and gateway.auth.mode is not none.")
+    return auth.token.get_secret_value()
 
 
 @asynccontextmanager

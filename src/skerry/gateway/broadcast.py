@@ -11,7 +11,15 @@ from typing import Final, Protocol
 from skerry.gateway import frames, replies
 from skerry.gateway.frames import Json, StateVersion
 from skerry.infra.clock import Clock
-from skerry.model.event import RunEnded, RunEvent, RunStarted, TextDelta, ToolFinished, ToolStarted
+from skerry.model.event import (
+    RunEnded,
+    RunEvent,
+    RunStarted,
+    TextDelta,
+    TextEnded,
+    ToolFinished,
+    ToolStarted,
+)
 from skerry.model.ids import RunId
 from skerry.model.run import RunResult, StopReason
 
@@ -99,6 +107,8 @@ class Broadcast:
         match event.body:
             case TextDelta(delta):
                 self._add_text(stream, delta)
+            case TextEnded():
+                stream.parted = True
             case RunStarted(at):
                 stream.started_at = at
                 self._agent(stream, "lifecycle", {"phase": "start", "startedAt": at})

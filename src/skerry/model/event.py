@@ -102,6 +102,11 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class TextEnded:
+    """A response is complete; text that follows in this run is another one's."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """Stream tool, phase start."""
 
@@ -127,7 +132,7 @@ class RunEnded:
     result: RunResult
 
 
-RunEventBody = RunStarted | TextDelta | ToolStarted | ToolFinished | RunEnded
+RunEventBody = RunStarted | TextDelta | TextEnded | ToolStarted | ToolFinished | RunEnded
 
 
 @dataclass(frozen=True, slots=True)
