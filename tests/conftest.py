@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-KEPT = {"SKERRY_FULL", "SKERRY_TEST_GGUF"}
+KEPT = {"SKERRY_FULL", "SKERRY_TEST_GGUF", "SKERRY_AIMOCK", "SKERRY_LLMOCK"}
 
 
 def pytest_configure() -> None:

@@ -1,0 +1,177 @@
+"""The adapter with its retries, broken on purpose and judged by the mock server `llmock`."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from skerry.infra.http import http_client
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelConnectionError,
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelStreamCutError,
+)
+from skerry.model.message import user
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
+from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat_stream import RAW_ARGUMENTS
+from skerry.providers.retry import RetryingProvider, RetryPolicy
+from tests.support.mocks import program, started
+
+pytestmark = pytest.mark.full("the mock server llmock")
+
+REQUEST = ModelRequest(
+    ModelInfo("llmock", "gpt-4o", "Mock"), "Be brief.", History([user("Count to ten.", 1)])
+)
+WEATHER = ToolSpec(
+    "get_weather",
+    "Get the current weather for a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+
+
+class Judged:
+    """Our client, and the server that judges it."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self.http = http
+        self.url = url
+        self.texts: list[str] = []
+        endpoint = Endpoint("llmock", f"{url}/v1", "any", silence=0.5)
+        self.provider = RetryingProvider(
+            CompatProvider(http, endpoint), RetryPolicy(base=0.1), chance=lambda: 1.0
+        )
+
+    async def expect(self, *behaviours: dict[str, Any]) -> None:
+        sent = await self.http.post(
+            f"{self.url}/_llmock/scenario", json={"behaviors": list(behaviours)}
+        )
+        sent.raise_for_status()
+
+    async def ask(self, request: ModelRequest = REQUEST) -> ModelReply:
+        self.texts.clear()
+        return await self.provider.complete(request, self.texts.append)
+
+    async def recorded(self, count: int) -> None:
+        """Wait until the server has noticed the end of `count` requests."""
+        while len((await self.http.get(f"{self.url}/_llmock/requests")).json()["requests"]) < count:
+            await anyio.sleep(0.02)  # it tells nobody when
+
+    async def verdict(self) -> dict[str, Any]:
+        verdict: dict[str, Any] = (await self.http.get(f"{self.url}/_llmock/verdict")).json()
+        return verdict
+
+
+@pytest.fixture
+async def judged() -> AsyncIterator[Judged]:
+    command = program("SKERRY_LLMOCK", ".venv-llmock/bin/llmock")
+    options = ["serve", "--host", "127.0.0.1", "--port", "0", "--context-window", "2000"]
+    async with started([command, *options]) as url, http_client() as http:
+        yield Judged(http, url)
+
+
+def fault(kind: str, after_chunks: int, **more: Any) -> dict[str, Any]:
+    return {"type": "stream_fault", "kind": kind, "after_chunks": after_chunks, **more}
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        {"type": "fail", "status": 429, "retry_after": 0.3, "times": 2},
+        {"type": "fail", "status": 529, "retry_after": 0.3},
+        {"type": "fail", "status": 529, "times": 2},
+        {"type": "fail", "status": 503},
+        {"type": "fail", "status": 500},
+        fault("disconnect", 0),
+        fault("truncate", 1),
+        fault("malformed", 1),
+        fault("stall", 1, stall_seconds=5),
+    ],
+    ids=str,
+)
+async def test_what_breaks_before_the_first_word_is_tried_again_without_blame(
+    judged: Judged, behaviour: dict[str, Any]
+) -> None:
+    await judged.expect(behaviour)
+    reply = await judged.ask()
+    verdict = await judged.verdict()
+    assert reply.text == "".join(judged.texts) != ""
+    assert verdict["findings"] == []
+    assert verdict["faults_injected"] == behaviour.get("times", 1)
+    assert (verdict["calls"], verdict["attempts"]) == (1, 1 + behaviour.get("times", 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("disconnect", ModelConnectionError),
+        ("truncate", ModelStreamCutError),
+        ("malformed", ModelStreamCutError),
+        ("stall", ModelConnectionError),
+    ],
+)
+async def test_what_breaks_after_the_first_word_is_an_error_that_may_be_tried_again(
+    judged: Judged, kind: str, error: type[ModelError]
+) -> None:
+    await judged.expect(fault(kind, 3, **({"stall_seconds": 5} if kind == "stall" else {})))
+    with pytest.raises(error) as caught:
+        await judged.ask()
+    assert caught.value.retryable
+    assert judged.texts
+    await judged.recorded(1)
+    assert (await judged.ask()).text  # as the person does who is told
+    verdict = await judged.verdict()
+    assert verdict["findings"] == []
+    assert verdict["faults_injected"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, ModelRequestError), (401, ModelAuthError), (404, ModelRequestError)],
+)
+async def test_what_cannot_pass_is_not_tried_again(
+    judged: Judged, status: int, error: type[ModelError]
+) -> None:
+    await judged.expect({"type": "fail", "status": status})
+    with pytest.raises(error):
+        await judged.ask()
+    verdict = await judged.verdict()
+    assert (verdict["findings"], verdict["attempts"]) == ([], 1)
+
+
+async def test_an_outage_ends_after_three_attempts(judged: Judged) -> None:
+    await judged.expect({"type": "fail", "status": 503, "times": None})
+    with pytest.raises(ModelOverloadedError):
+        await judged.ask()
+    verdict = await judged.verdict()
+    assert (verdict["findings"], verdict["attempts"]) == ([], 3)
+
+
+async def test_a_prompt_over_the_window_is_an_overflow(judged: Judged) -> None:
+    long = ModelRequest(REQUEST.model, "", History([user("word " * 5000, 1)]))
+    with pytest.raises(ModelOverflowError):
+        await judged.ask(long)
+    assert (await judged.verdict())["findings"] == []
+
+
+async def test_a_tool_call_comes_whole(judged: Judged) -> None:
+    call = {"name": "get_weather", "arguments": {"city": "Paris"}}
+    await judged.expect({"type": "reply", "tool_calls": [call]})
+    reply = await judged.ask(ModelRequest(REQUEST.model, "", REQUEST.history, (WEATHER,)))
+    assert reply.stop_reason == "toolUse"
+    assert [(one.name, one.arguments) for one in reply.tool_calls] == [
+        ("get_weather", {"city": "Paris"})
+    ]
+
+
+async def test_arguments_that_are_not_json_reach_the_tool_layer(judged: Judged) -> None:
+    await judged.expect({"type": "tool_fault", "kind": "malformed_arguments"})
+    reply = await judged.ask(ModelRequest(REQUEST.model, "", REQUEST.history, (WEATHER,)))
+    assert [set(one.arguments) for one in reply.tool_calls] == [{RAW_ARGUMENTS}]
