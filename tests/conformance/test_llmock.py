@@ -61,8 +61,8 @@ class Judged:
 
     async def recorded(self, count: int) -> None:
         """Wait until the server has noticed the end of `count` requests."""
-        while len((await self.http.get(f"{self.url}/_llmock/requests")).json()["requests"]) < count:
-            await anyio.sleep(0.02)  # it tells nobody when
+        while (await self.verdict())["attempts"] < count:  # noqa: ASYNC110 - it tells nobody when
+            await anyio.sleep(0.02)
 
     async def verdict(self) -> dict[str, Any]:
         verdict: dict[str, Any] = (await self.http.get(f"{self.url}/_llmock/verdict")).json()

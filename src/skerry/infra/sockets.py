@@ -59,6 +59,7 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         self._ended = False
         self._error: Exception | None = None
         self._sent = False  # something was written since something was received
+        self._stale = False  # it was not, and then a write came too late
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A stream's transport is always a full one, though uvloop's does not inherit from it.
@@ -104,8 +105,8 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return data
 
     def _end(self) -> bytes:
-        if not self._sent:
-            raise StaleConnectionError("closed by the server before the request")
+        if self._stale:
+            raise StaleConnectionError("the server closed the connection before the request")
         if self._error is not None:
             raise httpcore2.ReadError(str(self._error)) from self._error
         return b""
@@ -113,6 +114,7 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Hand `buffer` to the kernel; wait while too much lies before it."""
         if self._ended:
+            self._stale = not self._sent
             raise httpcore2.WriteError("the connection is closed")
         self._transport.write(buffer)
         self._sent = True

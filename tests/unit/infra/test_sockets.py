@@ -20,13 +20,29 @@ async def hang_up(stream: anyio.abc.SocketStream) -> None:
     await stream.aclose()
 
 
-async def test_reading_behind_a_close_before_any_request_is_told_apart() -> None:
+async def test_a_request_on_a_closed_connection_is_told_apart_from_one_that_was_sent() -> None:
     async with listening(hang_up) as port:
         stream = await SocketBackend().connect_tcp("127.0.0.1", port)
-        with pytest.raises(StaleConnectionError):
-            await stream.read(100, timeout=5)
+        assert await stream.read(100, timeout=5) == b""
         with pytest.raises(httpcore2.WriteError):
             await stream.write(b"GET / HTTP/1.1\r\n\r\n")
+        with pytest.raises(StaleConnectionError):
+            await stream.read(100, timeout=5)
+        await stream.aclose()
+
+
+async def test_the_end_behind_a_request_that_was_sent_is_no_stale_connection() -> None:
+    async def read_and_hang_up(stream: anyio.abc.SocketStream) -> None:
+        await stream.receive()
+        await stream.aclose()
+
+    async with listening(read_and_hang_up) as port:
+        stream = await SocketBackend().connect_tcp("127.0.0.1", port)
+        await stream.write(b"GET / HTTP/1.1\r\n")
+        assert await stream.read(100, timeout=5) == b""
+        with pytest.raises(httpcore2.WriteError):
+            await stream.write(b"\r\n")
+        assert await stream.read(100, timeout=5) == b""
         await stream.aclose()
 
 
