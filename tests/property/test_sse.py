@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from skerry.providers.sse import EventSplitter
 
-texts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=8), min_size=1)
+characters = st.characters(codec="utf-8", exclude_characters="\r\n")
+texts = st.lists(st.text(characters, max_size=8), min_size=1)
 ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 

@@ -24,7 +24,9 @@ def resolver(providers: dict[str, Any] | None = None, **environ: str) -> Resolve
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.id)
 def test_a_known_provider_is_used_with_the_key_of_its_variable(known: Any) -> None:
     for variable in known.variables:
-        target = resolver(**{variable: " key "}).named(f"{known.id}/some/model")
+        target = Resolver(ModelsConfig(), {variable: " key "}, LOCAL).named(
+            f"{known.id}/some/model"
+        )
         assert target.endpoint.base_url == known.base_url
         assert target.endpoint.api_key == "key"
         assert target.info.ref == f"{known.id}/some/model"
