@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Final
 
 import httpcore2
@@ -41,11 +42,15 @@ class BodyTooLargeError(httpx2.TransportError):
 def http_client() -> httpx2.AsyncClient:
     """Return the one client that everything shares; use it as an async context manager.
 
-    It speaks HTTP/1.1 to http and https addresses, follows no redirect and takes no proxy from the
-    environment. Cancelling a request closes its connection.
+    It speaks HTTP/1.1 to http and https addresses, follows no redirect, keeps no cookie and takes
+    no proxy from the environment. Cancelling a request closes its connection.
     """
     return httpx2.AsyncClient(
-        transport=PooledTransport(), timeout=DEADLINES, follow_redirects=False, trust_env=False
+        transport=PooledTransport(),
+        timeout=DEADLINES,
+        follow_redirects=False,
+        trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
 
 
@@ -167,6 +172,7 @@ class _Body(httpx2.AsyncByteStream):
         self._response = response
         self._limit = limit
         self._release = release
+        self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = self._limit
@@ -179,6 +185,9 @@ class _Body(httpx2.AsyncByteStream):
                     yield part
 
     async def aclose(self) -> None:
+        if self._closed:  # given back twice, a connection would serve two requests at once
+            return
+        self._closed = True
         with _translated():
             await self._response.aclose()
         await self._release()

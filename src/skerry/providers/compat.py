@@ -1,7 +1,7 @@
 """Adapter for every API that speaks `openai-completions`: OpenAI, local servers, most others."""
 
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -127,11 +127,12 @@ class CompatProvider:
     async def _failure(self, response: httpx2.Response) -> ModelError:
         """Return what a response means that is not a stream of events."""
         body = bytearray()
-        async with aclosing(response.aiter_bytes()) as parts:
-            async for part in parts:
-                body += part
-                if len(body) > _ERROR_LIMIT:
-                    break
+        with suppress(httpx2.RequestError):  # the status alone says much
+            async with aclosing(response.aiter_bytes()) as parts:
+                async for part in parts:
+                    body += part
+                    if len(body) > _ERROR_LIMIT:
+                        break
         said = bytes(body)
         if self._endpoint.api_key:
             said = said.replace(self._endpoint.api_key.encode(), b"***")

@@ -70,18 +70,18 @@ class Resolver:
 
     def _key(self, known: KnownProvider) -> str:
         values = (self.environ.get(variable, "").strip() for variable in known.variables)
-        return next(filter(None, values), "")
+        return _sendable(known.name, next(filter(None, values), ""))
 
     def _configured(self, name: str, provider: ProviderConfig, model: str) -> Target:
         known = next((one for one in KNOWN if one.id == name), None)
-        key = provider.api_key.get_secret_value() if provider.api_key else ""
-        if not key and known is not None:
-            key = self._key(known)
+        title = known.name if known else name
+        key = provider.api_key.get_secret_value().strip() if provider.api_key else ""
+        key = _sendable(title, key) or (self._key(known) if known else "")
         entry = next((one for one in provider.models if one.id == model), ModelConfig(id=model))
         limits = "max_tokens" in entry.model_fields_set
         field = known.output_limit if known else "max_tokens"
         endpoint = Endpoint(
-            known.name if known else name,
+            title,
             str(provider.base_url),
             key or None,
             field if limits else None,
@@ -100,6 +100,15 @@ class Resolver:
             f"There is no model {ref!r}; a model is named provider/model.{hint}",
             f"Known providers: {', '.join(names)}, embedded. Others go into models.providers.",
         )
+
+
+def _sendable(provider: str, key: str) -> str:
+    """Return the key if it can stand in a header; what was copied badly often cannot."""
+    if not (key.isascii() and key.isprintable()):
+        raise ModelUnavailableError(
+            f"The key for {provider} has characters that no key has.", "Copy and enter it again."
+        )
+    return key
 
 
 def local(server: LocalServer, model: str) -> Target:

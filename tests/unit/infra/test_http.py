@@ -201,6 +201,19 @@ async def test_a_redirect_is_not_followed() -> None:
     assert (response.status_code, server.served) == (302, [1])
 
 
+async def test_a_cookie_is_not_sent_back() -> None:
+    heads: list[bytes] = []
+
+    async def set_cookie(stream: anyio.abc.ByteStream, head: bytes) -> None:
+        heads.append(head.lower())
+        await stream.send(b"HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n")
+
+    async with serving(set_cookie) as server, http_client() as http:
+        await http.get(server.url)
+        await http.get(server.url)
+    assert b"cookie" not in heads[1]
+
+
 async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with serving(ok) as server, http_client() as http:

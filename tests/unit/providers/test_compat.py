@@ -140,6 +140,13 @@ async def test_a_failing_status_is_the_error_it_means(
     assert texts == []
 
 
+async def test_a_status_counts_even_with_a_body_that_cannot_be_read(
+    http: httpx2.AsyncClient,
+) -> None:
+    error, _ = await ask(http, [Status(429, b"no gzip", (("content-encoding", "gzip"),))])
+    assert type(error) is ModelRateLimitError
+
+
 async def test_an_overflow_is_told_apart(http: httpx2.AsyncClient) -> None:
     body = b'{"error":{"message":"maximum context length is 4096 tokens"}}'
     error, _ = await ask(http, [Status(400, body)])

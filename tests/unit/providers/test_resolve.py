@@ -103,3 +103,11 @@ def test_a_name_that_nobody_has_is_refused_with_a_remedy(ref: str) -> None:
 def test_a_misspelt_provider_is_guessed() -> None:
     with pytest.raises(ModelUnavailableError, match="Did you mean openrouter/"):
         resolver().named("openruter/auto")
+
+
+@pytest.mark.parametrize("key", ["sk-\N{HORIZONTAL ELLIPSIS}", "sk\nx", "a\0"])
+def test_a_key_that_was_copied_badly_is_told(key: str) -> None:
+    with pytest.raises(ModelUnavailableError, match="characters that no key has"):
+        resolver(OPENAI_API_KEY=key).named("openai")
+    with pytest.raises(ModelUnavailableError, match="characters that no key has"):
+        resolver({"mine": MINE | {"apiKey": key}}).named("mine/big")
