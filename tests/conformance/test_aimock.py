@@ -1,8 +1,7 @@
 """The adapter against the formats of the mock server `@copilotkit/aimock`."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -70,8 +69,8 @@ FIXTURES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-async def provider(tmp_path: Path) -> AsyncIterator[CompatProvider]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     fixtures = [
         {"match": {"userMessage": word, "hasToolResult": False}, "response": response}
         for word, response in FIXTURES.items()
@@ -79,11 +78,17 @@ async def provider(tmp_path: Path) -> AsyncIterator[CompatProvider]:
     fixtures.append(
         {"match": {"toolResultContains": "forty-two"}, "response": {"content": "It says 42."}}
     )
-    (tmp_path / "fixtures.json").write_text(json.dumps({"fixtures": fixtures}))
+    folder = tmp_path_factory.mktemp("aimock")
+    (folder / "fixtures.json").write_text(json.dumps({"fixtures": fixtures}))
     command = program("SKERRY_AIMOCK", "tests/conformance/node/node_modules/.bin/llmock")
-    options = ["-p", "0", "-f", str(tmp_path), "--chunk-size", "8", "--strict"]
-    async with started([command, *options]) as url, http_client() as http:
-        yield CompatProvider(http, Endpoint("aimock", f"{url}/v1", "any"))
+    with started([command, "-p", "0", "-f", str(folder), "--chunk-size", "8", "--strict"]) as url:
+        yield url
+
+
+@pytest.fixture
+async def provider(server: str) -> AsyncIterator[CompatProvider]:
+    async with http_client() as http:
+        yield CompatProvider(http, Endpoint("aimock", f"{server}/v1", "any"))
 
 
 def request(word: str, *more: Any) -> ModelRequest:

@@ -1,6 +1,6 @@
 """The adapter with its retries, broken on purpose and judged by the mock server `llmock`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anyio
@@ -69,12 +69,19 @@ class Judged:
         return verdict
 
 
-@pytest.fixture
-async def judged() -> AsyncIterator[Judged]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
     command = program("SKERRY_LLMOCK", ".venv-llmock/bin/llmock")
     options = ["serve", "--host", "127.0.0.1", "--port", "0", "--context-window", "2000"]
-    async with started([command, *options]) as url, http_client() as http:
-        yield Judged(http, url)
+    with started([command, *options]) as url:
+        yield url
+
+
+@pytest.fixture
+async def judged(server: str) -> AsyncIterator[Judged]:
+    async with http_client() as http:
+        (await http.post(f"{server}/_llmock/reset")).raise_for_status()
+        yield Judged(http, server)
 
 
 def fault(kind: str, after_chunks: int, **more: Any) -> dict[str, Any]:

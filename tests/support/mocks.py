@@ -1,15 +1,13 @@
-"""Mock model servers that others wrote, each as a process for one test."""
+"""Mock model servers that others wrote, as processes."""
 
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-
-import anyio
-from anyio.streams.text import TextReceiveStream
+from threading import Thread
 
 ROOT = Path(__file__).parents[2]
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:[1-9]\d*")
@@ -22,26 +20,19 @@ def program(variable: str, place: str) -> str:
     return path
 
 
-@asynccontextmanager
-async def started(command: Sequence[str]) -> AsyncIterator[str]:
+@contextmanager
+def started(command: Sequence[str]) -> Iterator[str]:
     """Run a server until the block ends; give the address that it prints."""
-    with anyio.fail_after(50):
-        async with await anyio.open_process(command, stderr=subprocess.STDOUT) as process:
-            assert process.stdout is not None
-            try:
-                said = ""
-                output = TextReceiveStream(process.stdout, errors="replace")
-                while (address := _ADDRESS.search(said)) is None:
-                    said += await output.receive()
-                async with anyio.create_task_group() as group:
-                    group.start_soon(_drain, output)
-                    yield address.group()
-                    group.cancel_scope.cancel()
-            finally:
-                process.kill()
-
-
-async def _drain(output: TextReceiveStream) -> None:
-    """Read on, so that the server never waits for somebody who listens."""
-    async for _ in output:
-        pass
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            said = (_ADDRESS.search(line) for line in process.stdout)
+            address = next(filter(None, said), None)
+            assert address is not None, f"{command[0]} ended before it served"
+            # Read on, so that the server never waits for somebody who listens.
+            Thread(target=process.stdout.read, daemon=True).start()
+            yield address.group()
+        finally:
+            process.kill()
