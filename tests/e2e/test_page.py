@@ -170,6 +170,14 @@ async def test_without_the_right_token_the_page_says_where_to_find_it(browser: C
         await expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
+async def test_a_gateway_that_wants_no_token_is_not_asked_for_one(browser: Chromium) -> None:
+    async with running_gateway(config={"gateway": {"auth": {"mode": "none"}}}) as gateway:
+        page = await browser.open(gateway.url + "/")
+        await expect_online(page)
+        await say(page, "hello")
+        await expect_texts(page, "hello", "echo: hello")
+
+
 async def test_an_empty_conversation_offers_a_beginning(browser: Chromium) -> None:
     async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))
@@ -191,6 +199,7 @@ async def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(browser: 
         await page.keyboard.type("  two")
         await page.reload()
         await expect(page.get_by_label("Message", exact=True)).to_have_value("one\n  two")
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
         await page.keyboard.press("Enter")
         await expect_texts(page, "one\n  two", "echo: one\n  two")
         shown = page.locator(".person .text")
@@ -222,6 +231,21 @@ async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
         kept = await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
         assert "sk-secret" not in kept + await page.content()
         assert second.requests[-1].headers["authorization"] == "Bearer sk-secret"
+
+
+async def test_a_model_that_cannot_be_used_is_refused_in_the_panel(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.open(address(gateway))
+        await page.locator("#model").click()
+        panel = page.get_by_role("dialog", name="Model")
+        await panel.get_by_label("Where it runs").select_option("Ollama, on this machine")
+        await panel.get_by_label("Address").fill("ftp://127.0.0.1/v1")
+        await panel.get_by_role("textbox", name="Model").fill("any")
+        await panel.get_by_role("button", name="Use this model").click()
+        await expect(panel.get_by_role("alert")).to_contain_text("baseUrl")
+        await panel.get_by_role("button", name="Close").click()
+        await say(page, "hello")
+        await expect_texts(page, "hello", "echo: hello")
 
 
 async def test_a_reader_who_scrolled_up_is_left_there(browser: Chromium) -> None:

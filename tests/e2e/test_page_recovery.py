@@ -154,3 +154,46 @@ async def test_an_interrupted_run_says_so_and_can_be_asked_again(browser: Chromi
         await page.get_by_role("button", name="Try again").click()
         await expect(page.locator(".answer .text").last).to_have_text("This time all of it.")
         await expect(page.locator("article")).to_have_count(4)
+
+
+async def test_a_missed_event_is_noticed_and_made_good(browser: Chromium) -> None:
+    async with running_gateway(config={"gateway": {"tickIntervalMs": 200}}) as gateway:
+        page = await browser.tab()
+        dropped: list[str] = []
+
+        def between(route: WebSocketRoute) -> None:
+            server = route.connect_to_server()
+
+            def down(message: str | bytes) -> None:
+                if '"state":"final"' in str(message) and not dropped:
+                    dropped.append(str(message))
+                else:
+                    route.send(message)
+
+            server.on_message(down)
+
+        await page.route_web_socket("**/*", between)
+        await page.goto(address(gateway))
+        await say(page, "hello")
+        await expect_texts(page, "hello", "echo: hello")
+        assert len(dropped) == 1
+
+
+async def test_a_connection_that_falls_silent_is_replaced(browser: Chromium) -> None:
+    async with running_gateway(config={"gateway": {"tickIntervalMs": 200}}) as gateway:
+        page = await browser.tab()
+        routes: list[WebSocketRoute] = []
+        silent: list[WebSocketRoute] = []
+
+        def between(route: WebSocketRoute) -> None:
+            routes.append(route)
+            server = route.connect_to_server()
+            server.on_message(lambda message: None if route in silent else route.send(message))
+
+        await page.route_web_socket("**/*", between)
+        await page.goto(address(gateway))
+        await expect_online(page)
+        silent.append(routes[0])
+        await say(page, "hello")
+        await expect_texts(page, "hello", "echo: hello")
+        assert len(routes) == 2

@@ -48,6 +48,7 @@ class Page {
   /** Begin with this token; with none, find out whether the gateway wants one. */
   start(token) {
     this.#session?.close();
+    if (token && byId("gate").hidden) this.#show("chat");
     const url = new URL("./", location.href);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#session = new Session(url.href, token, {
