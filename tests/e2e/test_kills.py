@@ -1,0 +1,99 @@
+"""`kill -9` at every moment that matters: each message is answered once, or announced once."""
+
+import os
+import random
+import signal
+from itertools import count
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import GatewayProcess
+from tests.support.chaos import all_ended, announced, disagreements, faults, rig
+
+KILLS = int(os.environ.get("SKERRY_KILLS", "40"))
+SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
+PEERS = ("alice", "bob", "carol", "dave", "erin")
+LOOK = "look m1"  # a message whose answer needs a tool
+
+ANSWERED: list[str] = []
+INTERRUPTED = ["m1"]
+
+
+async def killed(gateway: GatewayProcess) -> None:
+    with anyio.fail_after(20):
+        assert await gateway.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "told"),
+    [
+        pytest.param("m1", "store.before-commit:1", ANSWERED, id="before the message is taken"),
+        pytest.param("m1", "store.after-commit:1", ANSWERED, id="when the message is taken"),
+        pytest.param("m1", "dispatch.accepted:1", ANSWERED, id="when it is accepted"),
+        pytest.param("m1", "store.before-commit:2", ANSWERED, id="before the answer is stored"),
+        pytest.param("m1", "store.after-commit:2", ANSWERED, id="when the answer is stored"),
+        pytest.param("m1", "store.after-commit:3", ANSWERED, id="when the part is marked"),
+        pytest.param("m1", "delivery.before-send:1", ANSWERED, id="before it is sent"),
+        pytest.param("m1", "delivery.after-send:1", ANSWERED, id="when it was sent"),
+        pytest.param("m1", "store.after-commit:4", ANSWERED, id="when it is marked as sent"),
+        pytest.param(LOOK, "store.before-commit:2", ANSWERED, id="before the call is stored"),
+        pytest.param(LOOK, "store.after-commit:2", INTERRUPTED, id="before the tool runs"),
+        pytest.param(LOOK, "store.before-commit:3", INTERRUPTED, id="when the tool has run"),
+        pytest.param(LOOK, "store.after-commit:3", INTERRUPTED, id="when its result is stored"),
+        pytest.param(LOOK, "store.before-commit:4", INTERRUPTED, id="before its answer is stored"),
+        pytest.param(LOOK, "store.after-commit:4", ANSWERED, id="when its answer is stored"),
+        pytest.param(LOOK, "delivery.after-send:1", ANSWERED, id="between the parts of a reply"),
+    ],
+)
+async def test_a_kill_loses_and_doubles_nothing(
+    tmp_path: Path, text: str, fault: str, told: list[str]
+) -> None:
+    async with rig(tmp_path, "--fault", fault) as (gateway, platform, _):
+        platform.say(text, message_id="m1")
+        await killed(gateway)
+        platform.say("m2", message_id="m2")
+        await gateway.start()
+        await all_ended(platform)
+        assert await gateway.stop() == 0
+        assert faults(platform.inbox(), platform.received()) == []
+        assert announced(platform.received()) == told
+        assert await disagreements(gateway.home) == []
+
+
+@pytest.mark.timeout(120 + 4 * KILLS)
+async def test_random_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    dice = random.Random(SEED)  # noqa: S311 - the same kills at every run
+    async with rig(tmp_path) as (gateway, platform, _):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write, platform, random.Random(SEED + 1))  # noqa: S311
+            for _ in range(KILLS):
+                await anyio.sleep(dice.uniform(0, 0.6))
+                await gateway.kill()
+                if dice.random() < 0.2:  # sometimes in the middle of a start
+                    with anyio.move_on_after(dice.uniform(0.1, 1.0)):
+                        await gateway.start()
+                    await gateway.kill()
+                await gateway.start()
+            tasks.cancel_scope.cancel()
+        await all_ended(platform)
+        await gateway.kill()  # the mirror is behind now; the next start brings it up
+        await gateway.start()
+        assert await gateway.stop() == 0
+        wrong = faults(platform.inbox(), platform.received())
+        wrong += await disagreements(gateway.home)
+        assert wrong == [], f"SKERRY_SEED={SEED}"
+        asked, told = len(platform.inbox()), len(announced(platform.received()))
+        print(f"{KILLS} kills, {asked} messages, {told} announced, seed {SEED}")  # noqa: T201
+        assert told < asked / 2
+
+
+async def write(platform: Platform, dice: random.Random) -> None:
+    """Let people write, whether somebody listens or not."""
+    for number in count(1):
+        word = "look " if dice.random() < 0.3 else ""
+        peer = dice.choice(PEERS)
+        platform.say(f"{word}m{number}", peer=peer, message_id=f"m{number}")
+        await anyio.sleep(dice.uniform(0.02, 0.25))
