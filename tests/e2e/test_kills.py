@@ -9,9 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.testing.channel import Platform
+from skerry.agent.ending import INTERRUPTED as INTERRUPTION
+from skerry.client.client import GatewayClient
+from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import all_ended, announced, disagreements, faults, rig
+from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until
 
 KILLS = int(os.environ.get("SKERRY_KILLS", "40"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
@@ -97,3 +99,73 @@ async def write(platform: Platform, dice: random.Random) -> None:
         peer = dice.choice(PEERS)
         platform.say(f"{word}m{number}", peer=peer, message_id=f"m{number}")
         await anyio.sleep(dice.uniform(0.02, 0.25))
+
+
+# The checker can fail: defects that a kill brings out, planted through the adapter's own port
+
+
+@pytest.mark.parametrize(
+    ("says", "fault", "promise"),
+    [
+        pytest.param("absent", "delivery.after-send:1", "doubled", id="sends again on a guess"),
+        pytest.param("delivered", "delivery.before-send:1", "lost", id="marks what was not sent"),
+    ],
+)
+async def test_a_platform_that_lies_about_a_part_is_noticed(
+    tmp_path: Path, says: str, fault: str, promise: str
+) -> None:
+    lying = ("--settles", says)
+    async with rig(tmp_path, "--fault", fault, arguments=lying) as (gateway, platform, _):
+        platform.say("m1", message_id="m1")
+        await killed(gateway)
+        await gateway.start()
+        platform.say("m2", message_id="m2")
+        await until(
+            lambda: platform.received()[-1:] and platform.received()[-1].text.endswith("m2")
+        )
+        assert await gateway.stop() == 0
+        assert faults(platform.inbox(), platform.received())[0].startswith(promise)
+
+
+async def test_a_part_that_nobody_can_settle_is_left_to_a_person(tmp_path: Path) -> None:
+    blind = ("--settles", "unknown")
+    async with rig(tmp_path, "--fault", "delivery.after-send:1", arguments=blind) as (
+        gateway,
+        platform,
+        _,
+    ):
+        platform.say("m1", message_id="m1")
+        await killed(gateway)
+        await gateway.start()
+        platform.say("m2", message_id="m2")
+        await all_ended(platform)
+        async with GatewayClient(gateway.address) as client:
+            assert (await client.request("status"))["undelivered"] == {"unknown": 1}
+        assert await gateway.stop() == 0
+        assert faults(platform.inbox(), platform.received()) == []
+
+
+GOOD = [("m1", "m1", "r1/0/0"), ("m2", "looking into it", "r2/0/0"), ("m2", "m2", "r2/1/0")]
+
+
+@pytest.mark.parametrize(
+    ("log", "promises"),
+    [
+        pytest.param(GOOD, [], id="nothing is wrong"),
+        pytest.param(GOOD[:2], ["lost"], id="half an answer"),
+        pytest.param(GOOD[1:], ["lost"], id="no answer"),
+        pytest.param([*GOOD, GOOD[2]], ["doubled", "twice", "torn"], id="a part twice"),
+        pytest.param([*GOOD, ("m2", "m2", "r3/0/0")], ["twice", "twice", "torn"], id="two runs"),
+        pytest.param([*GOOD, ("m2", "", "r2/2/0")], ["twice"], id="answered, announced"),
+        pytest.param([GOOD[0], GOOD[2], GOOD[1]], ["torn"], id="parts swapped"),
+        pytest.param([*GOOD[1:], GOOD[0]], ["order"], id="replies swapped"),
+        pytest.param([*GOOD, ("m3", "m3", "r3/0/0")], ["strange", "order"], id="never asked"),
+    ],
+)
+def test_the_checker_names_the_broken_promise(
+    log: list[tuple[str, str, str]], promises: list[str]
+) -> None:
+    texts = {"m1": "answer to m1", "m2": "answer to m2", "": INTERRUPTION}
+    written = [{"id": name, "peer": "alice"} for name in ("m1", "m2")]
+    received = [Delivered("alice", texts.get(text, text), name, nonce) for name, text, nonce in log]
+    assert [one.partition(":")[0] for one in faults(written, received)] == promises

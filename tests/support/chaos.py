@@ -48,13 +48,13 @@ def faults(written: Written, received: Sequence[Delivered]) -> list[str]:
         for nonce, count in Counter(one.nonce for one in received).items()
         if count > 1
     ]
-    ids = {one["id"] for one in written}
+    ids = {line["id"] for line in written}
     wrong += [f"strange: {name} was never written" for name in replies if name not in ids]
-    for one in written:
-        wrong += _reply_faults(one["id"], replies[one["id"]])
-    for peer in {one["peer"] for one in written}:
+    for name in [line["id"] for line in written]:
+        wrong += _reply_faults(name, replies[name])
+    for peer in {line["peer"] for line in written}:
         wrong += _order_faults(
-            [one["id"] for one in written if one["peer"] == peer],
+            [line["id"] for line in written if line["peer"] == peer],
             [one.in_reply_to for one in received if one.peer == peer],
         )
     return wrong
