@@ -13,7 +13,7 @@ from skerry.agent.ending import INTERRUPTED as INTERRUPTION
 from skerry.client.client import GatewayClient
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until
+from tests.support.chaos import again, all_ended, announced, disagreements, faults, rig, until
 
 KILLS = int(os.environ.get("SKERRY_KILLS", "40"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
@@ -57,7 +57,7 @@ async def test_a_kill_loses_and_doubles_nothing(
         platform.say(text, message_id="m1")
         await killed(gateway)
         platform.say("m2", message_id="m2")
-        await gateway.start()
+        await again(gateway)
         await all_ended(platform)
         assert await gateway.stop() == 0
         assert faults(platform.inbox(), platform.received()) == []
@@ -76,13 +76,13 @@ async def test_random_kills_lose_and_double_nothing(tmp_path: Path) -> None:
                 await gateway.kill()
                 if dice.random() < 0.2:  # sometimes in the middle of a start
                     with anyio.move_on_after(dice.uniform(0.1, 1.0)):
-                        await gateway.start()
+                        await again(gateway)
                     await gateway.kill()
-                await gateway.start()
+                await again(gateway)
             tasks.cancel_scope.cancel()
         await all_ended(platform)
         await gateway.kill()  # the mirror is behind now; the next start brings it up
-        await gateway.start()
+        await again(gateway)
         assert await gateway.stop() == 0
         wrong = faults(platform.inbox(), platform.received())
         wrong += await disagreements(gateway.home)
@@ -118,7 +118,7 @@ async def test_a_platform_that_lies_about_a_part_is_noticed(
     async with rig(tmp_path, "--fault", fault, arguments=lying) as (gateway, platform, _):
         platform.say("m1", message_id="m1")
         await killed(gateway)
-        await gateway.start()
+        await again(gateway)
         platform.say("m2", message_id="m2")
         await until(
             lambda: platform.received()[-1:] and platform.received()[-1].text.endswith("m2")
@@ -136,7 +136,7 @@ async def test_a_part_that_nobody_can_settle_is_left_to_a_person(tmp_path: Path)
     ):
         platform.say("m1", message_id="m1")
         await killed(gateway)
-        await gateway.start()
+        await again(gateway)
         platform.say("m2", message_id="m2")
         await all_ended(platform)
         async with GatewayClient(gateway.address) as client:
