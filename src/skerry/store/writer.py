@@ -114,9 +114,16 @@ class Writer:
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):  # the thread must live; the next BEGIN comes here too
                     self._connection.execute("ROLLBACK")
-            for job in batch:
-                if job.error is None:
-                    job.error = _failed(error)
+            self._fail(batch, error)
+
+    def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
+        """Give every unit a transaction of its own: one that finds no room must not fail others."""
+        if len(batch) == 1:
+            batch[0].error = batch[0].error or _failed(error)
+            return
+        for job in batch:
+            job.error = None
+            self._write([job])
 
     def _write_one(self, job: _Job) -> None:
         unit = Unit(self._connection)

@@ -95,8 +95,8 @@ class MemoryChannel:
     account: AccountId = AccountId("default")  # noqa: RUF009 - a name, not a call that makes state
     channel: ChannelId = CHANNEL
     text_limit: int = 4000
-    can_settle: bool = True
-    """Whether it can say what became of a part whose sending was interrupted."""
+    settles: Settlement | None = None
+    """What it says of a part whose sending was interrupted, true or not; None looks for it."""
 
     async def run(self, inbox: Inbox) -> None:
         """Hand in what people wrote; what is not acknowledged comes again."""
@@ -123,8 +123,8 @@ class MemoryChannel:
         return Receipt((part.nonce,))
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Look into the platform's log, where that is possible."""
-        if not self.can_settle:
-            return Settlement.UNKNOWN
+        """Look into the platform's log, unless it is to say something else."""
+        if self.settles is not None:
+            return self.settles
         found = any(one.nonce == part.nonce for one in self.platform.received())
         return Settlement.DELIVERED if found else Settlement.ABSENT

@@ -8,6 +8,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from skerry.app.build import Outside
 from skerry.app.serve import main as serve
 from skerry.client.discover import Address
 from skerry.config.load import prepare
+from skerry.model.outbound import Settlement
 from skerry.store import nothing
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
@@ -137,6 +139,7 @@ async def running_gateway(
     home: Path | None = None,
     config: Mapping[str, Any] | None = None,
     arguments: Sequence[str] = (),
+    first: Sequence[str] = (),
 ) -> AsyncGenerator[GatewayProcess]:
     """Run a gateway in a process of its own for the block.
 
@@ -146,6 +149,7 @@ async def running_gateway(
         home: Its state directory; without one a temporary folder.
         config: Written into `skerry.json` before the first start.
         arguments: More for the program, see its `--help`.
+        first: The same for its first life only, such as the fault that ends it.
     """
     with TemporaryDirectory(prefix="skerry-") as temporary:
         gateway = GatewayProcess(home or Path(temporary), arguments=arguments)
@@ -155,10 +159,11 @@ async def running_gateway(
             written |= model_config(model)
         if written:
             path = gateway.home / "skerry.json"
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
             path.write_bytes(msgspec.json.encode(written))
         try:
-            await gateway.start()
+            await gateway.start(*first)
             yield gateway
         finally:
             await gateway.end()
@@ -176,8 +181,18 @@ def model_config(base_url: str) -> dict[str, Any]:
     }
 
 
-def planted(fault: str) -> Callable[[str], None]:
-    """Return a `reach` that kills the process at the named point, the `N`th time: `name:N`."""
+def die() -> None:
+    """Kill the process, as a loss of power would end it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold() -> None:
+    """Let the thread stay where it is; in the store's, a COMMIT that never returns."""
+    threading.Event().wait()
+
+
+def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
+    """Return a `reach` that acts at the named point, the `N`th time it is reached: `name:N`."""
     if not fault:
         return nothing
     name, _, text = fault.partition(":")
@@ -188,7 +203,7 @@ def planted(fault: str) -> Callable[[str], None]:
         if point == name:
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                act()
 
     return reach
 
@@ -199,8 +214,15 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--model", choices=("echo", "configured"), default="echo")
     parser.add_argument("--platform", type=Path, help="folder of a platform to serve")
-    parser.add_argument("--blind", action="store_true", help="the platform cannot settle")
+    parser.add_argument(
+        "--settles",
+        type=Settlement,
+        help="what the platform always says of a part whose sending was interrupted",
+    )
     parser.add_argument("--fault", default="", help="die at a point: name:N")
+    parser.add_argument(
+        "--hold", default="", help="let the thread that comes to a point stay there"
+    )
     arguments = parser.parse_args()
     loaded = prepare(os.environ)
     gateway = loaded.config.gateway.model_copy(update={"port": arguments.port})
@@ -209,8 +231,9 @@ def main() -> int:
         models = ScriptedModels(ScriptedModel(echo))
     adapters = []
     if arguments.platform is not None:
-        adapters.append(MemoryChannel(Platform(arguments.platform), can_settle=not arguments.blind))
-    outside = Outside(models=models, adapters=adapters, reach=planted(arguments.fault))
+        adapters.append(MemoryChannel(Platform(arguments.platform), settles=arguments.settles))
+    reach = planted(arguments.fault, die) if arguments.fault else planted(arguments.hold, hold)
+    outside = Outside(models=models, adapters=adapters, reach=reach)
     config = loaded.config.model_copy(update={"gateway": gateway})
     return serve(replace(loaded, config=config), outside)
 

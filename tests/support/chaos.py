@@ -1,0 +1,191 @@
+"""What a platform's log must show after kills, and a model whose answers name their question.
+
+Everything here counts from what the platform received, never from our store; the store is asked
+only whether it agrees.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from skerry.agent.ending import INTERRUPTED
+from skerry.model import message
+from skerry.model.message import AssistantMessage, Message, ToolCall, UserMessage
+from skerry.model.session import TranscriptEntry, entry_id
+from skerry.sessions.history import open_calls
+from skerry.store import Reader, Store, open_store, outbox, runs, sessions
+from skerry.testing.channel import Delivered, Platform
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import HttpStep, StubModelServer
+
+SECONDS = 30.0
+Written = list[dict[str, Any]]
+
+
+def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Answer `m7` with `answer to m7`; `look m7` calls a tool first."""
+    messages = body["messages"]
+    asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
+    word, _, name = asked.rpartition(" ")
+    if word and messages[-1]["role"] != "tool":
+        return ["looking into it", ToolCall(f"call_{len(messages)}", "read", {"path": "a.txt"})]
+    return [f"answer to {name}"]
+
+
+def faults(written: Written, received: Sequence[Delivered]) -> list[str]:
+    """Return what is wrong with the log, in words that begin with the promise's name."""
+    replies: dict[str, list[Delivered]] = defaultdict(list)
+    for one in received:
+        replies[one.in_reply_to].append(one)
+    wrong = [
+        f"doubled: {nonce} came {count} times"
+        for nonce, count in Counter(one.nonce for one in received).items()
+        if count > 1
+    ]
+    ids = {line["id"] for line in written}
+    wrong += [f"strange: {name} was never written" for name in replies if name not in ids]
+    for name in [line["id"] for line in written]:
+        wrong += _reply_faults(name, replies[name])
+    for peer in {line["peer"] for line in written}:
+        wrong += _order_faults(
+            [line["id"] for line in written if line["peer"] == peer],
+            [one.in_reply_to for one in received if one.peer == peer],
+        )
+    return wrong
+
+
+def _reply_faults(name: str, reply: list[Delivered]) -> list[str]:
+    ends = [one for one in reply if one.text in {f"answer to {name}", INTERRUPTED}]
+    if not ends:
+        return [f"lost: {name} was neither answered nor announced"]
+    wrong = []
+    if len(ends) > 1:
+        wrong.append(f"twice: {name} has {len(ends)} ends")
+    places = [one.nonce.split("/") for one in reply]
+    if len({run for run, _, _ in places}) > 1:
+        wrong.append(f"twice: {name} has several runs")
+    blocks = [int(block) for _, block, _ in places]
+    if blocks != list(range(len(reply))) or reply[-1] is not ends[-1]:
+        wrong.append(f"torn: the parts of {name} came as {blocks}")
+    return wrong
+
+
+def _order_faults(written: list[str], replied: list[str]) -> list[str]:
+    found = [name for name, _ in groupby(replied)]
+    wanted = [name for name in written if name in found]
+    return [] if found == wanted else [f"order: {found} instead of {wanted}"]
+
+
+def announced(received: Iterable[Delivered]) -> list[str]:
+    """Return the messages whose interruption was announced."""
+    return [one.in_reply_to for one in received if one.text == INTERRUPTED]
+
+
+async def until(happened: Callable[[], object], what: Callable[[], object] = lambda: "") -> None:
+    """Wait for something that another process does."""
+    with anyio.move_on_after(SECONDS):
+        while not happened():  # noqa: ASYNC110 - files of another process, there is no event
+            await anyio.sleep(0.01)
+        return
+    raise AssertionError(f"not within {SECONDS:g} s; {what()}")
+
+
+async def all_ended(platform: Platform) -> None:
+    """Wait until every message that was written has an end."""
+    ids = {one["id"] for one in platform.inbox()}
+
+    def missing() -> set[str]:
+        ends = {f"answer to {name}" for name in ids} | {INTERRUPTED}
+        return ids - {one.in_reply_to for one in platform.received() if one.text in ends}
+
+    await until(lambda: not missing(), lambda: f"without an end: {sorted(missing())}")
+
+
+@asynccontextmanager
+async def rig(
+    folder: Path, *first: str, arguments: Sequence[str] = (), **config: Any
+) -> AsyncGenerator[tuple[GatewayProcess, Platform, StubModelServer]]:
+    """Run a gateway between a platform and a model server that both outlive it."""
+    platform = Platform(folder / "platform")
+    async with (
+        StubModelServer(answers, pieces=4, delay=0.015) as model,
+        running_gateway(
+            model=model.base_url,
+            home=folder / "home",
+            config=config,
+            arguments=["--platform", str(platform.folder), *arguments],
+            first=first,
+        ) as gateway,
+    ):
+        yield gateway, platform, model
+
+
+async def again(gateway: GatewayProcess, *arguments: str) -> None:
+    """Start it anew, on any port: another program may have got the old one meanwhile."""
+    await gateway.start("--port", "0", *arguments)
+
+
+# What the store must say when all is over
+
+
+async def disagreements(home: Path) -> list[str]:
+    """Return where the store of a stopped gateway does not fit what the platform saw."""
+    async with open_store(home / "state.sqlite") as store:
+        return await store.read(_store_faults) + await mirror_faults(home, store)
+
+
+async def mirror_faults(home: Path, store: Store) -> list[str]:
+    """Return the transcripts whose file is not line for line what the database holds."""
+    found = await store.read(_transcripts)
+    wrong = []
+    for (agent, session_id), entries in found.items():
+        lines = (home / "agents" / agent / "sessions" / f"{session_id}.jsonl").read_bytes()
+        head, *rest = [msgspec.json.decode(line) for line in lines.splitlines()]
+        expected = [
+            {
+                "id": entry_id(entry.seq),
+                "parentId": entry_id(entry.parent) if entry.parent else None,
+                "message": msgspec.json.decode(message.encode(entry.message)),
+            }
+            for entry in entries
+        ]
+        shown = [{key: one[key] for key in ("id", "parentId", "message")} for one in rest]
+        if head["type"] != "session" or head["id"] != session_id or shown != expected:
+            wrong.append(f"mirror: {session_id} has {len(rest)} lines for {len(entries)} entries")
+    return wrong
+
+
+def _store_faults(reader: Reader) -> list[str]:
+    wrong = [f"open: run {one.request.run_id}" for one in runs.unfinished(reader)]
+    wrong += [
+        f"outbox: {count} parts are {state}" for state, count in outbox.counts(reader).items()
+    ]
+    for (_, session_id), entries in _transcripts(reader).items():
+        wrong += transcript_faults(session_id, [entry.message for entry in entries])
+    return wrong
+
+
+def transcript_faults(name: str, messages: list[Message]) -> list[str]:
+    """Return what a model could not read: calls without results, questions without answers."""
+    wrong = [f"transcript: {name} has the open call {call.id}" for call in open_calls(messages)]
+    if any(
+        isinstance(one, UserMessage) and isinstance(other, UserMessage)
+        for one, other in pairwise(messages)
+    ):
+        wrong.append(f"transcript: {name} has two messages of the person in a row")
+    if not messages or not isinstance(messages[-1], AssistantMessage):
+        wrong.append(f"transcript: {name} does not end in an answer")
+    return wrong
+
+
+def _transcripts(reader: Reader) -> dict[tuple[str, str], list[TranscriptEntry]]:
+    return {
+        (one.agent_id, one.session_id): sessions.entries(reader, one.session_id, limit=-1)
+        for one in sessions.recent(reader, limit=-1)
+    }

@@ -1,0 +1,156 @@
+"""What a start does with open runs: again, or closed, and each person told once."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.agent.ending import INTERRUPTED
+from skerry.app.recover import MAX_RESTARTS, recover
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.message import AssistantMessage, ToolCall
+from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
+from skerry.store import Reader, outbox, runs
+from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from tests.support.chaos import transcript_faults
+from tests.support.core import Core, open_core, request
+
+CALL = ToolCall("c1", "read", {"path": "note.txt"})
+
+
+def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.QUEUE) -> RunRequest:
+    peer = Peer(PeerKind.DIRECT, name)
+    to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, message_id)
+    return replace(request(message_id, queue_mode=mode), reply_to=to)
+
+
+def told(reader: Reader) -> list[tuple[str, str]]:
+    waiting = outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
+    return [(one.part.to.message_id, one.part.text) for one in waiting]
+
+
+async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
+    """Submit; return when the model is at the gate."""
+    for one in requests:
+        await core.dispatch.submit(one)
+    with anyio.fail_after(10):
+        await gate.reached.wait()
+
+
+@asynccontextmanager
+async def restarted(home: Path, script: Sequence[Sequence[Step]] = ()) -> AsyncGenerator[Core]:
+    """Open the core again and take up what was left."""
+    model = ScriptedModel(script) if script else ScriptedModel(echo)
+    async with open_core(home, model) as core:
+        for run in await recover(core.store, SystemClock(), lambda _, text: [text]):
+            core.dispatch.resume(run)
+        yield core
+
+
+async def ended(core: Core, run_id: str) -> RunResult:
+    with anyio.fail_after(10):
+        result = await core.dispatch.wait(RunId(run_id), None)
+    assert result is not None
+    return result
+
+
+async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).payloads == ("echo: m1",)
+        assert (await ended(core, "m2")).payloads == ("echo: m2",)
+        assert await core.store.read(told) == [("m1", "echo: m1"), ("m2", "echo: m2")]
+        assert len(await core.said()) == 4
+
+
+async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"))
+    async with restarted(tmp_path) as core:
+        result = await ended(core, "m1")
+        assert result.stop_reason is StopReason.INTERRUPTED
+        assert result.error is not None
+        assert result.error.retryable
+        assert await core.store.read(told) == [("m1", "looking"), ("m1", INTERRUPTED)]
+        said = await core.said()
+        assert transcript_faults("s", said) == []
+        last = said[-1]
+        assert isinstance(last, AssistantMessage)
+        assert (last.stop_reason, last.error_message) == ("aborted", INTERRUPTED)
+    async with restarted(tmp_path) as core:  # a second start has nothing to add
+        assert len(await core.store.read(told)) == 2
+        assert len(await core.said()) == len(said)
+
+
+async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[CALL], ["half", gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"))
+        await core.store.write(lambda unit: runs.checkpoint(unit, RunId("m1"), "half an ans"))
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).payloads == ("half an ans",)
+        assert (await core.ask("next")).payloads == ("echo: next",)
+
+
+@pytest.mark.parametrize("mode", [QueueMode.STEER, QueueMode.FOLLOWUP])
+async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
+    tmp_path: Path, mode: QueueMode
+) -> None:
+    gate, last = Gate(), Gate()
+    script: list[Sequence[Step]] = [["one", gate], ["two", last]]
+    async with open_core(tmp_path, ScriptedModel(script)) as core:
+        await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
+        for name in ("m3", "m4"):
+            await core.dispatch.submit(said_by("alice", name, mode))
+        gate.open()
+        with anyio.fail_after(10):
+            await last.reached.wait()
+    async with restarted(tmp_path) as core:
+        host = await ended(core, "m1")
+        assert (host.stop_reason, host.payloads) == (StopReason.INTERRUPTED, ("one",))
+        guest = await ended(core, "m3")
+        assert (guest.joined, guest.payloads) == ("m1", ())
+        assert (await ended(core, "m2")).stop_reason is StopReason.DONE
+        assert (await ended(core, "m4")).stop_reason is StopReason.DONE
+        assert await core.store.read(told) == [
+            ("m1", "one"),
+            ("m1", INTERRUPTED),
+            ("m2", "echo: m2"),
+            ("m4", "echo: m4"),
+        ]
+        assert transcript_faults("s", await core.said()) == []
+        assert await core.store.read(runs.unfinished) == []
+
+
+async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Path) -> None:
+    for life in range(MAX_RESTARTS + 1):
+        gate = Gate()
+        async with restarted(tmp_path, [["half", gate]]) as core:
+            if life == 0:
+                await core.dispatch.submit(said_by("alice", "m1"))
+            with anyio.fail_after(10):
+                await gate.reached.wait()
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
+        assert await core.store.read(told) == [("m1", INTERRUPTED)]
+        assert transcript_faults("s", await core.said()) == []
+
+
+async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[CALL], [gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
+    for _ in range(MAX_RESTARTS + 1):
+        async with open_core(tmp_path, None) as core:
+            again = await recover(core.store, SystemClock(), lambda _, text: [text])
+            assert [(one.request.run_id, one.restarts) for one in again] == [("m2", 0)]

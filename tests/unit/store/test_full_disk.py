@@ -1,0 +1,130 @@
+"""A disk that is full: errors for callers, nothing half-written, and on it goes with space."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.model import message
+from skerry.model.errors import StoreFailedError
+from skerry.model.ids import RunId, SessionId
+from skerry.model.message import ToolCall
+from skerry.model.run import StopReason
+from skerry.store import Store, Unit, open_store, runs, sessions
+from skerry.testing.model import Gate, ScriptedModel, echo
+from tests.support.core import MAIN, Core, open_core, request
+
+LONG = "a long text " * 20_000
+
+
+def limit(unit: Unit, pages: int) -> None:
+    unit.one(f"PRAGMA max_page_count = {pages}")
+
+
+@asynccontextmanager
+async def full(store: Store) -> AsyncGenerator[None]:
+    """Leave the database no page to grow for the block."""
+    await store.write(partial(limit, pages=1))  # SQLite takes the present size where that is more
+    yield
+    await store.write(partial(limit, pages=1 << 30))
+
+
+def say(unit: Unit, text: str) -> int:
+    session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+    return sessions.append(unit, session_id, tail, "r1", [message.user(text, 1)], 1)
+
+
+async def test_a_unit_that_finds_no_space_leaves_nothing_and_its_neighbours_alone(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await store.write(lambda unit: say(unit, "before"))
+        async with full(store), anyio.create_task_group() as tasks:
+
+            async def fail() -> None:
+                with pytest.raises(StoreFailedError, match="full"):
+                    await store.write(lambda unit: say(unit, LONG))
+
+            tasks.start_soon(fail)
+            tasks.start_soon(store.write, lambda unit: say(unit, "small enough for the last page"))
+        await store.write(lambda unit: say(unit, LONG))
+        found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+        assert [entry.seq for entry in found] == [1, 2, 3]
+
+
+async def test_a_request_is_refused_and_can_be_sent_again(tmp_path: Path) -> None:
+    async with open_core(tmp_path, ScriptedModel([["answer"]])) as core:
+        async with full(core.store):
+            with pytest.raises(StoreFailedError):
+                await core.dispatch.submit(request(LONG, "k"))
+            assert core.dispatch.active() == []
+            assert await core.store.read(runs.unfinished) == []
+        assert (await core.ask(LONG, "k")).payloads == ("answer",)
+
+
+async def test_an_answer_waits_for_space(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, LONG], ["next"]])) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        async with full(core.store):
+            gate.open()
+            assert await core.dispatch.wait(RunId("a"), 0.2) is None
+            assert core.ends() == []
+        result = await ended(core, "a")
+        assert result == (StopReason.DONE, (LONG,))
+        assert (await core.ask("b")).payloads == ("next",)
+
+
+async def test_a_tool_does_not_run_when_its_call_cannot_be_stored(tmp_path: Path) -> None:
+    gate = Gate()
+    call = ToolCall("c1", "read", {"path": LONG})
+    async with open_core(tmp_path, ScriptedModel([[gate, call]])) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        async with full(core.store):
+            gate.open()
+            assert await core.dispatch.wait(RunId("a"), 0.2) is None
+        assert await ended(core, "a") == (StopReason.ERROR, ())
+        (result,) = core.ends()
+        assert result.error is not None
+        assert (result.error.code, result.error.retryable) == ("state.failed", True)
+        assert len(await core.said()) == 4  # question, call, its aborted result, failure
+
+
+async def test_a_waiting_run_starts_when_there_is_space(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        await core.dispatch.submit(request(LONG, "b"))
+        async with full(core.store):
+            gate.open()
+            await ended(core, "a")
+            assert await core.dispatch.wait(RunId("b"), 0.2) is None
+        assert await ended(core, "b") == (StopReason.DONE, ("two",))
+
+
+async def test_a_gateway_that_stops_does_not_wait_for_space(tmp_path: Path) -> None:
+    gate = Gate()
+    with anyio.fail_after(10):
+        async with open_core(tmp_path, ScriptedModel([[gate, LONG]])) as core:
+            await core.dispatch.submit(request("a"))
+            await gate.reached.wait()
+            await core.store.write(partial(limit, pages=1))
+            gate.open()
+            assert await core.dispatch.drain(0.2) is False
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        (left,) = await core.store.read(runs.unfinished)
+        assert left.request.run_id == "a"
+
+
+async def ended(core: Core, run_id: str) -> tuple[StopReason, tuple[str, ...]]:
+    with anyio.fail_after(10):
+        result = await core.dispatch.wait(RunId(run_id), None)
+    assert result is not None
+    return result.stop_reason, result.payloads

@@ -1,0 +1,105 @@
+"""The ledger of inbound messages, the rows of runs, the outbox."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skerry.model import message
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionId
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
+from skerry.model.outbound import Receipt
+from skerry.store import Store, Unit, inbound, open_store, outbox, runs, sessions
+from skerry.store.outbox import PartState
+from tests.support.core import MAIN, request
+
+CHANNEL, ACCOUNT = ChannelId("memory"), AccountId("default")
+ALICE, BOB = (Peer(PeerKind.DIRECT, name) for name in ("alice", "bob"))
+ARRIVED = InboundMessage(CHANNEL, ACCOUNT, ALICE, "alice", "hi", "m1", 0)
+
+
+def to(peer: Peer) -> ReplyTo:
+    return ReplyTo(CHANNEL, ACCOUNT, peer, "m1")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[Store]:
+    async with open_store(tmp_path / "state.sqlite") as opened:
+        yield opened
+
+
+async def test_a_message_is_taken_once_and_names_its_run_for_ever(store: Store) -> None:
+    take = inbound.take
+    assert await store.write(lambda unit: take(unit, ARRIVED, RunId("r1"))) is None
+    assert await store.write(lambda unit: take(unit, ARRIVED, RunId("r2"))) == "r1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ARRIVED, message_id="m2"),
+        replace(ARRIVED, account=AccountId("second")),
+        replace(ARRIVED, channel=ChannelId("other")),
+    ],
+    ids=["id", "account", "channel"],
+)
+async def test_the_same_id_elsewhere_is_another_message(
+    store: Store, other: InboundMessage
+) -> None:
+    await store.write(lambda unit: inbound.take(unit, ARRIVED, RunId("r1")))
+    assert await store.write(lambda unit: inbound.take(unit, other, RunId("r2"))) is None
+
+
+async def test_open_runs_come_in_the_order_of_acceptance(store: Store) -> None:
+    def accept(unit: Unit) -> None:
+        for name in ("z", "a", "m"):
+            runs.add(unit, request(name), SessionId("s1"), 0, 7)  # all in one millisecond
+
+    await store.write(accept)
+    found = await store.read(runs.unfinished)
+    assert [one.request.run_id for one in found] == ["z", "a", "m"]
+
+
+async def test_a_run_knows_in_whose_transcript_its_message_stands(store: Store) -> None:
+    def enter(unit: Unit) -> None:
+        session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+        for name in ("host", "guest", "waiting"):
+            runs.add(unit, request(name), session_id, 0, 1)
+        said = [message.user(name, 1) for name in ("host", "guest")]
+        sessions.append(unit, session_id, tail, "host", said, 1)
+        runs.enter(unit, RunId("host"), 1, 1)
+        runs.enter(unit, RunId("guest"), 2, 1)
+
+    await store.write(enter)
+    found = await store.read(runs.unfinished)
+    assert {one.request.run_id: one.host for one in found} == {
+        "host": None,
+        "guest": "host",
+        "waiting": None,
+    }
+
+
+async def test_parts_come_in_order_page_by_page(store: Store) -> None:
+    texts = [str(number) for number in range(5)]
+    await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), texts, 1))
+    first = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, limit=3))
+    after = first[-1].part.serial
+    rest = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, after=after))
+    assert [one.part.text for one in (*first, *rest)] == texts
+    assert first[1].part.nonce == "r1/0/1"
+
+
+async def test_attempts_are_counted_and_an_end_takes_a_part_out(store: Store) -> None:
+    await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(BOB), ["a", "b", "c"], 1))
+
+    def mark(unit: Unit) -> None:
+        outbox.mark(unit, 1, PartState.SENDING, 2)
+        outbox.mark(unit, 1, PartState.SENDING, 2)
+        outbox.mark(unit, 2, PartState.FAILED, 2)
+        outbox.mark(unit, 3, PartState.SENT, 2, Receipt(("p1",)))
+
+    await store.write(mark)
+    (left,) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
+    assert (left.state, left.attempts) == (PartState.SENDING, 2)
+    assert await store.read(outbox.counts) == {"failed": 1, "sending": 1}

@@ -1,0 +1,151 @@
+"""The mirror: files that equal the transcript after any crash."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from skerry.model import message
+from skerry.model.ids import SessionId, SessionKey
+from skerry.store import Store, Unit, open_store, sessions
+from skerry.store.mirror import Mirror
+
+KEY = SessionKey.parse("agent:main:memory:direct:alice")
+
+
+def say(unit: Unit, texts: list[str]) -> int:
+    session_id, tail = sessions.ensure(unit, KEY, SessionId("s1"), 1_700_000_000_000)
+    said = [message.user(text, 5) for text in texts]
+    return sessions.append(unit, session_id, tail, "r1", said, 1_700_000_000_123)
+
+
+class Files:
+    """A home with a mirror that a test can crash."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "agents" / "main" / "sessions"
+        self.file = self.folder / "s1.jsonl"
+
+    def mirror(self) -> Mirror:
+        return Mirror(self.home / "agents", Path("/workspace"))
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [msgspec.json.decode(line) for line in self.file.read_bytes().splitlines()]
+
+    def texts(self) -> list[str]:
+        return [line["message"]["content"][0]["text"] for line in self.lines()[1:]]
+
+    async def start(self, store: Store) -> None:
+        await self.mirror().repair(store)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+@pytest.mark.requirement("session-transcript-file")
+@pytest.mark.requirement("transcript-header-line")
+@pytest.mark.requirement("transcript-message-line")
+async def test_a_transcript_has_a_header_and_a_line_for_each_message(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one", "two"]))
+        await files.start(store)
+    header, first, second = files.lines()
+    assert header == {
+        "type": "session",
+        "version": 3,
+        "id": "s1",
+        "timestamp": "2023-11-14T22:13:20.000Z",
+        "cwd": "/workspace",
+    }
+    assert first["message"] == {
+        "role": "user",
+        "content": [{"type": "text", "text": "one"}],
+        "timestamp": 5,
+    }
+    assert (first["type"], first["parentId"]) == ("message", None)
+    assert (second["type"], second["parentId"]) == ("message", first["id"])
+    assert second["timestamp"] == "2023-11-14T22:13:20.123Z"
+
+
+@pytest.mark.requirement("session-store-file")
+async def test_the_session_map_names_each_conversation(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+    found = msgspec.json.decode((files.folder / "sessions.json").read_bytes())
+    assert found[str(KEY)]["sessionId"] == "s1"
+    assert found[str(KEY)]["updatedAt"] == 1_700_000_000_123
+
+
+async def test_a_crash_between_append_and_mark_doubles_nothing(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+        await store.write(partial(say, texts=["two"]))
+        crashed = files.mirror()
+        crashed.touch(["s1"])
+        await crashed._append(store)  # and no mark: the process is gone
+        assert files.texts() == ["one", "two"]
+        await store.write(partial(say, texts=["three"]))
+        await files.start(store)
+    assert files.texts() == ["one", "two", "three"]
+
+
+async def test_half_a_line_is_cut_off(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+        with files.file.open("ab") as file:
+            file.write(b'{"type":"message","id":"00')
+        await files.start(store)
+    assert files.texts() == ["one"]
+
+
+async def test_a_file_that_lost_its_end_or_is_gone_is_written_anew(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one", "two"]))
+        await files.start(store)
+        whole = files.file.read_bytes()
+        files.file.write_bytes(whole[:-9])
+        await files.start(store)
+        assert files.file.read_bytes() == whole
+        files.file.unlink()
+        await files.start(store)
+    assert files.file.read_bytes() == whole
+
+
+async def test_a_rebuild_overwrites_what_somebody_changed(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+        whole = files.file.read_bytes()
+        files.file.write_bytes(whole.replace(b"one", b"two"))
+        assert await files.mirror().rebuild(store) == 1
+    assert files.file.read_bytes() == whole
+
+
+async def test_a_folder_that_cannot_be_written_is_tried_again(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        (files.home / "agents").write_text("in the way")
+        mirror = files.mirror()
+        await mirror.repair(store)
+        (files.home / "agents").unlink()
+        await mirror.flush(store)
+    assert files.texts() == ["one"]
+
+
+async def test_a_link_in_place_of_the_file_is_not_followed(files: Files) -> None:
+    outside = files.home / "outside"
+    outside.write_text("")
+    files.folder.mkdir(parents=True)
+    files.file.symlink_to(outside)
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+    assert outside.read_text() == ""
