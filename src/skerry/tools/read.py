@@ -16,7 +16,7 @@ MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000
 """Of one result: what a model can use of a file at once."""
 LINE_BYTES: Final = 8192
-"""Of one line; what is longer is cut, because a file of one endless line must not fill the memory."""
+"""Of one line, the rest is left out: a file of one endless line must not fill the memory."""
 
 
 class ReadParams(BaseModel):
