@@ -2,11 +2,10 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
-import anyio.lowlevel
 
 from skerry.agent import toolcalls
 from skerry.agent.histories import Conversation
@@ -17,7 +16,7 @@ from skerry.agent.stream import Speaker
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
-from skerry.model.errors import StoreFailedError
+from skerry.model.errors import StateError
 from skerry.model.event import (
     LoopEvent,
     MessageUpdate,
@@ -60,10 +59,8 @@ class Dialogue:
         runtime: Runtime,
         active: ActiveRun,
         conversation: Conversation,
-        requeue: Callable[[ActiveRun], None],
     ) -> None:
         self._runtime = runtime
-        self._requeue = requeue
         self._active = active
         self._config = runtime.config()  # one configuration for the whole run
         self._agent = active.request.key.agent
@@ -109,12 +106,11 @@ class Dialogue:
         try:
             with scope:
                 active.open(scope)
-                await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited
                 await self.loop.run(prompt)
         except Exception as error:
             # The person must hear of it, whatever it was; the log has the details.
             logger.exception("run %s failed", active.request.run_id)
-            self.failure = _unexpected(error)
+            self.failure = unexpected(error)
         finally:
             active.close()
         if self.failure is not None:
@@ -171,20 +167,18 @@ class Dialogue:
         return entered
 
     async def _let_enter(self, mailbox: deque[ActiveRun]) -> Sequence[UserMessage]:
-        """Let the next waiting message enter, one at a time (the default of pi-agent-core)."""
-        while mailbox:
-            guest = mailbox[0]  # it stays there until it has entered, whatever ends this run before
+        """Let the next waiting message enter, one at a time (the default of pi-agent-core).
+
+        It stays in the mailbox until it has entered, whatever ends this run before. One that was
+        aborted stays for good, and gets a turn of its own that ends it.
+        """
+        for guest in tuple(mailbox):
             await guest.admitted.wait()
-            if guest.withdrawn:
-                mailbox.popleft()
-                continue
-            if guest.aborted_by is not None:
-                mailbox.popleft()
-                self._requeue(guest)  # a turn of its own ends it as aborted
+            if guest.withdrawn or guest.aborted_by is not None:
                 continue
             entered = message.user(guest.request.text, guest.accepted_at)
             await self._write([*self.loop.unsaved, entered], guest)
-            mailbox.popleft()
+            mailbox.remove(guest)
             self.loop.unsaved.clear()
             self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
             return [entered]
@@ -207,7 +201,7 @@ class Dialogue:
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             self.conversation.tail = await self._runtime.store.write(save)
         if guest is not None:
-            self._active.joined.append(guest)
+            self._active.join(guest)
 
     # What it tells
 
@@ -242,8 +236,9 @@ class Dialogue:
         self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
 
 
-def _unexpected(error: Exception) -> RunFailure:
-    if isinstance(error, StoreFailedError):
+def unexpected(error: Exception) -> RunFailure:
+    """Return what people are told of a failure that is not the model's."""
+    if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")
 

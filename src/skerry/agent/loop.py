@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import anyio.lowlevel
+
 from skerry.model.event import (
     AgentEnd,
     AgentStart,
@@ -39,8 +41,8 @@ class LoopPorts:
     """What the loop needs done, as functions."""
 
     respond: Callable[[], Awaitable[AssistantMessage]]
-    """Stream one response to the history. Emits the message's start and updates. Never raises a
-    model's failure."""
+    """Stream one response to the history. Emits the message's updates. Never raises a model's
+    failure."""
     execute: Callable[[ToolCall], Awaitable[ToolResultMessage]]
     """Run one tool call. Never raises a tool's failure."""
     save: Callable[[Sequence[Message]], Awaitable[None]]
@@ -64,20 +66,21 @@ class AgentLoop:
     ports: LoopPorts
     messages: list[Message] = field(default_factory=list)
     unsaved: list[Message] = field(default_factory=list)
+    _at: LoopEvent = field(default_factory=AgentStart, init=False)
+    """The last event that the loop told: where it is, for `close`."""
 
     async def run(self, prompt: UserMessage) -> AssistantMessage:
         """Answer `prompt`, which is durable and in the history; return the last response."""
-        emit = self.ports.emit
-        emit(AgentStart())
-        emit(TurnStart())
+        self._emit(AgentStart())
+        self._emit(TurnStart())
         self.messages.append(prompt)
-        emit(MessageStart(prompt))
-        emit(MessageEnd(prompt))
+        self._tell(prompt)
+        await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited for its turn
         pending = await self.ports.steering()
         first = True
         while True:
             if not first:
-                emit(TurnStart())
+                self._emit(TurnStart())
             first = False
             self._enter(pending)
             message, pending = await self._turn()
@@ -88,37 +91,47 @@ class AgentLoop:
             pending = await self.ports.follow_ups()
             if not pending:
                 break
-        emit(AgentEnd(tuple(self.messages)))
+        self._emit(AgentEnd(tuple(self.messages)))
         return message
 
     def close(self, last: AssistantMessage) -> None:
-        """End a loop that was cancelled or broke: pair open calls, add `last`, tell the end."""
+        """End a loop that was cancelled or broke: pair open calls, add `last`, tell the end.
+
+        What it had begun to tell is ended, so that every start has its end.
+        """
+        if isinstance(self._at, TurnEnd):
+            self._emit(TurnStart())
         results: list[ToolResultMessage] = []
         for call in open_calls(self.messages):
+            if self._at != ToolExecutionStart(call):
+                self._emit(ToolExecutionStart(call))
             results.append(aborted_result(call, last.timestamp))
             self._finish_call(call, results[-1])
+        if self._at != MessageStart(None):
+            self._emit(MessageStart(None))
         self._add(last)
-        self.ports.emit(MessageEnd(last))
-        self.ports.emit(TurnEnd(last, tuple(results)))
-        self.ports.emit(AgentEnd(tuple(self.messages)))
+        self._emit(MessageEnd(last))
+        self._emit(TurnEnd(last, tuple(results)))
+        self._emit(AgentEnd(tuple(self.messages)))
 
     async def _turn(self) -> tuple[AssistantMessage, Sequence[UserMessage]]:
         """Take one response and run its tool calls; return it and what is to enter next."""
+        self._emit(MessageStart(None))
         message = await self.ports.respond()
         self._add(message)
-        self.ports.emit(MessageEnd(message))
+        self._emit(MessageEnd(message))
         results: list[ToolResultMessage] = []
         if message.tool_calls and message.stop_reason not in {"error", "aborted"}:
             await self._save()
             skip = False
             for call in message.tool_calls:
-                self.ports.emit(ToolExecutionStart(call))
+                self._emit(ToolExecutionStart(call))
                 result = self._skip(call) if skip else await self.ports.execute(call)
                 self._finish_call(call, result)
                 results.append(result)
                 await self._save()
                 skip = skip or self.ports.steered()
-        self.ports.emit(TurnEnd(message, tuple(results)))
+        self._emit(TurnEnd(message, tuple(results)))
         if message.stop_reason in {"error", "aborted"}:
             return message, ()
         return message, await self.ports.steering()
@@ -130,21 +143,27 @@ class AgentLoop:
 
     def _finish_call(self, call: ToolCall, result: ToolResultMessage) -> None:
         self._add(result)
-        self.ports.emit(ToolExecutionEnd(call, result))
-        self.ports.emit(MessageStart(result))
-        self.ports.emit(MessageEnd(result))
+        self._emit(ToolExecutionEnd(call, result))
+        self._tell(result)
 
     def _enter(self, messages: Sequence[UserMessage]) -> None:
         for message in messages:
             self.messages.append(message)
             self.ports.add(message)
-            self.ports.emit(MessageStart(message))
-            self.ports.emit(MessageEnd(message))
+            self._tell(message)
 
     def _add(self, message: Message) -> None:
         self.messages.append(message)
         self.unsaved.append(message)
         self.ports.add(message)
+
+    def _tell(self, message: Message) -> None:
+        self._emit(MessageStart(message))
+        self._emit(MessageEnd(message))
+
+    def _emit(self, event: LoopEvent) -> None:
+        self._at = event
+        self.ports.emit(event)
 
     async def _save(self) -> None:
         await self.ports.save(self.unsaved)

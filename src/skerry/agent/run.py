@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import anyio
+import msgspec
 
-from skerry.agent.dialogue import Dialogue, run_event
+from skerry.agent.dialogue import Dialogue, run_event, unexpected
 from skerry.agent.ending import announce, for_guest, payloads, settle
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
-from skerry.model.errors import StateError, StoreFailedError
+from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Usage, UserMessage
-from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.model.run import RunResult, StopReason
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -53,11 +54,12 @@ class Run:
         self.runtime.publish(run_event(active, RunStarted(started_at)))
         try:
             conversation, prompt = await self._persist(self._enter)
-        except StateError as error:
+        except Exception as error:
+            # Whatever it is, those who wait must hear of it. The run stays open in the store.
             logger.exception("run %s could not start", active.request.run_id)
             self._end(self._failed_to_start(error, started_at))
             return
-        dialogue = Dialogue(self.runtime, active, conversation, self.requeue)
+        dialogue = Dialogue(self.runtime, active, conversation)
         stop_reason = await dialogue.hold(prompt)
         await self._finish(dialogue, stop_reason, started_at)
 
@@ -121,10 +123,13 @@ class Run:
 
         try:
             conversation.tail = await self._persist(lambda: self.runtime.store.write(end))
-        except StateError:
-            # The run stays open in the store; the next start closes it and tells the person.
+        except Exception as error:
+            # What is not stored is not said. The run stays open; the next start takes it up.
             logger.exception("the end of run %s could not be stored", result.run_id)
             self.runtime.histories.forget(active.session_id)
+            result = msgspec.structs.replace(
+                result, stop_reason=StopReason.ERROR, error=unexpected(error)
+            )
         self._end(result)
 
     def _end(self, result: RunResult) -> None:
@@ -139,7 +144,7 @@ class Run:
         if active.request.reply_to is not None:
             self.runtime.deliver(active.request.reply_to)
 
-    def _failed_to_start(self, error: StateError, started_at: int) -> RunResult:
+    def _failed_to_start(self, error: Exception, started_at: int) -> RunResult:
         request = self.active.request
         return RunResult(
             run_id=request.run_id,
@@ -152,5 +157,5 @@ class Run:
             usage=Usage(),
             started_at=started_at,
             ended_at=self.runtime.clock.now_ms(),
-            error=RunFailure(error.code, str(error), retryable=True),
+            error=unexpected(error),
         )

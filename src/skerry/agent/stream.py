@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from skerry.model.errors import ModelEmptyReplyError, ModelError
-from skerry.model.event import LoopEvent, MessageStart, MessageUpdate
+from skerry.model.event import LoopEvent, MessageUpdate
 from skerry.model.message import AssistantMessage, Block, TextBlock, Usage
 from skerry.model.run import RunFailure
 from skerry.ports.model import ModelInfo, ModelProvider, ModelRequest, Models
@@ -55,7 +55,6 @@ class Speaker:
         """Return the response; one that failed has stop reason `error` and its partial text."""
         self._pieces.clear()
         self.failure = None
-        self._emit(MessageStart(None))
         try:
             if self._chosen is None:
                 self._chosen = await self._models.choose(self._reference)

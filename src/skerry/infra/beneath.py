@@ -42,14 +42,14 @@ class Beneath:
             for part in parts[:-1]:
                 folder = _open_at(folder, part, _DIRECTORY, path)
                 opened.callback(os.close, folder)
-            file = os.fdopen(_open_at(folder, parts[-1], _FILE, path), "rb")
-            opened.callback(file.close)
-            status = os.fstat(file.fileno())
+            descriptor = _open_at(folder, parts[-1], _FILE, path)
+            opened.callback(os.close, descriptor)
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise EscapeError(path, "it is not a plain file")
             if status.st_nlink != 1:
                 raise EscapeError(path, "it has more than one name (hard link)")
-            yield file
+            yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
 
 
 def _parts(path: str) -> tuple[str, ...]:

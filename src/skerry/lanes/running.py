@@ -36,9 +36,10 @@ class ActiveRun:
     """Runs whose message is to continue this one when it would stop."""
     joined: list["ActiveRun"] = field(default_factory=list)
     """Runs whose message has entered; they end with this one."""
+    host: "ActiveRun | None" = None
+    """The run that its own message has entered."""
     working: bool = False
     """Whether the loop runs, so that a message can still enter."""
-
     talked: bool = False
     """Whether the loop has ended, so that aborting comes too late."""
 
@@ -54,6 +55,13 @@ class ActiveRun:
         self.working = False
         self.scope = None
         self.talked = True
+
+    def join(self, guest: "ActiveRun") -> None:
+        """Note that the guest's message has entered; from here on both stop together."""
+        guest.host = self
+        self.joined.append(guest)
+        if guest.aborted_by is not None:
+            self.abort(guest.aborted_by)
 
     def is_steered(self) -> bool:
         """Return whether a message is there that will enter after the present tool call."""
@@ -72,8 +80,10 @@ class ActiveRun:
     def abort(self, by: str) -> bool:
         """Stop the run: at once if it works, else when its turn comes; return whether it will.
 
-        The first caller is the one that counts.
+        The first caller is the one that counts. A run that has entered another stops with it.
         """
+        if self.host is not None:
+            return self.host.abort(by)
         if self.talked:
             return False
         if self.aborted_by is None:

@@ -79,7 +79,7 @@ class SessionKey:
         """
         if len(text) > MAX_KEY_LENGTH:
             raise InvalidSessionKeyError(text[:64] + "…", f"over {MAX_KEY_LENGTH} characters")
-        folded = unicodedata.normalize("NFKC", text).casefold().strip()
+        folded = _folded(_folded(text)).strip()  # once is not stable: ß with an accent is not
         if any(unicodedata.category(char) in {"Cc", "Cf", "Cs"} for char in folded):
             raise InvalidSessionKeyError(text, "a control or invisible character")
         parts = tuple(part for part in folded.split(":") if part)
@@ -107,6 +107,10 @@ class SessionKey:
             if part in {"direct", "group", "channel"}:
                 return SessionKind(part)
         return SessionKind.OTHER
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:

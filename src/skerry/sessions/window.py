@@ -22,13 +22,8 @@ def first_that_fits(history: History, budget: int) -> int:
     if surplus <= 0:
         return 0
     messages = history.messages
-    people = [
-        index
-        for index in range(bisect_left(history.ends, surplus) + 1, len(messages))
-        if isinstance(messages[index], UserMessage)
-    ]
-    if people:
-        return people[0]
-    return max(
-        (index for index, one in enumerate(messages) if isinstance(one, UserMessage)), default=0
-    )
+    fitting = range(bisect_left(history.ends, surplus) + 1, len(messages))
+    for index in (*fitting, *reversed(range(len(messages)))):
+        if isinstance(messages[index], UserMessage):
+            return index
+    return 0

@@ -1,5 +1,6 @@
 """The tool `read`: lines of a text file in the workspace."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
@@ -14,7 +15,8 @@ from skerry.ports.tool import ToolContext
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000
 """Of one result: what a model can use of a file at once."""
-_LINE_BYTES: Final = 8192
+LINE_BYTES: Final = 8192
+"""Of one line, the rest is left out: a file of one endless line must not fill the memory."""
 
 
 class ReadParams(BaseModel):
@@ -58,13 +60,21 @@ def _window(file: BinaryIO, params: ReadParams) -> str:
     shown: list[str] = []
     left = MAX_CHARS
     first = params.start - 1
-    # readline with a limit: a file of one endless line must not fill the memory.
-    lines = iter(lambda: file.readline(_LINE_BYTES), b"")
-    for number, line in enumerate(islice(lines, first, first + params.lines), params.start):
-        text = f"{number}: {line.decode('utf-8', 'replace').rstrip()}"
+    window = islice(_lines(file), first, first + params.lines)
+    for number, line in enumerate(window, params.start):
+        text = f"{number}: {line}"
         left -= len(text)
         if left < 0:
             shown.append(f"[cut at {MAX_CHARS} characters; go on with start={number}]")
             break
         shown.append(text)
     return "\n".join(shown) or f"{params.path} has no line {params.start}."
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    while piece := file.readline(LINE_BYTES):
+        text = piece.decode("utf-8", "replace").rstrip()
+        cut = False
+        while not piece.endswith(b"\n") and (piece := file.readline(LINE_BYTES)):
+            cut = cut or piece != b"\n"
+        yield f"{text} [line cut]" if cut else text

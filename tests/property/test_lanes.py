@@ -1,0 +1,76 @@
+"""Lanes as a state machine: whatever is submitted and ended in whatever order."""
+
+from collections import defaultdict
+from functools import partial
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skerry.lanes.lanes import Lanes
+
+KEYS = "abcd"
+steps = st.lists(
+    st.tuples(st.just("submit"), st.sampled_from(KEYS))
+    | st.tuples(st.just("first"), st.sampled_from(KEYS))
+    | st.tuples(st.sampled_from(["end", "fail"]), st.integers(0, 3)),
+    max_size=40,
+)
+
+
+class Model:
+    """What must be true, kept apart from the lanes."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[int]] = defaultdict(list)
+        self.running: dict[int, str] = {}
+        self.ends: dict[int, anyio.Event] = {}
+        self.failing: set[int] = set()
+
+    async def job(self, number: int, key: str) -> None:
+        assert key not in self.running.values(), "two of one key at a time"
+        assert self.waiting[key][0] == number, "out of order"
+        self.waiting[key].pop(0)
+        self.running[number] = key
+        await self.ends[number].wait()
+        del self.running[number]
+        if number in self.failing:
+            raise RuntimeError("as planned")
+
+    def end(self, place: int, *, fail: bool) -> None:
+        if not self.running:
+            return
+        number = sorted(self.running)[place % len(self.running)]
+        if fail:
+            self.failing.add(number)
+        self.ends[number].set()
+
+
+async def play(plan: list[tuple[str, object]], limit: int) -> None:
+    model = Model()
+    async with Lanes(limit) as lanes:
+        for number, (action, target) in enumerate(plan):
+            if action in {"submit", "first"}:
+                key = str(target)
+                place = 0 if action == "first" else len(model.waiting[key])
+                model.waiting[key].insert(place, number)
+                model.ends[number] = anyio.Event()
+                lanes.submit(key, partial(model.job, number, key), first=action == "first")
+            else:
+                model.end(int(str(target)), fail=action == "fail")
+            await anyio.wait_all_tasks_blocked()
+            busy = {key for key in KEYS if model.waiting[key]} | set(model.running.values())
+            assert len(model.running) == min(limit, len(busy)), "a free slot was left empty"
+            assert all(lanes.idle(key) == (key not in busy) for key in KEYS)
+        while model.running:
+            model.end(0, fail=False)
+            await anyio.wait_all_tasks_blocked()
+        assert not any(model.waiting.values()), "somebody starved"
+
+
+@settings(max_examples=60)
+@given(steps, st.integers(1, 3))
+def test_order_limit_and_progress_hold_in_every_sequence(
+    plan: list[tuple[str, object]], limit: int
+) -> None:
+    anyio.run(play, plan, limit)

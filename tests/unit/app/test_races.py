@@ -1,0 +1,294 @@
+"""Dispatch at its seams: what happens when two things happen at the same moment."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.model.errors import BusyError, StoreFailedError
+from skerry.model.event import RunEnded, RunEvent, RunStarted
+from skerry.model.ids import RunId
+from skerry.model.message import AssistantMessage, ToolCall, UserMessage
+from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunResult, StopReason
+from skerry.ports.model import ModelRequest
+from skerry.store import runs
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from tests.support.core import MAIN, Core, open_core, request
+
+
+class Disk:
+    """Fails the transactions that a test chooses, or holds them."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.fails_next = False
+        self.held: threading.Event | None = None
+        self.waiting = threading.Event()
+
+    def reach(self, point: str) -> None:
+        if point != "store.before-commit":
+            return
+        if self.held is not None:
+            self.waiting.set()
+            self.held.wait(10)
+        if self.full or self.fails_next:
+            self.fails_next = False
+            raise sqlite3.OperationalError("database or disk is full")
+
+    def hold(self) -> threading.Event:
+        """Hold each transaction before its COMMIT until the event is set."""
+        self.held = threading.Event()
+        return self.held
+
+
+async def ended(core: Core, run_id: str) -> RunResult:
+    with anyio.fail_after(10):
+        result = await core.dispatch.wait(RunId(run_id), None)
+    assert result is not None
+    return result
+
+
+async def submit(core: Core, run_id: str, outcomes: list[Admission | Exception]) -> None:
+    try:
+        outcomes.append(await core.dispatch.submit(request("hi", run_id)))
+    except StoreFailedError as error:
+        outcomes.append(error)
+
+
+async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: Path) -> None:
+    disk, model = Disk(), ScriptedModel(echo)
+    async with open_core(tmp_path, model, reach=disk.reach) as core:
+        commit = disk.hold()
+        outcomes: list[Admission | Exception] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(submit, core, "a", outcomes)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            assert core.dispatch.abort(MAIN, None, "rpc") == ["a"]
+            commit.set()
+        assert isinstance(outcomes[0], Admission)
+        assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
+        assert model.seen == []
+        assert [type(one).__name__ for one in await core.said()] == [
+            *("UserMessage", "AssistantMessage")
+        ]
+
+
+async def test_a_twin_takes_over_when_the_first_cannot_be_stored(tmp_path: Path) -> None:
+    disk, model = Disk(), ScriptedModel(echo)
+    async with open_core(tmp_path, model, reach=disk.reach) as core:
+        commit = disk.hold()
+        disk.fails_next = True
+        outcomes: list[Admission | Exception] = []
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(submit, core, "a", outcomes)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.wait_all_tasks_blocked()
+            disk.held = None
+            commit.set()
+        assert [type(one) for one in outcomes] == [StoreFailedError, Admission, Admission]
+        assert {one.status for one in outcomes if isinstance(one, Admission)} == {
+            *(AdmissionStatus.ACCEPTED, AdmissionStatus.IN_FLIGHT)
+        }
+        assert (await ended(core, "a")).payloads == ("echo: hi",)
+        assert len(model.seen) == 1
+
+
+async def test_nothing_is_accepted_when_the_store_fails_and_the_lane_is_free_after(
+    tmp_path: Path,
+) -> None:
+    disk = Disk()
+    async with open_core(tmp_path, ScriptedModel(echo), reach=disk.reach) as core:
+        disk.full = True
+        with pytest.raises(StoreFailedError):
+            await core.dispatch.submit(request("a"))
+        disk.full = False
+        assert core.dispatch.active() == []
+        assert (await core.ask("a")).payloads == ("echo: a",)
+        assert len(core.ends()) == 1
+
+
+async def test_who_waits_for_a_run_that_was_known_gets_its_result(tmp_path: Path) -> None:
+    disk = Disk()
+    async with open_core(tmp_path, ScriptedModel(echo), reach=disk.reach) as core:
+        first = await core.ask("a")
+        disk.waiting.clear()
+        commit = disk.hold()
+        waited: list[RunResult | None] = []
+
+        async def wait() -> None:
+            waited.append(await core.dispatch.wait(RunId("a"), 10))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(core.dispatch.submit, request("a"))
+            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            tasks.start_soon(wait)  # the repeated request is in the table, not yet withdrawn
+            await anyio.wait_all_tasks_blocked()
+            commit.set()
+        assert waited == [first]
+
+
+async def test_an_abort_while_a_message_enters_loses_neither(tmp_path: Path) -> None:
+    gate, disk = Gate(), Disk()
+    script = ScriptedModel([["one", gate], ["never"]])
+    async with open_core(tmp_path, script, reach=disk.reach) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        commit = disk.hold()
+        disk.waiting.clear()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(core.dispatch.submit, request("b", queue_mode=QueueMode.STEER))
+            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            gate.open()  # the run wants its steering, which is not durable yet
+            await anyio.wait_all_tasks_blocked()
+            assert core.dispatch.abort(MAIN, RunId("a"), "rpc") == ["a"]
+            await anyio.wait_all_tasks_blocked()
+            disk.held = None
+            commit.set()
+        assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
+        assert (await ended(core, "b")).payloads == ("never",)
+
+
+async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Path) -> None:
+    gate, disk = Gate(), Disk()
+    asked: list[str] = []
+
+    def script(one: ModelRequest) -> Sequence[Step]:
+        last = one.history.messages[-1]
+        assert isinstance(last, UserMessage)
+        asked.append(last.content[0].text)
+        return [gate, "ok"] if asked == ["a"] else ["ok"]
+
+    async with open_core(tmp_path, ScriptedModel(script), reach=disk.reach) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        for name in ("b", "c"):
+            await core.dispatch.submit(request(name, queue_mode=QueueMode.FOLLOWUP))
+        core.dispatch.abort(MAIN, RunId("a"), "rpc")
+        commit = disk.hold()
+        disk.waiting.clear()
+        await anyio.to_thread.run_sync(disk.waiting.wait, 10)  # the end of `a` is written
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(
+                core.dispatch.submit, request("d", queue_mode=QueueMode.FOLLOWUP)
+            )
+            await anyio.wait_all_tasks_blocked()
+            disk.held = None
+            commit.set()
+        await ended(core, "d")
+        assert asked == ["a", "b", "c", "d"]
+
+
+async def test_stopping_a_message_that_entered_stops_the_run_that_answers_it(
+    tmp_path: Path,
+) -> None:
+    first, second = Gate(), Gate()
+    async with open_core(tmp_path, ScriptedModel([[first, "1"], ["2", second]])) as core:
+        await core.dispatch.submit(request("a"))
+        await first.reached.wait()
+        await core.dispatch.submit(request("b", queue_mode=QueueMode.FOLLOWUP))
+        first.open()
+        await second.reached.wait()
+        assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
+        assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
+        assert (await ended(core, "b")).joined == "a"
+
+
+@pytest.mark.requirement("agent-lifecycle-always-ends")
+async def test_a_run_that_cannot_begin_ends_for_those_who_wait(tmp_path: Path) -> None:
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        await core.ask("a")
+        await core.store.write(lambda unit: unit.execute("UPDATE entry SET body = x'00'"))
+        session = core.events[0].session_id
+        core.dispatch.runtime.histories.forget(session)
+        result = await core.ask("b")
+        assert (result.stop_reason, result.error and result.error.code) == ("error", "internal")
+        assert [one.run_id for one in core.ends()] == ["a", "b"]
+        assert core.dispatch.active() == []
+
+
+async def test_an_answer_that_cannot_be_stored_is_not_called_an_answer(tmp_path: Path) -> None:
+    gate, disk = Gate(), Disk()
+    script = ScriptedModel([["kept"], [gate, "lost"], ["after"]])
+    async with open_core(tmp_path, script, reach=disk.reach) as core:
+        await core.ask("a")
+        await core.dispatch.submit(request("b"))
+        await gate.reached.wait()
+        disk.full = True
+        gate.open()
+        result = await ended(core, "b")
+        assert (result.stop_reason, result.error and result.error.code) == ("error", "state.failed")
+        disk.full = False
+        (left,) = await core.store.read(runs.unfinished)
+        assert left.request.run_id == "b"  # the next start takes it up
+        # The conversation in memory does not have what the store has not.
+        await core.ask("c")
+        assert "lost" not in str(script.seen[-1].messages)
+        assert "kept" in str(script.seen[-1].messages)
+
+
+async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(
+    tmp_path: Path,
+) -> None:
+    disk, gate = Disk(), Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "x"]]), reach=disk.reach) as core:
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        commit = disk.hold()
+        disk.waiting.clear()
+        outcomes: list[Admission | Exception] = []
+        drained: list[bool] = []
+
+        async def drain() -> None:
+            drained.append(await core.dispatch.drain(10))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(submit, core, "b", outcomes)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            tasks.start_soon(drain)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(BusyError):
+                await core.dispatch.submit(request("c"))
+            disk.held = None
+            commit.set()
+            gate.open()
+        assert isinstance(outcomes[0], Admission)
+        assert outcomes[0].status is AdmissionStatus.ACCEPTED
+        assert drained == [True]
+        assert [one.request.run_id for one in await core.store.read(runs.unfinished)] == ["b"]
+
+
+async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> None:
+    replies: list[list[Step]] = [["1"], [ToolCall("c", "read", {"path": "x"})]]
+    replies += [[], ["never", Gate()], ["5"]]
+
+    def script(_: ModelRequest) -> Sequence[Step]:
+        steps = replies.pop(0)
+        if not steps:
+            raise KeyError("a defect of the provider")
+        return steps
+
+    clock = FakeClock()
+    async with open_core(tmp_path, ScriptedModel(script), clock=clock) as core:
+        await core.ask("plain")
+        assert (await core.ask("defect")).stop_reason is StopReason.ERROR
+        await core.dispatch.submit(request("timeout", timeout=0.01))
+        await ended(core, "timeout")
+        clock.advance(-60_000)  # a clock that is set back changes no order
+        await core.ask("after")
+        starts = [one.run_id for one in core.events if isinstance(one.body, RunStarted)]
+        assert starts == ["plain", "defect", "timeout", "after"]
+        assert [one.run_id for one in core.ends()] == starts
+        assert_well_formed(core.events, lambda one: isinstance(one.body, RunEnded))
+        assert isinstance((await core.said())[-1], AssistantMessage)
+
+
+def assert_well_formed(events: list[RunEvent], is_end: Callable[[RunEvent], bool]) -> None:
+    for run_id in {one.run_id for one in events}:
+        own = [one for one in events if one.run_id == run_id]
+        assert isinstance(own[0].body, RunStarted)
+        assert [is_end(one) for one in own] == [False] * (len(own) - 1) + [True]

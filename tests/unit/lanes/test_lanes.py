@@ -1,0 +1,160 @@
+"""Lanes: order in a session, a limit over all, nobody starves."""
+
+import anyio
+import pytest
+
+from skerry.lanes.lanes import Job, Lanes
+
+
+class Bench:
+    """Jobs that note when they begin, and end when they are told to."""
+
+    def __init__(self) -> None:
+        self.began: list[str] = []
+        self.running = 0
+        self.most = 0
+        self._gates: dict[str, anyio.Event] = {}
+
+    def job(self, name: str, *, held: bool = False) -> Job:
+        if held:
+            self._gates[name] = anyio.Event()
+
+        async def work() -> None:
+            self.began.append(name)
+            self.running += 1
+            self.most = max(self.most, self.running)
+            try:
+                if name in self._gates:
+                    await self._gates[name].wait()
+                else:
+                    await anyio.lowlevel.checkpoint()
+            finally:
+                self.running -= 1
+
+        return work
+
+    def end(self, name: str) -> None:
+        self._gates.pop(name).set()
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def drained(lanes: Lanes) -> None:
+    """Wait until nothing waits or runs."""
+    with anyio.fail_after(10):
+        while not all(lanes.idle(key) for key in "abcdefghij"):  # noqa: ASYNC110 - bounded; lanes tell nobody
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.requirement("lanes-serialise-per-session")
+async def test_jobs_of_one_key_run_one_after_another_in_order(bench: Bench) -> None:
+    async with Lanes(4) as lanes:
+        for n in range(50):
+            lanes.submit("a", bench.job(f"a{n}"))
+        await drained(lanes)
+    assert bench.began == [f"a{n}" for n in range(50)]
+    assert bench.most == 1
+
+
+@pytest.mark.requirement("lanes-global-optional")
+async def test_no_more_run_at_a_time_than_the_limit(bench: Bench) -> None:
+    async with Lanes(3) as lanes:
+        for n in range(60):
+            lanes.submit("abcdefghij"[n % 10], bench.job(f"{n}"))
+        await drained(lanes)
+    assert bench.most == 3
+    assert len(bench.began) == 60
+
+
+async def test_a_session_with_a_hundred_jobs_delays_another_by_one(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        for n in range(100):
+            lanes.submit("a", bench.job(f"a{n}", held=n == 0))
+        lanes.submit("b", bench.job("b0"))
+        lanes.submit("b", bench.job("b1"))
+        await anyio.wait_all_tasks_blocked()
+        bench.end("a0")
+        await drained(lanes)
+    assert bench.began[:5] == ["a0", "b0", "a1", "b1", "a2"]
+
+
+async def test_a_job_can_be_put_before_those_that_wait(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        lanes.submit("a", bench.job("running", held=True))
+        lanes.submit("a", bench.job("waits"))
+        lanes.submit("a", bench.job("first"), first=True)
+        await anyio.wait_all_tasks_blocked()
+        bench.end("running")
+        await drained(lanes)
+    assert bench.began == ["running", "first", "waits"]
+
+
+async def test_a_failing_job_stops_neither_its_lane_nor_the_others(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken() -> None:
+        raise RuntimeError("broken")
+
+    async with Lanes(1) as lanes:
+        lanes.submit("a", broken)
+        lanes.submit("a", bench.job("a"))
+        lanes.submit("b", bench.job("b"))
+        await drained(lanes)
+    assert sorted(bench.began) == ["a", "b"]
+    assert "a job in lane a failed" in caplog.text
+
+
+async def test_idle_means_that_nothing_of_the_key_runs_or_waits(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        assert lanes.idle("a")
+        lanes.submit("a", bench.job("a", held=True))
+        lanes.submit("b", bench.job("b"))
+        assert not lanes.idle("a")
+        assert not lanes.idle("b")  # waits for the limit
+        await anyio.wait_all_tasks_blocked()
+        bench.end("a")
+        await drained(lanes)
+
+
+async def test_a_drain_lets_what_runs_end_and_starts_nothing_more(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        lanes.submit("a", bench.job("a0", held=True))
+        lanes.submit("a", bench.job("a1"))
+        outcome: list[bool] = []
+
+        async def drain() -> None:
+            outcome.append(await lanes.drain(10))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drain)
+            await anyio.wait_all_tasks_blocked()
+            lanes.submit("b", bench.job("b0"))
+            bench.end("a0")
+        assert outcome == [True]
+    assert bench.began == ["a0"]
+
+
+async def test_a_drain_that_takes_too_long_says_so(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        lanes.submit("a", bench.job("a", held=True))
+        await anyio.wait_all_tasks_blocked()
+        assert await lanes.drain(0) is False
+        assert bench.running == 1
+    assert bench.running == 0  # leaving the block cancelled it
+
+
+async def test_an_idle_drain_is_over_at_once() -> None:
+    async with Lanes(1) as lanes:
+        assert await lanes.drain(10) is True
+
+
+async def test_leaving_the_block_drops_what_waits(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        lanes.submit("a", bench.job("a", held=True))
+        lanes.submit("b", bench.job("b"))
+        await anyio.wait_all_tasks_blocked()
+    assert bench.began == ["a"]
+    assert bench.running == 0
