@@ -1,4 +1,4 @@
-"""CPU of one streamed chunk and of one model call, beside the budget and a plain client.
+"""CPU of one streamed chunk, in the whole gateway and in the adapter, beside a plain client.
 
 The model is a stub in a process of its own; it waits a little between two chunks, so that each is a
 network read of its own, as with a real model.
@@ -6,35 +6,23 @@ network read of its own, as with a real model.
 
 import json
 import statistics
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
 
+from bench.measure import driver, figure, model_server, stubbed_gateway
 from skerry.infra.http import http_client
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.providers.retry import RetryingProvider
 
-BUDGET_US = 150
 CHUNKS = 1000
 CALLS = 300
 ROUNDS = 5
+PIECES = ("--text", "x" * CHUNKS * 5, "--pieces", str(CHUNKS), "--delay-ms", "1")
 MODEL = ModelInfo("stub", "stub", "Stub")
-
-
-@asynccontextmanager
-async def stub(*options: str) -> AsyncIterator[str]:
-    command = [sys.executable, "-m", "skerry.testing.model", "--port", "0", *options]
-    async with await anyio.open_process(command, stderr=None) as process:
-        assert process.stdout is not None
-        ready = json.loads(await process.stdout.receive())
-        yield ready["base_url"]
-        process.terminate()
 
 
 def request() -> ModelRequest:
@@ -73,38 +61,58 @@ async def plain(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, 
     return time.process_time() - cpu, time.perf_counter() - wall, len(text)
 
 
-async def chunks(http: httpx2.AsyncClient, base: httpx2.AsyncClient) -> None:
-    pieces = ("--text", "x" * CHUNKS * 5, "--pieces", str(CHUNKS), "--delay-ms", "1")
-    async with stub(*pieces) as url:
+async def through_gateway() -> None:
+    cost: list[float] = []
+    reads: list[float] = []
+    with stubbed_gateway(*PIECES) as (gateway, _):
+        async with driver(gateway) as client:
+            await client.turns(2, ["warm"])
+            for _ in range(ROUNDS):
+                before, events = gateway.tree.cpu(), client.events
+                await client.turns(1, ["chunks"])
+                cost.append((gateway.tree.cpu() - before) / CHUNKS * 1e6)
+                reads.append(client.events - events)
+    figure(
+        "CPU per streamed chunk, whole gateway, us",
+        "<= 150",
+        f"{statistics.median(cost):.0f}",
+        f"one client, {statistics.median(reads):.0f} events for {CHUNKS} chunks of 5 characters",
+    )
+
+
+async def through_adapter(http: httpx2.AsyncClient, base: httpx2.AsyncClient) -> None:
+    with model_server(*PIECES) as model:
         mine: list[float] = []
         other: list[float] = []
         for _ in range(ROUNDS):
-            cpu, _, reads = await ours(http, url)
+            cpu, _, reads = await ours(http, model.base_url)
             mine.append(cpu / CHUNKS * 1e6)
             assert reads > CHUNKS * 0.95, f"only {reads} reads of {CHUNKS} chunks"
-            cpu, _, _ = await plain(base, url)
+            cpu, _, _ = await plain(base, model.base_url)
             other.append(cpu / CHUNKS * 1e6)
-    print(
-        f"streamed chunk, one per read: {statistics.median(mine):.0f} us CPU"
-        f" (budget {BUDGET_US}); plain httpx2 {statistics.median(other):.0f} us;"
-        f" {CHUNKS} chunks, median of {ROUNDS}, uvloop"
+    figure(
+        "CPU per streamed chunk, adapter alone, us",
+        "",
+        f"{statistics.median(mine):.0f}",
+        f"plain httpx2 {statistics.median(other):.0f}",
     )
 
 
 async def calls(http: httpx2.AsyncClient, base: httpx2.AsyncClient) -> None:
-    async with stub() as url:
-        for name, call, client in (("ours", ours, http), ("plain httpx2", plain, base)):
+    with model_server() as model:
+        cost: list[float] = []
+        for call, client in ((ours, http), (plain, base)):
             for _ in range(20):
-                await call(client, url)
-            figures = [await call(client, url) for _ in range(CALLS)]
-            cpu = sum(cpu for cpu, _, _ in figures) / CALLS * 1e3
-            wall = statistics.median(wall for _, wall, _ in figures) * 1e3
-            print(f"model call, {name}: {cpu:.2f} ms CPU, {wall:.2f} ms wall, {CALLS} calls")
+                await call(client, model.base_url)
+            figures = [await call(client, model.base_url) for _ in range(CALLS)]
+            cost.append(sum(cpu for cpu, _, _ in figures) / CALLS * 1e3)
+    figure("CPU per model call, ms", "", f"{cost[0]:.2f}", f"plain httpx2 {cost[1]:.2f}")
 
 
 async def main() -> None:
+    await through_gateway()
     async with http_client() as http, httpx2.AsyncClient(trust_env=False, timeout=60) as base:
-        await chunks(http, base)
+        await through_adapter(http, base)
         await calls(http, base)
 
 

@@ -26,6 +26,7 @@ CLOSE_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 0.5
 _LINGER_LIMIT: Final = 10.0
 _REASON_BYTES: Final = 123
+_CORK_BYTES: Final = 64 * 1024
 
 
 class GatewayProtocol(WebSocketsSansIOProtocol):
@@ -39,23 +40,34 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.on_writable: Callable[[], None] = _nothing
         """Called when the buffer has emptied."""
         self._linger_limit: asyncio.TimerHandle | None = None
+        self._corked = bytearray()
+        self._uncorking: asyncio.Handle | None = None
 
     def admit(self) -> None:
         """Allow frames of the full size: the client has proved itself."""
         self.conn.max_message_size = MAX_PAYLOAD
 
     def write(self, texts: Iterable[bytes]) -> None:
-        """Write text frames; does nothing once the connection is closing."""
+        """Write text frames; does nothing once the connection is closing.
+
+        What is written in one turn of the event loop goes out together: each write is a system
+        call, which costs more than all else about a frame, and the end of a run has five frames.
+        """
         if self.disconnected or self.conn.state is not OPEN:
             return
         for text in texts:
             self.conn.send_text(text)
-        self.transport.write(b"".join(self.conn.data_to_send()))
+        self._corked += b"".join(self.conn.data_to_send())
+        if len(self._corked) >= _CORK_BYTES:
+            self._uncork()
+        elif self._uncorking is None:
+            self._uncorking = self.loop.call_soon(self._uncork)
 
     def end(self, code: int, reason: str = "") -> None:
         """Close, behind what was written before; if the client does not react, in 5 seconds."""
         if self.disconnected or self.close_sent or self.conn.state is not OPEN:
             return
+        self._uncork()
         self.conn.send_close(code, _shortened(reason))
         self.transport.write(b"".join(self.conn.data_to_send()))
         self._closing(code)
@@ -100,6 +112,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read, or throw away while lingering."""
+        self._uncork()  # what reading makes the library write comes behind it
         if self._linger_limit is not None:
             self._linger()
             return
@@ -110,6 +123,14 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         if self._linger_limit is not None:
             self._linger_limit.cancel()
         super().connection_lost(exc)
+
+    def _uncork(self) -> None:
+        if self._uncorking is not None:
+            self._uncorking.cancel()
+            self._uncorking = None
+        if self._corked and not self.disconnected:
+            data, self._corked = self._corked, bytearray()
+            self.transport.write(data)
 
     def _linger(self) -> None:
         if self.close_timer is not None:
