@@ -147,7 +147,9 @@ class Dialogue:
         workspace = self._config.workspace(self._agent)
         base = system_prompt(own.name if own else "", self._agent, workspace, model, specs)
         extra = self._active.request.extra_system_prompt
-        return f"{base}\n\n{extra}" if extra else base
+        whole = f"{base}\n\n{extra}" if extra else base
+        limit = model.prompt_limit
+        return whole if limit is None else whole[: limit * CHARS_PER_TOKEN]
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
         context = ToolContext(Beneath(self._config.workspace(self._agent)))

@@ -173,9 +173,7 @@ async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Pa
         disk.waiting.clear()
         await anyio.to_thread.run_sync(disk.waiting.wait, 10)  # the end of `a` is written
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(
-                core.dispatch.submit, request("d", queue_mode=QueueMode.FOLLOWUP)
-            )
+            tasks.start_soon(core.dispatch.submit, request("d", queue_mode=QueueMode.FOLLOWUP))
             await anyio.wait_all_tasks_blocked()
             disk.held = None
             commit.set()

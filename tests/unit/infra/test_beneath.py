@@ -117,7 +117,14 @@ def forms() -> list[str]:
     ups = ["..", "../", ".//..", "sub/../..", "sub/deep/../../..", "./../root/..", "note.txt/../.."]
     ups += ["%2e%2e", "%2E%2E", "..%2f", "%252e%252e", "..;", "．．", "‥", "․․", "..\u200b", ".. "]
     ups += ["...", "....//", "..\\", "~", "~/..", "$PWD/..", "{..,}", "up", "inside/..", "up/../.."]
-    names = ["secret.txt", "./secret.txt", "/secret.txt", "SECRET.TXT", "secret.txt/", "secret.txt\0"]
+    names = [
+        "secret.txt",
+        "./secret.txt",
+        "/secret.txt",
+        "SECRET.TXT",
+        "secret.txt/",
+        "secret.txt\0",
+    ]
     names += ["secret%2etxt", "secret.txt#", "secret.txt?", "file:secret.txt"]
     return [f"{up}/{name}" for up in ups for name in names]
 
