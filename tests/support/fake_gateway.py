@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 Handler = Callable[["Exchange"], Awaitable[None]]
 TOKEN = "0123456789abcdef" * 3
-MODELS = {"models": [{"id": "tiny", "name": "Tiny", "provider": "scripted"}]}
+MODEL = {"id": "tiny", "name": "Tiny", "provider": "scripted"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ async def fake_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     gateway = FakeGateway()
     gateway.answer("health", {"ok": True})
     gateway.answer("status", {"sessions": {"count": 3}})
-    gateway.answer("models.list", MODELS)
+    gateway.answer("models.list", {"models": [MODEL]})
+    gateway.answer("models.status", {"state": "ready", "model": MODEL})
     gateway.answer("chat.history", {"messages": []})
     server: Server
     async with serve(gateway._serve, "127.0.0.1", port, max_size=2**25) as server:

@@ -1,10 +1,11 @@
 """`skerry chat`: talk to an agent in the terminal."""
 
 import os
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
@@ -25,10 +26,19 @@ class _LeaveError(Exception):
     """The person wants to go."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Interrupt:
+    """Ctrl-C was pressed."""
+
+
+_Updates = SimpleQueue[Update | _Interrupt | None]
+"""What the terminal shows next; None ends an answer."""
+
+
 def run(arguments: Namespace) -> int:
     """Run `skerry chat`; return the exit code."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
-    updates: SimpleQueue[Update | None] = SimpleQueue()
+    updates: _Updates = SimpleQueue()
     conversation = Conversation(address, arguments.session, updates.put)
     with (
         start_blocking_portal() as portal,
@@ -56,7 +66,7 @@ class Terminal:
 
     portal: BlockingPortal
     conversation: Conversation
-    updates: "SimpleQueue[Update | None]"
+    updates: _Updates
     interactive: bool = field(
         default_factory=lambda: sys.stdin.isatty() and sys.stdout.isatty(), init=False
     )
@@ -95,24 +105,24 @@ class Terminal:
         Raises:
             ClientError: the gateway refused.
             _LeaveError: a second Ctrl-C.
+        KeyboardInterrupt: Ctrl-C where nobody can go on.
         """
         key = str(uuid4())
         saying = self.portal.start_task_soon(self.conversation.say, text, key)
         saying.add_done_callback(lambda _: self.updates.put(None))
-        while True:
-            try:
-                update = self.updates.get()
-            except KeyboardInterrupt:
-                if not self.interactive:
-                    self.portal.call(self.conversation.stop, key)
-                    raise
-                self._interrupt()
-                self.portal.start_task_soon(self.conversation.stop, key)
-                continue
-            if update is None:
-                break
-            self._print(update)
+        try:
+            with _interrupts_put_into(self.updates):
+                while (update := self.updates.get()) is not None:
+                    if isinstance(update, _Interrupt):
+                        self._interrupt()
+                        self.portal.start_task_soon(self.conversation.stop, key)
+                    else:
+                        self._print(update)
+        finally:
+            saying.cancel()
         self._finish(saying.result())
+        if self._interrupted and not self.interactive:
+            raise KeyboardInterrupt
 
     def _interrupt(self, hint: str = "") -> None:
         if self._interrupted:
@@ -134,7 +144,7 @@ class Terminal:
     def _drain(self) -> None:
         while not self.updates.empty():
             update = self.updates.get()
-            if update is not None:
+            if isinstance(update, Text | Connection):
                 self._print(update)
 
     def _print(self, update: Update) -> None:
@@ -145,6 +155,16 @@ class Terminal:
             case Connection(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
+
+
+@contextmanager
+def _interrupts_put_into(updates: _Updates) -> Iterator[None]:
+    """Take Ctrl-C as one update among the others, not as an exception that may come anywhere."""
+    before = signal.signal(signal.SIGINT, lambda *_: updates.put(_Interrupt()))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _greet(url: str, session: str, opening: Opening) -> None:

@@ -85,7 +85,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
     _client: GatewayClient | None = field(default=None, init=False)
     _refusal: ClientError | None = field(default=None, init=False)
     _changed: anyio.Event = field(default_factory=anyio.Event, init=False)
-    _waiting: anyio.CancelScope = field(default_factory=anyio.CancelScope, init=False)
+    _waiting: anyio.CancelScope | None = field(default=None, init=False)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -117,9 +117,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
         answer = Answer()
         params = {"sessionKey": self.session, "message": text, "idempotencyKey": key}
         while True:
-            with anyio.CancelScope() as self._waiting:
-                client = await self._connected()
-            if self._waiting.cancelled_caught:
+            client = await self._unless_stopped()
+            if client is None:
                 return Ending("aborted", "not connected; the gateway may still answer")
             try:
                 with client.subscribe() as events:
@@ -136,10 +135,10 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
     async def stop(self, key: str) -> None:
         """Abort the answer; `say` returns soon after."""
-        if self._client is None:
-            self._waiting.cancel()
-        else:
+        if self._client is not None:
             await self._client.request("chat.abort", {"sessionKey": self.session, "runId": key})
+        elif self._waiting is not None:
+            self._waiting.cancel()
 
     def _take(self, event: Event, key: str, answer: Answer) -> Ending | None:
         payload = event.payload
@@ -165,6 +164,12 @@ class Conversation(anyio.AsyncContextManagerMixin):
         if messages and messages[-1].get("role") == "assistant":
             self.tell(Text(answer.grow(text_of(messages[-1]))))
         return Ending("final")
+
+    async def _unless_stopped(self) -> GatewayClient | None:
+        """Return the connection once there is one, or None when `stop` was called before."""
+        with anyio.CancelScope() as self._waiting:
+            return await self._connected()
+        return None
 
     async def _connected(self) -> GatewayClient:
         while self._client is None:

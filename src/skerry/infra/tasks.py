@@ -14,12 +14,12 @@ async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerato
     What the block raises comes out as it is, so that callers can catch it by its type; a bare task
     group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.
     """
-    failure: Exception | None = None
+    failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work)
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:

@@ -1,0 +1,197 @@
+"""The chat as a person has it, in a terminal, and as a script has it, through pipes."""
+
+import os
+import pty
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio.abc import Process
+
+from tests.support.fake_gateway import Exchange, FakeGateway
+
+from .conftest import Command
+
+
+async def echo(exchange: Exchange) -> None:
+    await exchange.reply({"status": "started"})
+    text = f"You said {exchange.params['message']}."
+    await exchange.chat("delta", text[:5])
+    await exchange.chat("final", text)
+
+
+@pytest.mark.requirement("agent-entry-points")
+async def test_through_a_pipe_each_line_is_a_message_and_stdout_has_only_the_answers(
+    gateway: FakeGateway, command: Command
+) -> None:
+    gateway.methods["chat.send"] = echo
+    done = await command("chat", "--message", "zero", stdin=b"one\n\n  \ntwo\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"You said zero.\nYou said one.\nYou said two.\n"
+
+
+async def test_an_answer_cannot_steer_the_terminal(gateway: FakeGateway, command: Command) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.chat("final", "\x1b]0;owned\x07 \x9b2J ok\r")
+
+    gateway.methods["chat.send"] = send
+    assert (await command("chat", stdin=b"hi\n")).stdout == b"]0;owned 2J ok\n"
+
+
+async def test_a_script_learns_of_an_error_by_the_exit_code(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.chat("error", errorMessage="no\nmodel")
+
+    gateway.methods["chat.send"] = send
+    done = await command("chat", stdin=b"hi\n")
+    assert (done.returncode, done.stderr) == (1, b"error: no model\n")
+
+
+async def test_without_a_gateway_it_says_how_to_start_one(
+    command: Command, environ: dict[str, str]
+) -> None:
+    environ["SKERRY_GATEWAY_PORT"] = "1"
+    done = await command("chat", stdin=b"hi\n")
+    assert done.returncode == 1
+    assert b"Try: Start it with `skerry gateway run`" in done.stderr
+    assert b"Help: skerry chat --help" in done.stderr
+
+
+@dataclass
+class Terminal:
+    """A pseudo-terminal with `skerry chat` in it."""
+
+    descriptor: int
+    process: Process
+    seen: str = ""
+
+    async def expect(self, pattern: str) -> str:
+        """Read until the pattern has come; return what came before and with it."""
+        with anyio.move_on_after(20), suppress(OSError):  # EIO: the other side has gone
+            while not re.search(pattern, self.seen):
+                await anyio.wait_readable(self.descriptor)
+                data = os.read(self.descriptor, 4096).decode()
+                self.seen += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data).replace("\r", "")
+        found = re.search(pattern, self.seen)
+        assert found, f"{pattern!r} did not come, but {self.seen!r}"
+        text, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+        return text
+
+    async def press_ctrl_c(self) -> None:
+        """Type it while the process waits for input: readline misses it in the moment before."""
+        while not self._sleeps():
+            await anyio.lowlevel.checkpoint()
+        self.type("\x03")
+
+    def _sleeps(self) -> bool:
+        status = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return status.rpartition(")")[2].split()[0] == "S"
+
+    def type(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+    async def exit_code(self) -> int:
+        with anyio.fail_after(20):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def chatting(environ: dict[str, str], *arguments: str) -> AsyncIterator[Terminal]:
+    # setsid --ctty makes the terminal the one whose Ctrl-C reaches the process.
+    command = ["setsid", "--ctty", sys.executable, "-m", "skerry", "chat", *arguments]
+    ours, theirs = pty.openpty()
+    async with await anyio.open_process(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environ
+    ) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(ours, process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            os.close(ours)
+
+
+CTRL_D = "\x04"
+
+
+@pytest.fixture
+def slow(gateway: FakeGateway) -> FakeGateway:
+    """A gateway whose answers begin and end only when they are aborted."""
+    running: list[Exchange] = []
+
+    async def send(exchange: Exchange) -> None:
+        running.append(exchange)
+        await exchange.reply({"status": "started"})
+        await exchange.chat("delta", "It was a dark")
+
+    async def abort(exchange: Exchange) -> None:
+        await exchange.reply({"aborted": True})
+        await running[-1].chat("aborted", "It was a dark")
+
+    gateway.methods |= {"chat.send": send, "chat.abort": abort}
+    return gateway
+
+
+async def test_ctrl_c_stops_the_answer_and_keeps_the_chat(
+    slow: FakeGateway, environ: dict[str, str]
+) -> None:
+    async with chatting(environ) as terminal:
+        opening = await terminal.expect(r"leaves\.\s+> ")
+        assert "Model: scripted/tiny" in opening
+        assert "Nothing was said here yet" in opening
+        terminal.type("a story\n")
+        await terminal.expect("It was a dark")
+        await terminal.press_ctrl_c()
+        assert "stopped." in await terminal.expect("> ")
+        slow.methods["chat.send"] = echo
+        terminal.type("again\n")
+        await terminal.expect(r"You said again\.\s+> ")
+        terminal.type(CTRL_D)
+        assert await terminal.exit_code() == 0
+    assert [method for method, _ in slow.requests].count("chat.abort") == 1
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_second_ctrl_c_leaves(environ: dict[str, str]) -> None:
+    async with chatting(environ, "--message", "a story") as terminal:
+        await terminal.expect("It was a dark")
+        await terminal.press_ctrl_c()
+        await terminal.expect(r"stopped\.\s+> ")
+        await terminal.press_ctrl_c()
+        assert await terminal.exit_code() == 0
+
+
+async def test_ctrl_c_at_the_prompt_asks_once_more(
+    gateway: FakeGateway, environ: dict[str, str]
+) -> None:
+    async with chatting(environ) as terminal:
+        await terminal.expect("\n> ")
+        terminal.type("half a line")
+        await terminal.expect("half a line")
+        await terminal.press_ctrl_c()
+        await terminal.expect(r"leaves\.\s+> ")
+        await terminal.press_ctrl_c()
+        assert await terminal.exit_code() == 0
+    assert "chat.send" not in [method for method, _ in gateway.requests]
+
+
+async def test_earlier_messages_are_shown_first(
+    gateway: FakeGateway, environ: dict[str, str]
+) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello\x1b[1m"}]
+    gateway.answer("chat.history", {"messages": messages})
+    async with chatting(environ) as terminal:
+        opening = await terminal.expect("leaves")
+        assert "> hi\nhello[1m\n" in opening
+        assert "Nothing was said" not in opening

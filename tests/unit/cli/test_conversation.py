@@ -1,0 +1,188 @@
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+
+from skerry.cli.conversation import Answer, Connection, Conversation, Ending, Text, Update
+from skerry.client.discover import Address
+from skerry.model.errors import ClientError
+from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway, fake_gateway
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[FakeGateway]:
+    async with fake_gateway() as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def told() -> list[Update]:
+    return []
+
+
+@pytest.fixture
+async def conversation(gateway: FakeGateway, told: list[Update]) -> AsyncIterator[Conversation]:
+    with anyio.fail_after(20):
+        async with Conversation(Address(gateway.url, TOKEN), "main", told.append) as conversation:
+            yield conversation
+
+
+async def test_the_text_of_an_answer_is_told_as_it_grows(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.event("chat", runId="another", state="delta", message={"content": "no"})
+        await exchange.event("tick")
+        await exchange.chat("status", phase="starting_model")
+        await exchange.chat("delta", "one ")
+        await exchange.chat("delta", "one two")
+        await exchange.chat("final", "one two three")
+
+    gateway.methods["chat.send"] = send
+    assert await conversation.say("hi", "k") == Ending("final")
+    assert told == [Text("one "), Text("two"), Text(" three")]
+    assert gateway.requests[-1][1] == {
+        "sessionKey": "main",
+        "message": "hi",
+        "idempotencyKey": "k",
+    }
+
+
+async def test_an_error_ends_the_answer_with_its_message(
+    gateway: FakeGateway, conversation: Conversation
+) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.chat("error", errorMessage="no model")
+
+    gateway.methods["chat.send"] = send
+    assert await conversation.say("hi", "k") == Ending("error", "no model")
+
+
+async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    async def first(exchange: Exchange) -> None:
+        gateway.methods["chat.send"] = second
+        await exchange.reply({"status": "started"})
+        await exchange.chat("delta", "one ")
+        await exchange.socket.close(1012)
+
+    async def second(exchange: Exchange) -> None:
+        await exchange.reply({"status": "in_flight"})
+        await exchange.chat("delta", "one two ")
+        await exchange.chat("final", "one two three")
+
+    gateway.methods["chat.send"] = first
+    assert await conversation.say("hi", "k") == Ending("final")
+    assert [one for one in told if isinstance(one, Text)] == [
+        Text("one "),
+        Text("two "),
+        Text("three"),
+    ]
+    assert [one for one in told if isinstance(one, Connection)] == [
+        Connection("connection lost"),
+        Connection(),
+    ]
+    keys = [params["idempotencyKey"] for method, params in gateway.requests if "send" in method]
+    assert keys == ["k", "k"]
+
+
+@pytest.mark.parametrize(
+    ("waited", "ending"),
+    [
+        ({"status": "ok"}, Ending("final")),
+        ({"status": "error", "error": "it broke"}, Ending("error", "it broke")),
+    ],
+)
+async def test_an_answer_that_ended_meanwhile_is_taken_from_the_history(
+    gateway: FakeGateway,
+    conversation: Conversation,
+    told: list[Update],
+    waited: dict[str, str],
+    ending: Ending,
+) -> None:
+    gateway.answer("chat.send", {"status": "ok"})
+    gateway.answer("agent.wait", waited)
+    gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
+    assert await conversation.say("hi", "k") == ending
+    assert told == ([Text("done")] if ending.state == "final" else [])
+
+
+async def test_stopping_aborts_the_run(gateway: FakeGateway, conversation: Conversation) -> None:
+    running: list[Exchange] = []
+    begun = anyio.Event()
+
+    async def send(exchange: Exchange) -> None:
+        running.append(exchange)
+        await exchange.reply({"status": "started"})
+        await exchange.chat("delta", "half")
+        begun.set()
+
+    async def abort(exchange: Exchange) -> None:
+        await exchange.reply({"aborted": True})
+        await running[0].chat("aborted", "half")
+
+    gateway.methods |= {"chat.send": send, "chat.abort": abort}
+    endings: list[Ending] = []
+
+    async def say() -> None:
+        endings.append(await conversation.say("hi", "k"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say)
+        await begun.wait()
+        await conversation.stop("k")
+    assert endings == [Ending("aborted")]
+
+
+async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
+    lost = anyio.Event()
+    endings: list[Ending] = []
+    with anyio.fail_after(20):
+        async with AsyncExitStack() as gone:
+            gateway = await gone.enter_async_context(fake_gateway())
+            address = Address(gateway.url, TOKEN)
+            async with Conversation(address, "main", lambda _: lost.set()) as conversation:
+                await conversation.open()
+                await gone.aclose()
+                await lost.wait()
+
+                async def say() -> None:
+                    endings.append(await conversation.say("hi", "k"))
+
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(say)
+                    await anyio.wait_all_tasks_blocked()
+                    await conversation.stop("k")
+    assert [ending.state for ending in endings] == ["aborted"]
+
+
+async def test_a_refused_client_hears_why_at_once() -> None:
+    async with fake_gateway() as gateway:
+        with anyio.fail_after(20), pytest.raises(ClientError, match="unauthorized"):
+            async with Conversation(Address(gateway.url, "no"), "main", print) as conversation:
+                await conversation.open()
+
+
+async def test_what_a_person_sees_first_is_the_model_and_the_last_messages(
+    gateway: FakeGateway, conversation: Conversation
+) -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "toolResult", "content": "x"},
+        {"role": "assistant", "content": [{"type": "text", "text": "hello"}]},
+    ]
+    gateway.answer("chat.history", {"messages": messages})
+    opening = await conversation.open()
+    assert opening.model.model is not None
+    assert opening.model.model.ref == "scripted/tiny"
+    assert opening.messages == (("user", "hi"), ("assistant", "hello"))
+
+
+def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again() -> None:
+    answer = Answer()
+    grown = [answer.grow(text) for text in ("a", "ab", "c", "cd", "d")]
+    assert grown == ["a", "b", "\n\nc", "d", ""]
