@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from skerry.app.build import DATABASE
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
@@ -27,7 +28,6 @@ from skerry.model.errors import (
 from skerry.ports.model import ModelState
 from skerry.store import check as check_database
 
-DATABASE: Final = "state.sqlite"
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024
 NO_SPACE: Final = 50 * 1024 * 1024

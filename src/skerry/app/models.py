@@ -9,7 +9,7 @@ from skerry.client.discover import find
 from skerry.client.models import model_list, model_status
 from skerry.config.load import load
 from skerry.infra.http import http_client
-from skerry.model.errors import GatewayUnreachableError
+from skerry.model.errors import GatewayUnreachableError, ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelStatus
 from skerry.providers.catalog import Catalog
 
@@ -48,6 +48,20 @@ async def expected(environ: Mapping[str, str]) -> Standing:
     """
     async with _catalog(environ) as catalog:
         return Standing(await catalog.status(), tuple(await catalog.listing()), running=False)
+
+
+async def unusable(environ: Mapping[str, str], ref: str) -> ModelUnavailableError | None:
+    """Return why `provider/model` cannot be used in this environment, or None; nobody is asked.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    async with _catalog(environ) as catalog:
+        try:
+            await catalog.choose(ref)
+        except ModelUnavailableError as error:
+            return error
+        return None
 
 
 @asynccontextmanager

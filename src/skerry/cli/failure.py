@@ -18,6 +18,8 @@ def report(error: Exception, command: str) -> int:
     """Print the failure of `command` (`skerry gateway call`) on stderr; return the exit code."""
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # a task group puts even one error into a group
     match error:
         case SkerryError():
             reason, remedy = str(error), error.remedy

@@ -8,20 +8,20 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.app.models import Standing, expected, standing
+from skerry.app.build import LOCK
+from skerry.app.models import Standing, expected, standing, unusable
 from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
-from skerry.config.load import prepare
-from skerry.config.redact import JSON
+from skerry.config.load import load, prepare
 from skerry.config.write import set_values
+from skerry.infra.lock import owner
 from skerry.model.errors import ConfigError
 from skerry.ports.model import ModelInfo, ModelState
+from skerry.providers.packaged import EMBEDDED
 
 MAGIC: Final = b"GGUF"
 PRIMARY: Final = "agents.defaults.model.primary"
 FILE: Final = "models.embedded.file"
-EMBEDDED: Final = "embedded"
-"""The provider that runs a GGUF file."""
 
 
 def run(arguments: Namespace) -> int:
@@ -72,7 +72,7 @@ def _status(found: Standing, *, as_json: bool) -> int:
 
 def _use(arguments: Namespace) -> int:
     choice: str = arguments.choice
-    changes: dict[str, JSON]
+    changes: dict[str, Any]
     if choice == "auto":
         changes = {PRIMARY: None}
     elif choice.endswith(".gguf") or Path(choice).is_file():
@@ -81,6 +81,8 @@ def _use(arguments: Namespace) -> int:
         if arguments.pin:
             changes[PRIMARY] = f"{EMBEDDED}/{file.stem}"
     elif "/" in choice.strip("/"):
+        if failure := anyio.run(unusable, os.environ, choice):
+            raise failure
         changes = {PRIMARY: choice}
     else:
         return complain(
@@ -89,13 +91,17 @@ def _use(arguments: Namespace) -> int:
             "skerry models use",
             2,
         )
-    path = prepare(os.environ).config.path
-    set_values(path, changes)
+    before = prepare(os.environ).config
+    set_values(before.path, changes)
+    if owner(before.state_dir / LOCK) is not None:
+        notice("The gateway that runs now notices after a restart.")
     found = anyio.run(expected, os.environ)
-    if not arguments.json:
-        show(f"Written to {path}.")
-        _explain(choice, changes, found)
-    return _status(found, as_json=arguments.json)
+    code = _status(found, as_json=arguments.json)
+    model = found.status.model
+    if FILE in changes and model is not None and model.provider != EMBEDDED:
+        notice(f"Not the file, because {_reason()}. To use the file all the same:")
+        notice(f"  skerry models use {choice} --pin")
+    return code
 
 
 def _gguf(choice: str) -> Path:
@@ -114,16 +120,11 @@ def _gguf(choice: str) -> Path:
     raise error
 
 
-def _explain(choice: str, changes: dict[str, JSON], found: Standing) -> None:
-    """Say it when another model than the chosen one will answer, and why."""
-    model = found.status.model
-    if FILE in changes and model is not None and model.provider != EMBEDDED:
-        show(
-            f"But {one_line(model.ref)} will answer, because a provider's key in the environment "
-            "and a local model server come before a file. To use the file all the same:"
-        )
-        show(f"  skerry models use {choice} --pin")
-    notice("A gateway that runs already must be restarted to notice.")
+def _reason() -> str:
+    """Say why another model than the file answers."""
+    if load(os.environ).config.agents.defaults.model.primary:
+        return f"{PRIMARY} names a model"
+    return "a provider's key in the environment and a local model server come before a file"
 
 
 def _who(found: Standing) -> str:

@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_gateway import FakeGateway
+
+from .conftest import Command
+
+
+@pytest.fixture
+def alone(environ: dict[str, str]) -> dict[str, str]:
+    """No gateway runs, and a provider's key is what a gateway would find first."""
+    environ |= {"SKERRY_GATEWAY_PORT": "1", "OPENAI_API_KEY": "sk-canary"}
+    return environ
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"GGUF\x03\x00\x00\x00")
+    return file
+
+
+def written(environ: dict[str, str]) -> dict[str, object]:
+    text = (Path(environ["SKERRY_STATE_DIR"]) / "skerry.json").read_text()
+    tree: dict[str, object] = json.loads(text)
+    return tree
+
+
+async def test_a_running_gateway_says_which_model_answers(
+    gateway: FakeGateway, command: Command
+) -> None:
+    status = await command("models", "status")
+    assert status.stdout == b"The running gateway answers with: scripted/tiny\n"
+    listed = await command("models", "list", "--json")
+    assert json.loads(listed.stdout)[0]["ref"] == "scripted/tiny"
+    assert "models.list" in [method for method, _ in gateway.requests]
+
+
+async def test_that_no_model_can_answer_is_a_failure_with_what_to_do(
+    gateway: FakeGateway, command: Command
+) -> None:
+    answer = {"state": "unavailable", "model": None, "message": "None.", "remedy": "Get one."}
+    gateway.answer("models.status", answer)
+    gateway.answer("models.list", {"models": []})
+    for arguments in (["status"], ["list"], ["status", "--json"]):
+        done = await command("models", *arguments)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[:2] == [b"Reason: None.", b"Try: Get one."]
+
+
+@pytest.mark.usefixtures("alone")
+async def test_without_a_gateway_it_says_what_one_would_find(command: Command) -> None:
+    done = await command("models", "status", "--json")
+    found = json.loads(done.stdout)
+    assert (found["model"]["provider"], found["gatewayRunning"]) == ("openai", False)
+    assert b"canary" not in done.stdout
+
+
+async def test_a_file_is_written_and_what_comes_before_it_is_said(
+    alone: dict[str, str], gguf: Path, command: Command
+) -> None:
+    done = await command("models", "use", str(gguf))
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"A gateway would answer with: openai/")
+    assert (
+        b"a provider's key in the environment and a local model server come before" in done.stderr
+    )
+    assert f"skerry models use {gguf} --pin".encode() in done.stderr
+    assert written(alone)["models"] == {"embedded": {"file": str(gguf)}}
+
+
+@pytest.mark.usefixtures("gateway")
+async def test_a_relative_path_is_written_as_an_absolute_one(
+    alone: dict[str, str], gguf: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(gguf.parent)
+    await command("models", "use", gguf.name)
+    assert written(alone)["models"] == {"embedded": {"file": str(gguf)}}
+
+
+async def test_a_pinned_file_stands_over_a_key_until_auto(
+    alone: dict[str, str], gguf: Path, command: Command
+) -> None:
+    await command("models", "use", str(gguf), "--pin")
+    assert written(alone)["agents"] == {"defaults": {"model": {"primary": "embedded/mine"}}}
+    done = await command("models", "use", "auto")
+    assert done.stdout.startswith(b"A gateway would answer with: openai/")
+    assert written(alone)["agents"] == {"defaults": {"model": {}}}
+
+
+async def test_a_reference_is_pinned(alone: dict[str, str], command: Command) -> None:
+    done = await command("models", "use", "openai/other")
+    assert done.stdout == b"A gateway would answer with: openai/other\n"
+    assert written(alone)["agents"] == {"defaults": {"model": {"primary": "openai/other"}}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "code", "says"),
+    [
+        ("opnai/x", 1, b"Did you mean openai"),
+        ("groq/x", 1, b"GROQ_API_KEY"),
+        ("nonsense", 2, b"neither provider/model"),
+        ("/nowhere/x.gguf", 1, b"No such file"),
+        (__file__, 1, b"is no GGUF file"),
+    ],
+)
+async def test_a_choice_that_cannot_be_used_changes_nothing(
+    alone: dict[str, str], command: Command, choice: str, code: int, says: bytes
+) -> None:
+    done = await command("models", "use", choice)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert says in done.stderr
+    assert not Path(alone["SKERRY_STATE_DIR"]).exists()
