@@ -1,3 +1,5 @@
+"""The checks of an installation, each with a home of its own."""
+
 import socket
 from pathlib import Path
 

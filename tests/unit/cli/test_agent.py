@@ -1,3 +1,5 @@
+"""`skerry agent` as a process, against a scripted gateway."""
+
 import json
 import signal
 import sys

@@ -26,7 +26,6 @@ async def echo(exchange: Exchange) -> None:
     await exchange.chat("final", text)
 
 
-@pytest.mark.requirement("agent-entry-points")
 async def test_through_a_pipe_each_line_is_a_message_and_stdout_has_only_the_answers(
     gateway: FakeGateway, command: Command
 ) -> None:

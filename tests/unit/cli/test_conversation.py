@@ -1,3 +1,5 @@
+"""A conversation through a gateway that goes and comes back."""
+
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 

@@ -1,3 +1,5 @@
+"""`skerry doctor` as a process."""
+
 import json
 from pathlib import Path
 

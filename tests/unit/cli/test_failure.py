@@ -1,3 +1,5 @@
+"""What a person reads when something went wrong."""
+
 import pytest
 
 from skerry.cli.failure import DEBUG, report

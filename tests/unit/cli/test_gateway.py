@@ -1,3 +1,5 @@
+"""`skerry gateway status` and `call` as processes, against a scripted gateway."""
+
 import json
 
 from tests.support.fake_gateway import Exchange, FakeGateway

@@ -1,3 +1,5 @@
+"""`skerry models` as a process, with and without a gateway."""
+
 import json
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Text for terminals."""
+
 import io
 
 import pytest

@@ -1,3 +1,5 @@
+"""Which gateway is meant, and which token goes where."""
+
 from pathlib import Path
 
 import pytest

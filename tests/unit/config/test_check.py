@@ -1,3 +1,5 @@
+"""What the configuration may say, and how errors name it."""
+
 from pathlib import Path
 from typing import Any
 

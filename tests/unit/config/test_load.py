@@ -1,3 +1,5 @@
+"""The file, the environment and the first start together."""
+
 import re
 from pathlib import Path
 

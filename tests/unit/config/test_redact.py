@@ -1,3 +1,5 @@
+"""Secrets leave no trace in what is shown."""
+
 from pathlib import Path
 from typing import Any, get_args
 

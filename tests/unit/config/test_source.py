@@ -1,3 +1,5 @@
+"""Reading the text of the configuration file."""
+
 import os
 from pathlib import Path
 

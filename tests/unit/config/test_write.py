@@ -1,3 +1,5 @@
+"""Changing values without losing what a person wrote."""
+
 import json
 import threading
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Files that are whole or as before."""
+
 import os
 import threading
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Work beside a block."""
+
 import anyio
 import pytest
 
