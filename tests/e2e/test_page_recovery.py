@@ -157,11 +157,13 @@ async def test_an_interrupted_run_says_so_and_can_be_asked_again(browser: Chromi
 
 
 async def test_a_missed_event_is_noticed_and_made_good(browser: Chromium) -> None:
-    async with running_gateway(config={"gateway": {"tickIntervalMs": 200}}) as gateway:
+    async with running_gateway(config={"gateway": {"tickIntervalMs": 2000}}) as gateway:
         page = await browser.tab()
+        routes: list[WebSocketRoute] = []
         dropped: list[str] = []
 
         def between(route: WebSocketRoute) -> None:
+            routes.append(route)
             server = route.connect_to_server()
 
             def down(message: str | bytes) -> None:
@@ -174,13 +176,14 @@ async def test_a_missed_event_is_noticed_and_made_good(browser: Chromium) -> Non
 
         await page.route_web_socket("**/*", between)
         await page.goto(address(gateway))
+        await expect(page.locator("#welcome")).to_be_visible()  # the transcript has been read
         await say(page, "hello")
         await expect_texts(page, "hello", "echo: hello")
-        assert len(dropped) == 1
+        assert (len(routes), len(dropped)) == (1, 1)
 
 
 async def test_a_connection_that_falls_silent_is_replaced(browser: Chromium) -> None:
-    async with running_gateway(config={"gateway": {"tickIntervalMs": 200}}) as gateway:
+    async with running_gateway(config={"gateway": {"tickIntervalMs": 500}}) as gateway:
         page = await browser.tab()
         routes: list[WebSocketRoute] = []
         silent: list[WebSocketRoute] = []
@@ -196,4 +199,4 @@ async def test_a_connection_that_falls_silent_is_replaced(browser: Chromium) -> 
         silent.append(routes[0])
         await say(page, "hello")
         await expect_texts(page, "hello", "echo: hello")
-        assert len(routes) == 2
+        assert len(routes) > 1
