@@ -5,7 +5,14 @@ import os
 import pytest
 from hypothesis import settings
 
-KEPT = {"SKERRY_FULL", "SKERRY_TEST_GGUF", "SKERRY_AIMOCK", "SKERRY_LLMOCK"}
+KEPT = {
+    "SKERRY_AIMOCK",
+    "SKERRY_FULL",
+    "SKERRY_KILLS",
+    "SKERRY_LLMOCK",
+    "SKERRY_SEED",
+    "SKERRY_TEST_GGUF",
+}
 
 
 def pytest_configure() -> None:

@@ -100,8 +100,8 @@ async def test_a_key_runs_once_back_to_back_and_after_a_restart(tmp_path: Path) 
         await again(gateway)
         async with GatewayClient(gateway.address) as client:
             assert await run(client, "m1", "k1") == final["payload"]
-            again = await client.request("chat.send", ask("m1", "k1"))
-            assert again["status"] == "ok"
+            repeated = await client.request("chat.send", ask("m1", "k1"))
+            assert repeated["status"] == "ok"
             assert len(await history(client)) == 2
         assert model.count == 1
 

@@ -19,6 +19,8 @@ from skerry.ports.channel import Inbox
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
 
+RECEIPT = Receipt(("platform-id",))
+
 
 def to(name: str) -> ReplyTo:
     return ReplyTo(
@@ -34,7 +36,7 @@ class Adapter:
     settles: Settlement | Exception | None = None
     sent: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
-    receipt: Receipt = Receipt(("platform-id",))
+    receipt: Receipt = RECEIPT
     channel = ChannelId("memory")
     account = AccountId("default")
     text_limit = 10

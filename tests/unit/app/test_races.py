@@ -8,13 +8,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.model import message
 from skerry.model.errors import BusyError, StoreFailedError
 from skerry.model.event import RunEnded, RunEvent, RunStarted
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunResult, StopReason
 from skerry.ports.model import ModelRequest
-from skerry.store import runs
+from skerry.store import runs, sessions
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -210,17 +211,22 @@ async def test_a_run_that_cannot_begin_ends_for_those_who_wait(tmp_path: Path) -
 
 
 async def test_an_answer_that_cannot_be_stored_is_not_called_an_answer(tmp_path: Path) -> None:
-    gate, disk = Gate(), Disk()
+    gate = Gate()
     script = ScriptedModel([["kept"], [gate, "lost"], ["after"]])
-    async with open_core(tmp_path, script, reach=disk.reach) as core:
-        await core.ask("a")
+    async with open_core(tmp_path, script) as core:
+        session_id = (await core.ask("a")).session_id
         await core.dispatch.submit(request("b"))
         await gate.reached.wait()
-        disk.full = True
+        intruder = [message.user("what no run wrote", 1)]
+        await core.store.write(
+            lambda unit: sessions.append(unit, session_id, 3, "none", intruder, 1)
+        )
         gate.open()
         result = await ended(core, "b")
-        assert (result.stop_reason, result.error and result.error.code) == ("error", "state.failed")
-        disk.full = False
+        assert (result.stop_reason, result.error and result.error.code) == (
+            StopReason.ERROR,
+            "state.stale_tail",
+        )
         (left,) = await core.store.read(runs.unfinished)
         assert left.request.run_id == "b"  # the next start takes it up
         # The conversation in memory does not have what the store has not.
