@@ -31,9 +31,7 @@ blocks = st.lists(
 usage = st.builds(Usage, number, number, number, number, number)
 messages: st.SearchStrategy[Message] = (
     st.builds(UserMessage, texts, number)
-    | st.builds(
-        AssistantMessage, blocks, text, text, text, usage, text, number, st.none() | text
-    )
+    | st.builds(AssistantMessage, blocks, text, text, text, usage, text, number, st.none() | text)
     | st.builds(ToolResultMessage, text, text, texts, st.booleans(), number)
 )
 

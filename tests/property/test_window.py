@@ -37,9 +37,7 @@ def test_the_window_is_the_longest_that_fits_and_begins_with_a_person(
     messages: list[Message], budget: int
 ) -> None:
     people = [n for n, one in enumerate(messages) if isinstance(one, UserMessage)]
-    fitting = [
-        n for n in people if sum(map(size, messages[n:])) <= budget * CHARS_PER_TOKEN
-    ]
+    fitting = [n for n in people if sum(map(size, messages[n:])) <= budget * CHARS_PER_TOKEN]
     if sum(map(size, messages)) <= budget * CHARS_PER_TOKEN or not people:
         expected = 0
     else:

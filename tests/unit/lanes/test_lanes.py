@@ -45,7 +45,7 @@ def bench() -> Bench:
 async def drained(lanes: Lanes) -> None:
     """Wait until nothing waits or runs."""
     with anyio.fail_after(10):
-        while not all(lanes.idle(key) for key in "abcdefghij"):  # noqa: ASYNC110 - bounded; lanes tell nobody
+        while not all(lanes.idle(key) for key in "abcdefghij"):
             await anyio.lowlevel.checkpoint()
 
 

@@ -10,9 +10,7 @@ from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
 
 
 def run(run_id: str, key: str = "main") -> ActiveRun:
-    request = RunRequest(
-        RunId(run_id), SessionKey.parse(key), "text", queue_mode=QueueMode.STEER
-    )
+    request = RunRequest(RunId(run_id), SessionKey.parse(key), "text", queue_mode=QueueMode.STEER)
     return ActiveRun(request)
 
 
