@@ -68,12 +68,12 @@ async def test_a_sent_part_is_in_the_platforms_log(platform: Platform) -> None:
     assert receipt.platform_ids == ("r1/0/0",)
 
 
-async def test_it_can_say_what_arrived_or_that_it_cannot(platform: Platform) -> None:
+async def test_it_can_say_what_arrived_or_what_the_test_wants(platform: Platform) -> None:
     channel = MemoryChannel(platform)
     await channel.send(part("hello"))
     assert await channel.settle(part("hello")) is Settlement.DELIVERED
     assert await channel.settle(part("more", 1)) is Settlement.ABSENT
-    blind = MemoryChannel(platform, can_settle=False)
+    blind = MemoryChannel(platform, settles=Settlement.UNKNOWN)
     assert await blind.settle(part("hello")) is Settlement.UNKNOWN
 
 
