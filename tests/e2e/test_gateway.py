@@ -67,6 +67,7 @@ async def test_the_transcript_survives_a_kill(tmp_path: Path) -> None:
         assert again == final
 
 
+@pytest.mark.requirement("gateway-single-process")
 async def test_a_second_gateway_on_the_same_state_is_refused(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path):
         second = GatewayProcess(tmp_path)

@@ -7,7 +7,9 @@ from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import SessionKey, agent_id
 
 anything = st.text(max_size=80) | st.lists(
-    st.sampled_from(["agent", "main", "dm", "direct", "group", "ＤＭ", "İ", "ß", "ﬀ", "x y", ""])
+    st.sampled_from(
+        ["agent", "main", "dm", "direct", "group", "\uff24\uff2d", "İ", "ß", "ﬀ", "x y", ""]
+    )
     | st.text(max_size=6),
     max_size=8,
 ).map(":".join)

@@ -10,6 +10,7 @@ import anyio
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
+from skerry.config.agents import AgentsConfig
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.lanes.lanes import Lanes
@@ -76,17 +77,19 @@ def request(
 
 
 @asynccontextmanager
-async def open_core(
+async def open_core(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
     model: ModelProvider | None,
     *,
     tools: tuple[Tool, ...] = (Read(),),
     limit: int = 4,
     clock: Clock | None = None,
+    agents: AgentsConfig | None = None,
     reach: Callable[[str], None] = nothing,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
-    config = Config(state_dir=home, path=home / "skerry.json")
+    agents = agents or AgentsConfig()
+    config = Config(state_dir=home, path=home / "skerry.json", agents=agents)
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
     events: list[RunEvent] = []

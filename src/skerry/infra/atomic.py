@@ -14,7 +14,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replace `path` with `data`: after a crash at any moment it is the old file or the new one.
 
-    A missing directory is made with mode 0700. A link is replaced, not followed. On an error the
+    Missing directories are made with mode 0700. A link is replaced, not followed. On an error the
     old file stands as it was.
 
     Args:
@@ -25,7 +25,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     Raises:
         OSError: it could not be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         descriptor = os.open(temporary, _CREATE, mode)
@@ -43,6 +43,18 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         os.fsync(descriptor)  # the new name lasts through a loss of power
     finally:
         os.close(descriptor)
+
+
+def make_private(directory: Path) -> None:
+    """Make the directory and those above it that are missing, each for the owner only.
+
+    `Path.mkdir` with `parents` gives its mode to the last one alone.
+    """
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_private(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager

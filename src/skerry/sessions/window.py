@@ -1,6 +1,7 @@
 """Which end of a long conversation still fits a model (pure)."""
 
 from bisect import bisect_left
+from itertools import chain
 from typing import Final
 
 from skerry.model.message import UserMessage
@@ -23,7 +24,7 @@ def first_that_fits(history: History, budget: int) -> int:
         return 0
     messages = history.messages
     fitting = range(bisect_left(history.ends, surplus) + 1, len(messages))
-    for index in (*fitting, *reversed(range(len(messages)))):
+    for index in chain(fitting, reversed(range(len(messages)))):
         if isinstance(messages[index], UserMessage):
             return index
     return 0

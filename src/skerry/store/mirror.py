@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from skerry.infra.atomic import write_atomic
+from skerry.infra.atomic import make_private, write_atomic
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import entry_id
@@ -214,7 +214,7 @@ def _size(path: Path) -> int:
 
 def _extend(path: Path, size: int, data: bytes) -> int:
     """Cut the file to `size` bytes, add `data`, return the new size."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:

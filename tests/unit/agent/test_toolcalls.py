@@ -23,6 +23,7 @@ class Failing:
         self.error = error
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        assert (arguments, context.workspace.root.is_dir()) == ({}, True)
         raise self.error
 
 

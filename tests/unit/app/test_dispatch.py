@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.model.errors import BusyError, ModelOverloadedError, UnknownAgentError
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
@@ -204,6 +205,23 @@ async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         assert result.payloads == ("thinking",)
         assert result.error is not None
         assert (await core.ask("b")).stop_reason is StopReason.DONE
+
+
+@pytest.mark.requirement("agent-run-timeout-600s")
+async def test_a_run_without_a_limit_of_its_own_has_the_configured_one(tmp_path: Path) -> None:
+    limit = AgentsConfig(defaults=AgentDefaults(timeout_seconds=0.05))
+    async with open_core(tmp_path, ScriptedModel([[Gate()]]), agents=limit) as core:
+        assert (await core.ask("a")).stop_reason is StopReason.TIMEOUT
+
+
+async def test_a_run_with_the_limit_zero_has_none(tmp_path: Path) -> None:
+    limit, gate = AgentsConfig(defaults=AgentDefaults(timeout_seconds=0.01)), Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "done"]]), agents=limit) as core:
+        await core.dispatch.submit(request("a", timeout=0))
+        await gate.reached.wait()
+        await anyio.sleep(0.02)  # past the configured limit, which must not hold
+        gate.open()
+        assert (await core.ask("a")).stop_reason is StopReason.DONE
 
 
 async def test_a_model_failure_is_a_result_and_the_next_run_works(tmp_path: Path) -> None:

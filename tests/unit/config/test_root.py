@@ -50,6 +50,20 @@ def test_an_agent_may_have_a_model_of_its_own() -> None:
     assert one.primary_model(WORK) == "p/own"
 
 
+@pytest.mark.requirement("gateway-default-address")
+def test_it_listens_on_loopback_only_at_the_port_that_clients_expect() -> None:
+    gateway = config({}).gateway
+    assert (gateway.port, gateway.bind) == (18789, "loopback")
+    with pytest.raises(ValidationError, match="loopback"):
+        type(gateway).model_validate({"bind": "0.0.0.0"})  # noqa: S104 - what must be refused
+
+
+@pytest.mark.requirement("agent-run-timeout-600s")
+def test_a_run_may_take_ten_minutes_unless_configured() -> None:
+    assert config({}).agents.defaults.timeout_seconds == 600
+    assert config({"defaults": {"timeoutSeconds": 5}}).agents.defaults.timeout_seconds == 5
+
+
 def test_it_cannot_be_changed() -> None:
     one = config({})
     with pytest.raises(ValidationError, match="frozen"):

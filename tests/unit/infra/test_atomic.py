@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.infra.atomic import exclusive, write_atomic
+from skerry.infra.atomic import exclusive, make_private, write_atomic
 
 
 def test_the_file_has_the_new_content_and_mode_whatever_the_umask(tmp_path: Path) -> None:
@@ -67,3 +67,10 @@ def test_only_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
         assert not entered.wait(0.05)
     other.join(10)
     assert entered.is_set()
+
+
+def test_every_missing_directory_above_is_for_the_owner_only(tmp_path: Path) -> None:
+    make_private(tmp_path / "a" / "b" / "c")
+    make_private(tmp_path / "a" / "b" / "c")
+    for name in ("a", "a/b", "a/b/c"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o700

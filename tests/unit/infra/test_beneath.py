@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -115,7 +116,18 @@ def test_what_is_not_there_is_an_ordinary_error(root: Path, path: str) -> None:
 def forms() -> list[str]:
     """Return many spellings of the secret beside the root."""
     ups = ["..", "../", ".//..", "sub/../..", "sub/deep/../../..", "./../root/..", "note.txt/../.."]
-    ups += ["%2e%2e", "%2E%2E", "..%2f", "%252e%252e", "..;", "．．", "‥", "․․", "..\u200b", ".. "]
+    ups += [
+        "%2e%2e",
+        "%2E%2E",
+        "..%2f",
+        "%252e%252e",
+        "..;",
+        "\uff0e\uff0e",
+        "\u2025",
+        "\u2024\u2024",
+        "..\u200b",
+        ".. ",
+    ]
     ups += ["...", "....//", "..\\", "~", "~/..", "$PWD/..", "{..,}", "up", "inside/..", "up/../.."]
     names = [
         "secret.txt",
@@ -141,14 +153,16 @@ def test_no_spelling_reaches_the_secret(root: Path) -> None:
             read(root, path)
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_nothing_stays_open(root: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for path in ("sub/deep/file.txt", "sub/missing", "sub", "../x", "sub/deep/file.txt/x"):
-        try:
+        with suppress(EscapeError, OSError):
             read(root, path)
-        except (EscapeError, OSError):
-            pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_a_component_that_is_swapped_for_a_link_meanwhile_never_leads_out(root: Path) -> None:

@@ -76,9 +76,11 @@ def test_a_reader_changes_nothing_and_makes_no_file(path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
         connect(path, read_only=True)
     bring(path, FIRST)
-    with closing(connect(path, read_only=True)) as connection:
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            connection.execute("INSERT INTO a VALUES (2)")
+    with (
+        closing(connect(path, read_only=True)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        connection.execute("INSERT INTO a VALUES (2)")
 
 
 def test_a_name_that_looks_like_an_address_is_a_name(tmp_path: Path) -> None:

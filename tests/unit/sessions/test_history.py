@@ -2,6 +2,7 @@
 
 from skerry.model.message import (
     AssistantMessage,
+    Message,
     TextBlock,
     ToolCall,
     ToolResultMessage,
@@ -21,7 +22,7 @@ def answered(call_id: str) -> ToolResultMessage:
 
 
 def test_calls_without_a_result_are_open_in_their_order() -> None:
-    messages = [user("hi", 0), asked("a", "b", "c"), answered("b")]
+    messages: list[Message] = [user("hi", 0), asked("a", "b", "c"), answered("b")]
     assert [call.id for call in open_calls(messages)] == ["a", "c"]
 
 
