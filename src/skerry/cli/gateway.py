@@ -1,22 +1,17 @@
-"""`skerry gateway`: runs the gateway, or asks a running one."""
+"""`skerry gateway status` and `call`: ask a running gateway."""
 
 import json
-import logging
 import os
-import sys
 from argparse import Namespace
-from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 
 from skerry.cli.failure import complain
-from skerry.cli.render import model_line, notice, one_line, plain, show, show_json, styled, table
+from skerry.cli.render import model_line, one_line, plain, show, show_json, styled, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
 from skerry.client.models import model_status
-from skerry.config.gateway import Bind
-from skerry.config.load import Loaded, prepare
 from skerry.model.errors import ClientError
 
 READ: Final = ("operator.read",)
@@ -24,33 +19,8 @@ USAGE: Final = 2
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry gateway run`, `status` or `call`; return the exit code."""
-    if arguments.action == "serve":
-        return _serve(arguments)
+    """Run `skerry gateway status` or `call`; return the exit code."""
     return anyio.run(_status if arguments.action == "status" else _call, arguments)
-
-
-def _serve(arguments: Namespace) -> int:
-    from skerry.app.serve import main as serve  # noqa: PLC0415 - clients need none of it
-
-    loaded = _with_flags(prepare(os.environ), arguments)
-    for issue in loaded.warnings:
-        notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
-    level = logging.DEBUG if arguments.verbose else logging.INFO
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if not arguments.verbose:
-        logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model call
-    return serve(loaded)
-
-
-def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
-    changes: dict[str, Any] = {}
-    if arguments.port is not None:
-        changes["port"] = arguments.port
-    if arguments.bind is not None:
-        changes["bind"] = Bind(arguments.bind)
-    gateway = loaded.config.gateway.model_copy(update=changes)
-    return replace(loaded, config=loaded.config.model_copy(update={"gateway": gateway}))
 
 
 async def _status(arguments: Namespace) -> int:

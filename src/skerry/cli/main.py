@@ -63,11 +63,10 @@ def _parser() -> ArgumentParser:
 def _gateway(add: _Add) -> None:
     group = _command(add, "gateway", None, "run the gateway, or ask a running one")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    run = _command(add, "run", "gateway", "run the gateway until SIGTERM or Ctrl-C")
+    run = _command(add, "run", "serve", "run the gateway until SIGTERM or Ctrl-C")
     run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
     run.add_argument("--bind", choices=["loopback"], help="which addresses it listens on")
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
-    run.set_defaults(action="serve")
     status = _command(add, "status", "gateway", "is one running, and which model answers")
     status.set_defaults(action="status")
     _output(_reach(status))

@@ -23,10 +23,18 @@ IdempotencyKey = Annotated[
 
 
 class Params(BaseModel):
-    """Parameters of a method: camelCase on the wire, nothing unknown, no value converted."""
+    """Parameters of a method: camelCase on the wire, nothing unknown, no value converted.
+
+    The validator of each is built when the method is first called: a start needs none of them.
+    """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=False
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=False,
+        defer_build=True,
     )
 
 

@@ -17,6 +17,7 @@ import anyio
 import httpcore2
 
 _BUFFER = 256 * 1024
+_UNSENT = 64 * 1024
 _NEXT_ADDRESS = 0.25  # seconds that one address has before the next is tried too (RFC 8305)
 
 
@@ -52,6 +53,8 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         self._loop = loop
         self._transport: asyncio.Transport
         self._received = bytearray()
+        self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self._readable: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
@@ -91,6 +94,7 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """Return what has come, at most `max_bytes`; empty at the end."""
+        self._send()
         while not self._received:
             if self._ended:
                 return self._end()
@@ -112,15 +116,28 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Hand `buffer` to the kernel; wait while too much lies before it."""
+        """Take `buffer`; it goes out with the next read, or when much has gathered.
+
+        So the head and the body of a request are one system call. Waits while the kernel takes no
+        more.
+        """
         if self._ended:
             self._stale = not self._sent
             raise httpcore2.WriteError("the connection is closed")
-        self._transport.write(buffer)
-        self._sent = True
+        self._unsent.append(buffer)
+        self._unsent_bytes += len(buffer)
+        if self._unsent_bytes < _UNSENT:
+            return
+        self._send()
         while not self._writing and not self._ended:
             self._writable = self._loop.create_future()
             await self._wait(self._writable, timeout, httpcore2.WriteTimeout)
+
+    def _send(self) -> None:
+        if self._unsent and not self._ended:
+            self._transport.writelines(self._unsent)
+            self._unsent, self._unsent_bytes = [], 0
+            self._sent = True
 
     async def _wait(
         self,

@@ -67,6 +67,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._config = config
         self._resolver = Resolver(config.models, self._environ, self._servers)
         self._providers: dict[Endpoint, ModelProvider] = {}
+        self._choices: dict[str, Choice] = {}
         self._probed: tuple[float, list[LocalModel]] | None = None
 
     async def choose(self, ref: str | None) -> Choice:
@@ -81,7 +82,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if wanted:
             if wanted.partition("/")[0] == EMBEDDED:
                 return self._embedded_choice()
-            return self._choice(self._resolver.named(wanted))
+            return self._named(wanted)
         for target in self._resolver.with_key():
             return self._choice(target)
         for found in await self._local_models():
@@ -109,6 +110,12 @@ class Catalog(anyio.AsyncContextManagerMixin):
             return ModelStatus(ModelState.UNAVAILABLE, None, str(error), error.remedy)
         starting = info.provider == EMBEDDED and self._embedded.starting
         return ModelStatus(ModelState.STARTING if starting else ModelState.READY, info, info.note)
+
+    def _named(self, ref: str) -> Choice:
+        choice = self._choices.get(ref)
+        if choice is None:
+            choice = self._choices[ref] = self._choice(self._resolver.named(ref))
+        return choice
 
     def _choice(self, target: Target) -> Choice:
         provider = self._providers.get(target.endpoint)

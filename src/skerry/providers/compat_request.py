@@ -28,7 +28,7 @@ def request_body(request: ModelRequest, output_limit: str | None) -> bytes:
     """
     model = request.model
     wire = request.history.wire(API, encode_message)
-    messages = [one for one in wire[request.first :] if one]
+    messages = list(filter(None, wire[request.first :]))
     if request.system:
         messages.insert(0, _encode({"role": "system", "content": request.system}))
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
