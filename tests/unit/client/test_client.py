@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 from websockets import Request, Response
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import Server, ServerConnection, serve
 
 from skerry.client import client as client_module
 from skerry.client.client import GatewayClient
@@ -207,16 +207,30 @@ async def test_the_token_follows_no_redirect() -> None:
         seen.append(str(await socket.recv()))
 
     async with serve(elsewhere, "127.0.0.1", 0) as target:
-        port = next(iter(target.sockets)).getsockname()[1]
 
         def redirect(connection: ServerConnection, _: Request) -> Response:
             response = connection.respond(302, "")
-            response.headers["Location"] = f"ws://127.0.0.1:{port}/"
+            response.headers["Location"] = f"ws://127.0.0.1:{port_of(target)}/"
             return response
 
         async with serve(elsewhere, "127.0.0.1", 0, process_request=redirect) as first:
-            port = next(iter(first.sockets)).getsockname()[1]
-            with pytest.raises(GatewayUnreachableError):
-                async with GatewayClient(Address(f"ws://127.0.0.1:{port}", TOKEN)):
+            with anyio.fail_after(10), pytest.raises(GatewayUnreachableError):
+                async with GatewayClient(Address(f"ws://127.0.0.1:{port_of(first)}", TOKEN)):
                     pass
     assert seen == []
+
+
+def port_of(server: Server) -> int:
+    port: int = next(iter(server.sockets)).getsockname()[1]
+    return port
+
+
+async def test_no_proxy_of_the_environment_sees_the_token(
+    gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with anyio.fail_after(10):
+        async with GatewayClient(Address(gateway.url, TOKEN)) as client:
+            assert await client.request("health") == {"ok": True}
