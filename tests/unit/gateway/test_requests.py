@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from skerry.gateway.connection import MAX_IN_FLIGHT
@@ -25,8 +26,16 @@ async def wire(rig: Rig) -> AsyncIterator[Wire]:
         yield wire
 
 
-@pytest.mark.requirement("wire-request-response")
 @pytest.mark.requirement("wire-transport-json-text")
+async def test_frames_are_text_with_one_json_value_each(wire: Wire) -> None:
+    await wire.send(request("agents.list", id="mine"))
+    with anyio.fail_after(10):
+        while json.loads(frame := await wire.socket.recv()).get("id") != "mine":
+            assert isinstance(frame, str)  # an event before the answer
+    assert isinstance(frame, str)
+
+
+@pytest.mark.requirement("wire-request-response")
 async def test_a_request_is_answered_under_its_id(wire: Wire) -> None:
     await wire.send(request("agents.list", id="mine"))
     answer = await wire.response("mine")
