@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, Page, WebSocket, async_playwright, expect
+from playwright.async_api import Browser, Page, Request, WebSocket, async_playwright, expect
 
 from skerry.testing.gateway import GatewayProcess
 
@@ -32,7 +32,7 @@ class Chromium:
 
     browser: Browser
     complaints: list[str] = field(default_factory=list)
-    """Errors and warnings of all consoles, uncaught exceptions, requests to other origins."""
+    """Errors and warnings of all consoles, uncaught exceptions, requests that no page may make."""
 
     async def open(self, address: str, *, beside: Page | None = None, **profile: Any) -> Page:
         """Open the address in a new tab; `beside` another, or in a profile of its own."""
@@ -48,12 +48,14 @@ class Chromium:
         page.on("console", lambda message: self._hear(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self._ask(request.url))
+        page.on("request", self._ask)
         return page
 
-    def _ask(self, url: str) -> None:
-        if not url.startswith("http://127.0.0.1:"):
-            self.complaints.append(f"asks for {url}")
+    def _ask(self, request: Request) -> None:
+        """A page loads its own files; all else goes through its WebSocket."""
+        foreign = not request.url.startswith("http://127.0.0.1:")
+        if foreign or request.resource_type in {"fetch", "xhr", "beacon"}:
+            self.complaints.append(f"asks for {request.url}")
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in {"error", "warning"} and not GATEWAY_AWAY.search(text):
