@@ -1,23 +1,83 @@
-"""Runs the benchmarks of this folder, or those named, each in a process of its own."""
+"""Runs the benchmarks of this folder, or those named; `--save` writes docs/benchmarks.md too."""
 
+import argparse
+import re
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.measure import SEPARATOR, figure
+
 FOLDER = Path(__file__).resolve().parent
+DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
+TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+", re.MULTILINE)
+HELPERS = {"measure"}
+
+
+def yardstick() -> float:
+    """Return the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
+    kept: dict[int, str] = {}
+    begin = time.process_time()
+    for number in range(300_000):
+        kept[number % 1000] = str(number)
+    return (time.process_time() - begin) * 1e3
+
+
+def run(name: str) -> list[str]:
+    """Run one benchmark; return its lines, or none if it could not run."""
+    command = [sys.executable, "-m", f"bench.{name}"]
+    with subprocess.Popen(command, cwd=FOLDER.parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.strip())
+    return [] if process.returncode else lines
+
+
+def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
+    """Put the figures of this run into the document."""
+    rows = [
+        "| " + SEPARATOR.join([*(part.strip() for part in line.split(SEPARATOR)), f"`{name}`"])
+        for name, lines in found.items()
+        for line in lines
+    ]
+    day = datetime.fromtimestamp(time.time(), UTC).date()  # noqa: TID251 - the day of the run
+    head = (
+        f"Measured on {day}; meanwhile a fixed piece of Python took {min(marks):.0f} to"
+        f" {max(marks):.0f} ms of CPU.\n\n"
+        "| figure | budget | measured | measured beside it | benchmark |\n|---|---|---|---|---|\n"
+    )
+    table = head + "".join(f"{row} |\n" for row in rows)
+    text = TABLE.sub(lambda _: table, DOCUMENT.read_text("utf-8"))
+    DOCUMENT.write_text(text, "utf-8")
 
 
 def main() -> int:
     """Return 1 if a benchmark could not run; a missed budget is printed and no failure."""
-    names = sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
-    failed = []
-    for name in names:
-        print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, FOLDER / f"{name}.py"], check=False).returncode:
-            failed.append(name)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help="all without any")
+    parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")
+    given = parser.parse_args()
+    every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS
+    found: dict[str, list[str]] = {}
+    marks = [yardstick()]
+    for name in given.names or sorted(every):
+        found[name] = run(name)
+        marks.append(yardstick())
+    figure(
+        "the same work, ms", "", f"{min(marks):.0f} to {max(marks):.0f}", "CPU; tells of neighbours"
+    )
+    failed = [name for name, lines in found.items() if not lines]
     if failed:
         print(f"could not run: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+        return 1
+    if given.save:
+        save(found, marks)
+    return 0
 
 
 if __name__ == "__main__":

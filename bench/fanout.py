@@ -23,6 +23,7 @@ async def main() -> None:
     alone: list[float] = []
     watched: list[float] = []
     ratios: list[float] = []
+    events = 0.0
     with stubbed_gateway() as (gateway, _):
 
         async def turn_cpu() -> tuple[float, float]:

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
-import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
 from skerry.testing.gateway import model_config
@@ -29,31 +28,39 @@ def figure(name: str, budget: str, measured: str, beside: str = "") -> None:
     print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", beside)), flush=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Tree:
     """A process and all its descendants."""
 
-    def __init__(self, pid: int) -> None:
-        self._root = psutil.Process(pid)
+    pid: int
 
     def cpu(self) -> float:
         """Return the CPU seconds that those which run now have used, to the nanosecond.
 
         This is the clock behind `clock_getcpuclockid`; /proc/PID/stat counts in ticks of 10 ms.
         """
-        return sum(time.clock_gettime((~one.pid << 3) | _SCHED) for one in self._all())
+        return sum(time.clock_gettime((~pid << 3) | _SCHED) for pid in self._all())
 
     def rss(self) -> float:
         """Return the resident memory, in MB."""
-        return float(sum(one.memory_info().rss for one in self._all())) / 1e6
+        return sum(_status(pid, "VmRSS") for pid in self._all())
 
     def peak(self) -> float:
-        """Return the most resident memory that the root ever had, in MB."""
-        status = Path(f"/proc/{self._root.pid}/status").read_text("ascii")
-        line = next(one for one in status.splitlines() if one.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024 / 1e6
+        """Return the most resident memory that the process itself ever had, in MB."""
+        return _status(self.pid, "VmHWM")
 
-    def _all(self) -> list[psutil.Process]:
-        return [self._root, *self._root.children(recursive=True)]
+    def _all(self) -> list[int]:
+        found = [self.pid]
+        for pid in found:
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                found += map(int, (task / "children").read_text("ascii").split())
+        return found
+
+
+def _status(pid: int, name: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return int(kilobytes) * 1024 / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +208,9 @@ class Driver:
 async def driver(gateway: Gateway) -> AsyncGenerator[Driver]:
     """Connect to the gateway and be let in."""
     url = f"ws://127.0.0.1:{gateway.port}/"
-    options = {"compression": None, "max_size": None, "ping_interval": None, "proxy": None}
-    async with connect(url, **options) as socket:
+    async with connect(
+        url, compression=None, max_size=None, ping_interval=None, proxy=None
+    ) as socket:
         await socket.recv()  # the challenge
         client = Driver(socket)
         await client.request(
