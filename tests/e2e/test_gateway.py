@@ -78,7 +78,7 @@ async def test_a_second_gateway_on_the_same_state_is_refused(tmp_path: Path) -> 
 async def test_the_lock_of_a_dead_gateway_is_taken_over(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         await gateway.kill()
-        assert (tmp_path / "gateway.lock").read_text().strip().isdigit()
+        assert (tmp_path / "gateway.lock").read_text().splitlines()[0].isdigit()
         await gateway.start()
         assert await gateway.stop() == 0
 

@@ -16,7 +16,7 @@ from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
-from skerry.config.gateway import AuthMode
+from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
@@ -35,7 +35,6 @@ from skerry.store import Store, nothing, open_store
 from skerry.store.mirror import Mirror
 from skerry.tools.read import Read
 
-LOCK = "gateway.lock"
 DATABASE = "state.sqlite"
 FLUSH_SECONDS = 5.0
 
@@ -127,9 +126,9 @@ async def open_state(
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(config.state_dir / LOCK))
+            stack.enter_context(locked(config.state_dir / LOCK, note=str(config.gateway.port)))
         except LockedError as error:
-            raise StateLockedError(str(config.state_dir), error.pid) from error
+            raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
             config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
         mirror = Mirror(config.state_dir / "agents", config.workspace(config.agents.default_id))

@@ -23,7 +23,7 @@ from skerry.lanes.running import ActiveRun
 from skerry.model import message
 from skerry.model.errors import BusyError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
-from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
 from skerry.routing.routing import session_key
 from skerry.store import Unit, inbound, runs, sessions
@@ -51,7 +51,7 @@ class Dispatch:
         request = RunRequest(
             RunId(str(uuid.uuid4())),
             key,
-            arrived.text,
+            well_formed(arrived.text),
             queue_mode=config.messages.queue.mode,
             reply_to=to,
         )

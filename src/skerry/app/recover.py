@@ -1,6 +1,7 @@
 """What a start does with the runs that the last process left open (decisions 3).
 
-A run that had left no trace runs again under its id. Any other is closed: its open tool calls get
+A run that had left no trace runs again under its id, if it is the last of its session. Any other
+is closed: its open tool calls get
 aborted results, its partial text is kept, and the person is told, with a way to retry. Messages
 that had entered it end with it, as they would have without the crash: who wrote them is told once.
 """
@@ -12,7 +13,6 @@ from typing import Final
 
 from skerry.agent.ending import INTERRUPTED, announce, settle
 from skerry.infra.clock import Clock
-from skerry.model import message
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
@@ -22,7 +22,7 @@ from skerry.store import Store, Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
 
-MAX_RESTARTS: Final = 3
+MAX_RESTARTS: Final = 5
 """A run that was running at this many ends of the process may be what ends it."""
 
 Parts = Callable[[ReplyTo, str], list[str]]
@@ -35,7 +35,10 @@ async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun
     for run in found:
         if run.host is not None:
             continue  # it ends with its host
-        if run.left_trace or run.restarts >= MAX_RESTARTS:
+        overtaken = run.entry and run.entry != await store.read(
+            partial(sessions.tail, session_id=run.session_id)
+        )
+        if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run.request.run_id)
             guests = [one.request.run_id for one in found if one.host == run.request.run_id]
             close = partial(_close, run=run, guests=guests, now=clock.now_ms(), parts=parts)
@@ -48,9 +51,9 @@ async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun
 
 
 def _close(unit: Unit, run: runs.OpenRun, guests: Sequence[RunId], now: int, parts: Parts) -> None:
-    said_since = sessions.bodies_after(unit, run.session_id, run.entry)
-    messages = [message.decode(body) for *_, body in said_since]
-    tail = run.entry + len(messages)
+    entries = sessions.entries(unit, run.session_id, limit=-1, after=run.entry)
+    messages = [one.message for one in entries if one.run_id == run.request.run_id]
+    tail = sessions.tail(unit, run.session_id)
     ending: list[Message] = [aborted_result(call, now) for call in open_calls(messages)]
     text = (TextBlock(run.partial),) if run.partial else ()
     ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))

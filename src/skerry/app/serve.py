@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack
 
 import anyio
 
-from skerry.app.build import Application, Outside, open_application
+from skerry.app.build import Outside, open_application
+from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
 from skerry.config.load import Loaded
 from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.model.errors import StateError
-from skerry.ports.model import ModelState
 
 
 class PortTakenError(StateError):
@@ -47,6 +47,7 @@ async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) ->
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
         listening = stack.enter_context(_bind(settings.config.gateway.port))
+        settings.bound(listening.getsockname()[1])
         try:
             await _run(settings, environ, outside, listening, stop)
         except* StateError as group:
@@ -67,9 +68,11 @@ async def _run(
         open_application(settings, environ, outside) as application,
         Listener(create_app(application.context), listening) as listener,
     ):
+        token = application.context.token
         gc.collect()
         gc.freeze()  # what is there now stays: later collections need not look at it
-        print(await _greeting(application, listener.port), flush=True)  # noqa: T201 - its user interface
+        text = greeting(await application.context.models.status(), listener.port, token)
+        print(text, flush=True)  # noqa: T201 - its user interface
         await anext(aiter(stop))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
@@ -97,24 +100,6 @@ def _bind(port: int) -> socket.socket:
     listening.listen(128)
     listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return listening
-
-
-async def _greeting(application: Application, port: int) -> str:
-    """Return what a person needs next: the page, the chat, and a better model."""
-    token = application.context.token
-    lines = [
-        f"ready ws://127.0.0.1:{port}",
-        "",
-        f"  Page    http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""),
-        "  Chat    skerry chat",
-    ]
-    status = await application.context.models.status()
-    if status.model is not None:
-        lines.append(f"  Model   {status.model.name} ({status.model.ref})")
-    lines += [f"          {text}" for text in (status.message, status.remedy) if text]
-    if status.state is ModelState.UNAVAILABLE and not status.message:
-        lines.append("          No model can be used yet; the page explains.")
-    return "\n".join(lines)
 
 
 def _first(group: BaseExceptionGroup[StateError]) -> StateError:

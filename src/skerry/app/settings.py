@@ -22,6 +22,11 @@ class Settings:
         """Call `listener` with each new configuration."""
         self._listeners.append(listener)
 
+    def bound(self, port: int) -> None:
+        """Note the port that the gateway really listens on; 0 let the system choose."""
+        gateway = self.config.gateway.model_copy(update={"port": port})
+        self.config = self.config.model_copy(update={"gateway": gateway})
+
     async def change(self, changes: Mapping[str, JSON]) -> None:
         """Write values into the file and use them from now on.
 

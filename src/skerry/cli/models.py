@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.app.build import LOCK
 from skerry.app.models import Standing, expected, standing, unusable
 from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
+from skerry.config.gateway import LOCK
 from skerry.config.load import load, prepare
 from skerry.config.write import set_values
 from skerry.infra.lock import owner

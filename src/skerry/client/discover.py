@@ -6,7 +6,10 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from skerry.config.load import TOKENS, load
+from skerry.config.gateway import LOCK
+from skerry.config.load import PORT, TOKENS, load
+from skerry.config.root import Config
+from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
 
 URL: Final = "SKERRY_GATEWAY_URL"
@@ -25,9 +28,10 @@ def find(
 ) -> Address:
     """Return the address of the gateway that a person means.
 
-    The url comes from `url`, `SKERRY_GATEWAY_URL`, or the configured port on this machine. The
-    token comes from `token`, the environment, or the configuration. Another machine gets only what
-    was meant for it: `token`, or what stands in the environment beside its url.
+    The url comes from `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
+    that of the gateway which runs on the state directory, or the configured one. The token comes
+    from `token`, the environment, or the configuration. Another machine gets only what was meant
+    for it: `token`, or what stands in the environment beside its url.
 
     Raises:
         ConfigInvalidError: the configuration is needed and wrong.
@@ -41,10 +45,18 @@ def find(
         token = next((text for name in TOKENS if (text := environ.get(name, "").strip())), None)
     if named is not None and (token or not local):
         return Address(named, token)
-    gateway = load(environ).config.gateway
+    config = load(environ).config
+    gateway = config.gateway
     if token is None and gateway.auth.token is not None:
         token = gateway.auth.token.get_secret_value()
-    return Address(named or f"ws://127.0.0.1:{gateway.port}", token)
+    return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", token)
+
+
+def _port(config: Config, environ: Mapping[str, str]) -> int:
+    running = None if environ.get(PORT) else owner(config.state_dir / LOCK)
+    if running is not None and running.note.isdecimal():
+        return int(running.note)
+    return config.gateway.port
 
 
 def _check(url: str, *, local: bool) -> None:

@@ -7,6 +7,8 @@ from pydantic import Field, SecretStr, field_validator
 from skerry.config.base import Section
 
 DEFAULT_PORT = 18789
+LOCK = "gateway.lock"
+"""File of the state directory that a running gateway holds; it has its process id and port."""
 
 
 class Bind(StrEnum):

@@ -1,48 +1,61 @@
 """A lock on a directory: one live owner, taken over from a dead one.
 
 The lock is `flock` on a file, so the kernel frees it when the owner dies, however it dies. The file
-holds the owner's process id for people and for error messages; it decides nothing.
+says who the owner is, for people and for clients that look for it; it decides nothing.
 """
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+_TRIES: Final = 10
+_PAUSE: Final = 0.02
+"""Seconds between two tries: whoever asks for the owner holds the lock for a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A live process that holds a lock, and what it said of itself."""
+
+    pid: int
+    note: str
 
 
 class LockedError(Exception):
     """Another live process holds the lock."""
 
-    def __init__(self, path: Path, pid: int) -> None:
+    def __init__(self, path: Path, owner: Owner) -> None:
         self.path = path
-        self.pid = pid
-        super().__init__(f"{path} is held by process {pid}")
+        self.owner = owner
+        super().__init__(f"{path} is held by process {owner.pid}")
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock `path` for the block.
+def locked(path: Path, note: str = "") -> Iterator[None]:
+    """Hold the lock `path` for the block; `note` is one line that `owner` gives to others.
 
     Raises:
         LockedError: another live process holds it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LockedError(path, _owner(descriptor)) from error
+        if not _take(descriptor):
+            raise LockedError(path, _read(descriptor))
         os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n{note}\n".encode(), 0)
         yield
         os.truncate(descriptor, 0)
     finally:
         os.close(descriptor)
 
 
-def owner(path: Path) -> int | None:
-    """Return the process id that holds the lock now, or None when nobody does."""
+def owner(path: Path) -> Owner | None:
+    """Return who holds the lock now, or None when nobody does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -50,13 +63,24 @@ def owner(path: Path) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _owner(descriptor)
+        return _read(descriptor)
     else:
         return None
     finally:
         os.close(descriptor)
 
 
-def _owner(descriptor: int) -> int:
-    text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-    return int(text) if text.isdigit() else 0
+def _take(descriptor: int) -> bool:
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
+def _read(descriptor: int) -> Owner:
+    pid, _, note = os.pread(descriptor, 256, 0).decode("utf-8", "replace").partition("\n")
+    return Owner(int(pid) if pid.isdigit() else 0, note.strip())

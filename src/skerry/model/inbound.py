@@ -36,6 +36,11 @@ class InboundMessage:
     thread_id: str | None = None
 
 
+def well_formed(text: str) -> str:
+    """Return the text with `?` for each half of a surrogate pair, which nothing could store."""
+    return text.encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyTo:
     """Where the answer to an inbound message goes; stored with the run."""

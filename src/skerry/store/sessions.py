@@ -112,14 +112,20 @@ def count(reader: Reader, *, agent: str | None = None, search: str = "") -> int:
     return int(row[0]) if row else 0
 
 
+def tail(reader: Reader, session_id: str) -> int:
+    """Return the number of the session's last entry; 0 when it has none."""
+    row = reader.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
+    return int(row[0]) if row else 0
+
+
 def entries(
-    reader: Reader, session_id: str, *, limit: int, before: int | None = None
+    reader: Reader, session_id: str, *, limit: int, before: int | None = None, after: int = 0
 ) -> list[TranscriptEntry]:
-    """Return the last `limit` entries, or those before entry `before`; oldest first."""
+    """Return the last `limit` entries, of those between `after` and `before`; oldest first."""
     rows = reader.all(
-        "SELECT seq, parent, at, run_id, body FROM entry WHERE session_id = ? AND seq < ?"
-        " ORDER BY seq DESC LIMIT ?",
-        (session_id, before if before is not None else 1 << 62, limit),
+        "SELECT seq, parent, at, run_id, body FROM entry"
+        " WHERE session_id = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (session_id, after, before if before is not None else 1 << 62, limit),
     )
     return [
         TranscriptEntry(seq, parent, at, run_id, message.decode(body))

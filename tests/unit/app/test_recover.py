@@ -11,14 +11,15 @@ import pytest
 from skerry.agent.ending import INTERRUPTED
 from skerry.app.recover import MAX_RESTARTS, recover
 from skerry.infra.clock import SystemClock
+from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, ToolCall
 from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
-from skerry.store import Reader, outbox, runs
+from skerry.store import Reader, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.chaos import transcript_faults
-from tests.support.core import Core, open_core, request
+from tests.support.core import MAIN, Core, open_core, request
 
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
 
@@ -154,3 +155,19 @@ async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
         async with open_core(tmp_path, None) as core:
             again = await recover(core.store, SystemClock(), lambda _, text: [text])
             assert [(one.request.run_id, one.restarts) for one in again] == [("m2", 0)]
+
+
+async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["partly ", gate]])) as core:
+        await begun(core, gate, request("first"))
+        session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
+        assert session is not None
+        later = [message.user("later", 1)]
+        await core.store.write(
+            lambda unit: sessions.append(unit, session.session_id, 1, "later", later, 1)
+        )
+    async with restarted(tmp_path) as core:
+        result = await ended(core, "first")
+        assert result.stop_reason is StopReason.INTERRUPTED
+        assert [type(one) for one in await core.said()][2:] == [AssistantMessage]

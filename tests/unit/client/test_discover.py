@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from skerry.client.discover import find
+from skerry.config.gateway import LOCK
+from skerry.infra.lock import locked
 from skerry.model.errors import ClientError
 
 FILE_TOKEN, ENV_TOKEN, FLAG_TOKEN = "f" * 48, "e" * 48, "g" * 48
@@ -23,6 +25,13 @@ def test_without_a_word_it_is_the_configured_gateway_of_this_machine(
 ) -> None:
     address = find(environ)
     assert (address.url, address.token) == ("ws://127.0.0.1:7", FILE_TOKEN)
+
+
+def test_a_gateway_that_runs_on_another_port_is_found(environ: dict[str, str]) -> None:
+    with locked(Path(environ["SKERRY_STATE_DIR"]) / LOCK, note="9"):
+        assert find(environ).url == "ws://127.0.0.1:9"
+        assert find(environ | {"SKERRY_GATEWAY_PORT": "8"}).url == "ws://127.0.0.1:8"
+    assert find(environ).url == "ws://127.0.0.1:7"
 
 
 def test_the_environment_stands_over_the_file_and_flags_over_both(environ: dict[str, str]) -> None:

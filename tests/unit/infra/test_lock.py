@@ -1,21 +1,23 @@
 """The lock on a directory, held by real processes."""
 
+import fcntl
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from skerry.infra.lock import LockedError, locked, owner
+from skerry.infra.lock import LockedError, Owner, locked, owner
 
 HOLD = """
 import sys
 from pathlib import Path
 from skerry.infra.lock import locked
-with locked(Path(sys.argv[1])):
+with locked(Path(sys.argv[1]), "a note"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -38,11 +40,13 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_second_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holder(path) as process:
-        assert owner(path) == process.pid
+        assert owner(path) == Owner(process.pid, "a note")
         with pytest.raises(LockedError) as caught, locked(path):
             pass
-        assert caught.value.pid == process.pid
-        assert path.read_text("ascii") == f"{process.pid}\n"  # the refused one left it alone
+        assert caught.value.owner.pid == process.pid
+        assert (
+            path.read_text("ascii") == f"{process.pid}\na note\n"
+        )  # the refused one left it alone
 
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
@@ -50,7 +54,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
     with holder(path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
-        assert path.read_text("ascii") == f"{process.pid}\n"
+        assert path.read_text("ascii") == f"{process.pid}\na note\n"
         assert owner(path) is None
         with locked(path):
             assert path.stat().st_mode & 0o777 == 0o600
@@ -72,6 +76,16 @@ def test_a_failure_in_the_block_frees_it(tmp_path: Path) -> None:
         pass
 
 
+def test_asking_for_the_owner_does_not_refuse_one_that_starts(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    with path.open("rb") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        threading.Timer(0.05, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
+        with locked(path):
+            pass
+
+
 def test_without_a_file_nobody_owns_it(tmp_path: Path) -> None:
     assert owner(tmp_path / "lock") is None
 
@@ -89,4 +103,4 @@ def test_what_is_no_number_in_the_file_is_shown_as_unknown(tmp_path: Path) -> No
         path.write_text("nonsense", "ascii")
         with pytest.raises(LockedError) as caught, locked(path):
             pass
-        assert caught.value.pid == 0
+        assert caught.value.owner.pid == 0

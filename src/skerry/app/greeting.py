@@ -1,0 +1,38 @@
+"""What a gateway says when it is ready: where the page is, how to chat, which model answers."""
+
+import os
+import sys
+from pathlib import Path
+
+from skerry.ports.model import ModelState, ModelStatus
+
+
+def greeting(status: ModelStatus, port: int, token: str | None) -> str:
+    """Return the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs."""
+    command = _command()
+    lines = [
+        f"ready ws://127.0.0.1:{port}",
+        "",
+        f"  Page    http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""),
+        f"  Chat    {command} chat",
+    ]
+    if status.model is not None:
+        lines.append(f"  Model   {status.model.name} ({status.model.ref})")
+    else:
+        lines.append("  Model   none can be used yet")
+    lines += [f"          {text}" for text in (status.message, status.remedy) if text]
+    if status.state is ModelState.UNAVAILABLE or (status.model and status.model.note):
+        lines += [
+            "  Better  enter a provider's key on the page, under Model; or, with a file you have:",
+            f"          {command} models use FILE.gguf",
+        ]
+    return "\n".join(lines)
+
+
+def _command() -> str:
+    """Return how this command was called, so that the next one can be copied."""
+    called = Path(sys.argv[0])
+    if called.name != "skerry":
+        return "python -m skerry"
+    shorter = os.path.relpath(called.absolute())
+    return shorter if len(shorter) < len(str(called)) else str(called)
