@@ -48,18 +48,19 @@ class Chromium:
         page.on("console", lambda message: self._hear(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", self._ask)
+        page.on("request", lambda request: self.complaints.extend(unfit(request)))
         return page
-
-    def _ask(self, request: Request) -> None:
-        """A page loads its own files; all else goes through its WebSocket."""
-        foreign = not request.url.startswith("http://127.0.0.1:")
-        if foreign or request.resource_type in {"fetch", "xhr", "beacon"}:
-            self.complaints.append(f"asks for {request.url}")
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in {"error", "warning"} and not GATEWAY_AWAY.search(text):
             self.complaints.append(text)
+
+
+def unfit(request: Request) -> list[str]:
+    """Return what is wrong with a request: a page loads its own files and has one WebSocket."""
+    foreign = not request.url.startswith("http://127.0.0.1:")
+    wrong = foreign or request.resource_type in {"fetch", "xhr", "beacon"}
+    return [f"asks for {request.url}"] if wrong else []
 
 
 @asynccontextmanager
