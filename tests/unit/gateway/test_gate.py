@@ -161,7 +161,8 @@ async def test_the_page_is_served_with_a_strict_policy(rig: Rig, path: str, kind
     assert answer.headers["content-security-policy"] == (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         f" connect-src 'self' ws://127.0.0.1:{rig.port}; frame-ancestors 'none';"
-        " base-uri 'none'; form-action 'none'"
+        " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script';"
+        " trusted-types 'none'"
     )
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
