@@ -132,6 +132,8 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         while not self._writing and not self._ended:
             self._writable = self._loop.create_future()
             await self._wait(self._writable, timeout, httpcore2.WriteTimeout)
+        if self._ended:
+            raise httpcore2.WriteError("the connection broke while it was written to")
 
     def _send(self) -> None:
         if self._unsent and not self._ended:

@@ -51,7 +51,7 @@ def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(arguments: list[s
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """The budget of 0.06 CPU s (bench/help.py) holds only without them."""
+    """The budget of 0.06 CPU s (bench/start.py) holds only without them."""
     code = (
         "import sys, skerry.cli.main as m\n"
         "try: m.main(['--help'])\n"
