@@ -193,11 +193,14 @@ class Dialogue:
 
         def save(unit: Unit) -> int:
             now = self._runtime.clock.now_ms()
-            new_tail = sessions.append(unit, session_id, tail, run_id, messages, now)
+            own = messages if guest is None else messages[:-1]
+            new_tail = sessions.append(unit, session_id, tail, run_id, own, now) if own else tail
             runs.leave_trace(unit, run_id)
             if guest is not None:
-                runs.enter(unit, guest.request.run_id, new_tail, now)
-                runs.leave_trace(unit, guest.request.run_id)
+                guest_id = guest.request.run_id
+                last = messages[-1:]
+                new_tail = sessions.append(unit, session_id, new_tail, guest_id, last, now)
+                runs.join(unit, guest_id, run_id, new_tail, now)
             return new_tail
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored

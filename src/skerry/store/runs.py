@@ -12,6 +12,7 @@ from skerry.store.unit import Reader, Unit
 _encode = msgspec.json.encode
 _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
+_OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host"
 
 
 class RunState(StrEnum):
@@ -37,7 +38,7 @@ class OpenRun:
     """How often a start of the gateway has run it again."""
     partial: str
     host: RunId | None = None
-    """The run whose transcript its user entry is part of, where that is another one."""
+    """The run that its message has entered, where it has."""
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
@@ -62,8 +63,7 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
     """Return how the run ended, or the open run, or None when the id is not known."""
     row = reader.one(
-        "SELECT result, request, session_id, accepted_at, entry, left_trace, restarts, partial"
-        " FROM run WHERE run_id = ?",
+        f"SELECT result, {_OPEN} FROM run WHERE run_id = ?",  # noqa: S608 - constant columns
         (run_id,),
     )
     if row is None:
@@ -80,10 +80,7 @@ def result(reader: Reader, run_id: str) -> RunResult | None:
 def unfinished(reader: Reader) -> list[OpenRun]:
     """Return every open run, in the order of acceptance."""
     rows = reader.all(
-        "SELECT request, run.session_id, accepted_at, entry, left_trace, restarts, partial,"
-        " nullif(said.run_id, run.run_id) FROM run LEFT JOIN entry AS said"
-        " ON said.session_id = run.session_id AND said.seq = run.entry"
-        " WHERE result IS NULL ORDER BY serial"
+        f"SELECT {_OPEN} FROM run WHERE result IS NULL ORDER BY serial"  # noqa: S608 - constant columns
     )
     return [_open(row) for row in rows]
 
@@ -93,6 +90,15 @@ def enter(unit: Unit, run_id: RunId, entry: int, now: int) -> None:
     unit.execute(
         "UPDATE run SET entry = ?, state = ?, started_at = ? WHERE run_id = ?",
         (entry, RunState.RUNNING, now, run_id),
+    )
+
+
+def join(unit: Unit, run_id: RunId, host: RunId, entry: int, now: int) -> None:
+    """Note that the run's message has entered the run `host`, which answers it and ends it."""
+    unit.execute(
+        "UPDATE run SET entry = ?, state = ?, started_at = ?, host = ?, left_trace = 1"
+        " WHERE run_id = ?",
+        (entry, RunState.RUNNING, now, host, run_id),
     )
 
 
@@ -120,7 +126,7 @@ def finish(unit: Unit, ended: RunResult) -> None:
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:
-    request, session_id, accepted_at, entry, left_trace, restarts, partial, *host = row
+    request, session_id, accepted_at, entry, left_trace, restarts, partial, host = row
     return OpenRun(
         _requests.decode(request),  # type: ignore[arg-type]  # the column holds bytes
         SessionId(str(session_id)),
@@ -129,5 +135,5 @@ def _open(row: tuple[object, ...]) -> OpenRun:
         bool(left_trace),
         int(str(restarts)),
         str(partial),
-        RunId(str(host[0])) if host and host[0] else None,
+        RunId(str(host)) if host else None,
     )

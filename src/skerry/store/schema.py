@@ -54,6 +54,7 @@ STEPS: Final = (
         accepted_at INTEGER NOT NULL,
         started_at INTEGER NOT NULL DEFAULT 0,
         entry INTEGER NOT NULL DEFAULT 0,
+        host TEXT,
         left_trace INTEGER NOT NULL DEFAULT 0,
         restarts INTEGER NOT NULL DEFAULT 0,
         partial TEXT NOT NULL DEFAULT '',

@@ -177,19 +177,24 @@ function settle(state, { runId, state: how, message, errorMessage }) {
   const items = state.items.filter((item) => item.id !== `a:${runId}`);
   const known = items.some((item) => item.key === runId);
   if (own && !known) items.push(person(own.key, own.text, own.at));
-  items.push({
-    ...newAnswer(runId),
-    tools: run.tools,
-    text: message ? textOf(message) : run.text,
-    at: message?.timestamp ?? null,
-    state: { final: "done", aborted: "stopped", error: "failed" }[how],
-    problem: errorMessage ?? "",
-  });
+  const text = message ? textOf(message) : run.text;
+  // A message that entered another run is answered there: where, the transcript says.
+  const joined = how === "final" && !text && run.tools.length === 0;
+  if (!joined) {
+    items.push({
+      ...newAnswer(runId),
+      tools: run.tools,
+      text,
+      at: message?.timestamp ?? null,
+      state: { final: "done", aborted: "stopped", error: "failed" }[how],
+      problem: errorMessage ?? "",
+    });
+  }
   return {
     ...drop(state, runId),
     items,
     runs: state.runs.filter((other) => other.runId !== runId),
-    wants: state.wants || !(own || known),
+    wants: state.wants || joined || !(own || known),
   };
 }
 

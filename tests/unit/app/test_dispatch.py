@@ -12,7 +12,7 @@ from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from skerry.model.run import AdmissionStatus, QueueMode, StopReason
-from skerry.store import runs
+from skerry.store import runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
@@ -133,6 +133,10 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         assert joined is not None
         assert joined.joined == "work"
         assert joined.payloads == ()
+        entries = await core.store.read(
+            lambda reader: sessions.entries(reader, joined.session_id, limit=-1)
+        )
+        assert [one.run_id for one in entries][-2:] == ["stop that", "work"]
 
 
 async def test_a_follow_up_continues_the_run_that_would_stop(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_open_runs_come_in_the_order_of_acceptance(store: Store) -> None:
     assert [one.request.run_id for one in found] == ["z", "a", "m"]
 
 
-async def test_a_run_knows_in_whose_transcript_its_message_stands(store: Store) -> None:
+async def test_a_run_knows_which_run_its_message_has_entered(store: Store) -> None:
     def enter(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
         for name in ("host", "guest", "waiting"):
@@ -69,7 +69,7 @@ async def test_a_run_knows_in_whose_transcript_its_message_stands(store: Store) 
         said = [message.user(name, 1) for name in ("host", "guest")]
         sessions.append(unit, session_id, tail, "host", said, 1)
         runs.enter(unit, RunId("host"), 1, 1)
-        runs.enter(unit, RunId("guest"), 2, 1)
+        runs.join(unit, RunId("guest"), RunId("host"), 2, 1)
 
     await store.write(enter)
     found = await store.read(runs.unfinished)

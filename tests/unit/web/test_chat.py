@@ -192,3 +192,17 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
     answer = play(transcript)[1][1]
     assert answer["tools"] == [{**working[0], "state": "failed"}]
     assert answer["text"] == "There is none."
+
+
+def test_a_message_that_entered_another_run_has_no_answer_of_its_own() -> None:
+    state, items = play(
+        history(asked("work", "k1"), active=(("k1", "on it"),)),
+        [
+            "watch",
+            {"runId": "k2", "sessionKey": KEY, "stream": "lifecycle", "data": {"phase": "start"}},
+        ],
+        chat("k1", "final", "on it, as you wish"),
+        chat("k2", "final", ""),
+    )
+    assert [one["text"] for one in items if one["kind"] == "answer"] == ["on it, as you wish"]
+    assert state["wants"]  # the transcript says where it was answered
