@@ -39,6 +39,8 @@ class Endpoint:
     """Field that takes a model's `max_tokens`; None leaves the length to the provider."""
     silence: float = 120.0
     """Seconds without a byte after which a call has failed."""
+    reuse: bool = True
+    """Whether a connection may carry the next call too."""
 
 
 class CompatProvider:
@@ -54,6 +56,8 @@ class CompatProvider:
             "accept-encoding": "identity",  # each piece is wanted as it comes
             "user-agent": f"skerry/{__version__}",
         }
+        if not endpoint.reuse:
+            self._headers["connection"] = "close"
         if endpoint.api_key:
             self._headers["authorization"] = f"Bearer {endpoint.api_key}"
         self._extensions = {

@@ -188,7 +188,12 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
             await process.wait()
             raise _failed(settings, "ended while it loaded the model", log) from error
         endpoint = Endpoint(
-            "the embedded model", ready["base_url"], api_key, "max_tokens", _SILENCE
+            "the embedded model",
+            ready["base_url"],
+            api_key,
+            "max_tokens",
+            _SILENCE,
+            reuse=False,  # its server ends idle connections without notice; a new one costs nothing
         )
         return _Child(
             settings,

@@ -265,3 +265,12 @@ async def test_cancelling_closes_the_connection_and_keeps_the_text(
 
 async def test_the_key_is_not_printed() -> None:
     assert "secret" not in repr(Endpoint("P", "http://x", "secret"))
+
+
+async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        for reuse, opened in ((False, 2), (True, 3)):
+            provider = CompatProvider(http, Endpoint("Stub", stub.base_url, reuse=reuse))
+            for _ in range(2):
+                await provider.complete(request(), lambda _: None)
+            assert stub.connections == opened
