@@ -106,7 +106,7 @@ class Model:
 @contextmanager
 def model_server(*options: str) -> Iterator[Model]:
     """Run the stub for the block; without options it echoes."""
-    command = [sys.executable, "-m", "skerry.testing.model", "--port", "0", *options]
+    command = [sys.executable, "-m", "skerry.testing.model_server", "--port", "0", *options]
     with TemporaryDirectory() as home, _running(command, Path(home)) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())

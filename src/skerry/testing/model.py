@@ -4,7 +4,6 @@ A reply is a sequence of steps: `str` is text, pushed on its own; `ToolCall` is 
 until the test opens it; `ModelError` is raised. `model_server` knows three steps more.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -154,9 +153,3 @@ class ScriptedModels:
         if self.provider is None:
             return ModelStatus(ModelState.UNAVAILABLE, None, "No model is configured.", "Name one.")
         return ModelStatus(ModelState.READY, self.info)
-
-
-if __name__ == "__main__":
-    from skerry.testing.model_server import main
-
-    sys.exit(main(sys.argv[1:]))

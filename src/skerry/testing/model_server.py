@@ -1,13 +1,14 @@
 """A loopback HTTP server that speaks `openai-completions` and plays a script.
 
 Also a program, for benchmarks and tests that need it in a process of its own:
-`python -m skerry.testing.model --port 0` prints one JSON line with its address and answers every
+`python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers every
 conversation with `echo`.
 """
 
 import argparse
 import functools
 import json
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -262,7 +263,9 @@ async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpReques
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the process is stopped."""
-    parser = argparse.ArgumentParser(prog="python -m skerry.testing.model", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m skerry.testing.model_server", description=__doc__
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--pieces", type=int, default=1, help="events per text")
     parser.add_argument("--delay-ms", type=float, default=0.0, help="between two events")
@@ -287,3 +290,7 @@ async def _main(
     async with stub:
         print(json.dumps({"base_url": stub.base_url}), flush=True)  # noqa: T201 - a program's output
         await anyio.sleep_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

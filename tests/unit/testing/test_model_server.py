@@ -94,7 +94,15 @@ async def test_requests_and_connections_are_counted() -> None:
 
 
 async def test_as_a_program_it_prints_its_address_and_answers() -> None:
-    command = [sys.executable, "-m", "skerry.testing.model", "--port", "0", "--text", "fixed"]
+    command = [
+        sys.executable,
+        "-m",
+        "skerry.testing.model_server",
+        "--port",
+        "0",
+        "--text",
+        "fixed",
+    ]
     with anyio.fail_after(20):
         async with await anyio.open_process(command, stderr=None) as process:
             assert process.stdout is not None
