@@ -1,8 +1,8 @@
 """A loopback HTTP server that speaks `openai-completions` and plays a script.
 
 Also a program, for benchmarks and tests that need it in a process of its own:
-`python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers every
-conversation with `echo`.
+`python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers
+every conversation with `echo`.
 """
 
 import argparse
