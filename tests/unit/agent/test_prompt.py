@@ -31,8 +31,8 @@ def test_it_says_who_answers_and_with_what() -> None:
     assert "agent=main model=p/m" in text
 
 
-def test_an_agent_without_a_name_goes_by_its_id() -> None:
-    assert prompt().startswith("You are main, ")
+def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
+    assert prompt().startswith("You are a personal assistant ")
 
 
 def test_a_model_without_tools_gets_a_prompt_for_a_small_head() -> None:
