@@ -32,11 +32,14 @@ class Resolver:
     servers: Sequence[LocalServer]
 
     def with_key(self) -> Iterator[Target]:
-        """Give the hosted providers whose key is in the environment, in the order of `KNOWN`."""
+        """Give the hosted providers whose key is in the environment, in the order of `KNOWN`.
+
+        One that the file describes too is asked at the address of the file: a key goes nowhere
+        else.
+        """
         for known in KNOWN:
-            key = self._key(known)
-            if key:
-                yield _hosted(known, known.model, key)
+            if self._key(known):
+                yield self.named(known.id)
 
     def configured(self) -> Iterator[Target]:
         """Give the models of `models.providers`, in the order of the file."""
@@ -52,10 +55,13 @@ class Resolver:
         """
         name, _, model = ref.partition("/")
         provider = self.models.providers.get(name)
-        if provider is not None and (model or provider.models):
-            return self._configured(name, provider, model or provider.models[0].id)
         known = next((one for one in KNOWN if one.id == name), None)
-        if known is not None:
+        if provider is not None:
+            listed = provider.models[0].id if provider.models else ""
+            model = model or listed or (known.model if known else "")
+            if model:
+                return self._configured(name, provider, model)
+        elif known is not None:
             key = self._key(known)
             if not key:
                 raise ModelUnavailableError(
@@ -79,6 +85,9 @@ class Resolver:
         key = _sendable(title, key) or (self._key(known) if known else "")
         entry = next((one for one in provider.models if one.id == model), ModelConfig(id=model))
         limits = "max_tokens" in entry.model_fields_set
+        window = entry.context_window
+        if known and "context_window" not in entry.model_fields_set:
+            window = known.context_window
         field = known.output_limit if known else "max_tokens"
         endpoint = Endpoint(
             title,
@@ -86,9 +95,7 @@ class Resolver:
             key or None,
             field if limits else None,
         )
-        info = ModelInfo(
-            name, model, entry.name or model, entry.context_window, max_tokens=entry.max_tokens
-        )
+        info = ModelInfo(name, model, entry.name or model, window, max_tokens=entry.max_tokens)
         return Target(endpoint, info)
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:

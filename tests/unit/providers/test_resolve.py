@@ -82,6 +82,26 @@ def test_configuring_a_known_provider_keeps_its_ways_and_its_variable() -> None:
     assert target.endpoint.output_limit == "max_completion_tokens"
 
 
+@pytest.mark.parametrize(
+    ("models", "model"), [([], KNOWN[0].model), ([{"id": "m"}, {"id": "n"}], "m")], ids=str
+)
+def test_a_key_of_the_environment_goes_to_no_other_address_than_the_configured(
+    models: list[dict[str, str]], model: str
+) -> None:
+    own = {"baseUrl": "https://proxy.example/v1", "models": models}
+    found = resolver({"openai": own}, OPENAI_API_KEY="k")
+    for target in (*found.with_key(), found.named("openai")):
+        assert target.endpoint.base_url == "https://proxy.example/v1"
+        assert (target.endpoint.api_key, target.info.ref) == ("k", f"openai/{model}")
+
+
+def test_a_configured_known_provider_has_its_own_window_unless_another_is_given() -> None:
+    own = {"baseUrl": "https://proxy.example/v1", "models": [{"id": "m", "contextWindow": 7}]}
+    found = resolver({"groq": own})
+    assert found.named("groq/any").info.context_window == 131_072
+    assert found.named("groq/m").info.context_window == 7
+
+
 def test_every_configured_model_is_listed() -> None:
     listed = [target.info.ref for target in resolver({"mine": MINE}).configured()]
     assert listed == ["mine/big", "mine/s"]
