@@ -35,11 +35,20 @@ async def _status(arguments: Namespace) -> int:
     if arguments.json:
         show_json(found)
         return 0
-    rows = [("gateway", f"{styled('running', 'green')} at {address.url}")]
+    rows = [
+        ("gateway", f"{styled('running', 'green')} at {address.url}"),
+        ("page", _page(address)),
+    ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
     show(table(rows))
     return 0
+
+
+def _page(address: Address) -> str:
+    """Return the page's address as the gateway prints it: who asks here has the token anyway."""
+    page = f"http{address.url.removeprefix('ws').rstrip('/')}/"
+    return f"{page}#token={address.token}" if address.token else page
 
 
 async def state(address: Address) -> dict[str, Any]:

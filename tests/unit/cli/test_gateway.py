@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.fake_gateway import Exchange, FakeGateway
+from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway
 
 from .conftest import Command
 
@@ -76,7 +76,8 @@ async def test_status_says_where_it_runs_and_which_model_answers(
     done = await command("gateway", "status")
     assert done.returncode == 0
     text = done.stdout.decode()
-    for part in (gateway.url, "0.0.test", "a/b - a demonstration", "61 s"):
+    page = f"{gateway.url.replace('ws:', 'http:')}/#token={TOKEN}"
+    for part in (gateway.url, page, "0.0.test", "a/b - a demonstration", "61 s"):
         assert part in text
     assert gateway.connects[0]["scopes"] == ["operator.read"]
 
