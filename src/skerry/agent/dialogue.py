@@ -1,5 +1,6 @@
 """The loop of one run, tied to its model, its tools, its transcript and its mailbox."""
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -87,7 +88,7 @@ class Dialogue:
         self.failure: RunFailure | None = None
         self._system: str | None = None
         self._since_checkpoint = 0
-        self._next_checkpoint = 0.0
+        self._checkpoint_timer: asyncio.TimerHandle | None = None
 
     async def hold(self, prompt: UserMessage) -> StopReason:
         """Answer `prompt` within the time limit; return why the run stopped.
@@ -99,7 +100,6 @@ class Dialogue:
         seconds = active.request.timeout
         if seconds is None:
             seconds = self._config.agents.defaults.timeout_seconds
-        self._next_checkpoint = anyio.current_time() + CHECKPOINT_SECONDS
         scope = anyio.CancelScope()
         if seconds > 0:
             scope.deadline = anyio.current_time() + seconds
@@ -130,7 +130,10 @@ class Dialogue:
     # What the loop needs done
 
     async def _respond(self) -> AssistantMessage:
-        return await self.speaker.respond(self._ask)
+        try:
+            return await self.speaker.respond(self._ask)
+        finally:
+            self._begin_checkpoint()
 
     def _ask(self, model: ModelInfo) -> ModelRequest:
         tools = self._runtime.tools.values() if model.supports_tools else ()
@@ -232,13 +235,22 @@ class Dialogue:
     def _keep_partial(self, added: int) -> None:
         """Store the partial text, every second or 2 KB, so that a crash leaves it."""
         self._since_checkpoint += added
-        now = anyio.current_time()
-        if self._since_checkpoint < CHECKPOINT_CHARS and now < self._next_checkpoint:
-            return
-        self._since_checkpoint = 0
-        self._next_checkpoint = now + CHECKPOINT_SECONDS
+        if self._since_checkpoint >= CHECKPOINT_CHARS:
+            self._checkpoint()
+        elif self._checkpoint_timer is None:  # by a timer: a model may fall silent in mid-sentence
+            loop = asyncio.get_running_loop()
+            self._checkpoint_timer = loop.call_later(CHECKPOINT_SECONDS, self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self._begin_checkpoint()
         run_id, partial = self._active.request.run_id, self.speaker.partial
         self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
+
+    def _begin_checkpoint(self) -> None:
+        self._since_checkpoint = 0
+        if self._checkpoint_timer is not None:
+            self._checkpoint_timer.cancel()
+            self._checkpoint_timer = None
 
 
 def unexpected(error: Exception) -> RunFailure:
