@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from skerry.client.client import GatewayClient
@@ -35,12 +36,19 @@ async def test_a_message_goes_from_the_platform_to_the_model_and_back(tmp_path: 
 
 
 async def test_sigterm_lets_the_run_end_and_exits_with_0(tmp_path: Path) -> None:
-    async with running_gateway(home=tmp_path) as gateway:
+    async with (
+        StubModelServer(pieces=20, delay=0.05) as model,
+        running_gateway(home=tmp_path, model=model.base_url) as gateway,
+    ):
+        text = "a long question " * 10
         async with GatewayClient(gateway.address) as client:
             await client.request(
-                "chat.send", {"sessionKey": "main", "message": "hi", "idempotencyKey": "k"}
+                "chat.send", {"sessionKey": "main", "message": text, "idempotencyKey": "k"}
             )
             assert await gateway.stop() == 0
+        (transcript,) = (tmp_path / "agents/main/sessions").glob("*.jsonl")
+        said = msgspec.json.decode(transcript.read_bytes().splitlines()[-1])["message"]
+        assert (said["content"][0]["text"], said["stopReason"]) == (f"echo: {text}", "stop")
         assert (tmp_path / "agents/main/sessions/sessions.json").exists()
         assert not (tmp_path / "state.sqlite-wal").exists()
 

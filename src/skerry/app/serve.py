@@ -16,6 +16,7 @@ from skerry.app.settings import Settings
 from skerry.config.load import Loaded
 from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
+from skerry.gateway.starting import starting
 from skerry.model.errors import StateError
 
 
@@ -64,10 +65,12 @@ async def _run(
     listening: socket.socket,
     stop: AsyncIterator[signal.Signals],
 ) -> None:
-    async with (
-        open_application(settings, environ, outside) as application,
-        Listener(create_app(application.context), listening) as listener,
-    ):
+    async with AsyncExitStack() as stack:
+        async with starting(listening):
+            opening = open_application(settings, environ, outside)
+            application = await stack.enter_async_context(opening)
+        serving = Listener(create_app(application.context), listening)
+        listener = await stack.enter_async_context(serving)
         token = application.context.token
         gc.collect()
         gc.freeze()  # what is there now stays: later collections need not look at it

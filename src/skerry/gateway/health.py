@@ -6,7 +6,8 @@ from skerry.gateway.frames import Json
 class Health:
     """Which parts are not ready, and the last full report. `version` grows with every change.
 
-    The application names what is not ready yet, `Health("recovering")`, and says when it is.
+    The application names what is not ready, `fail("draining")`; before it is there at all,
+    `starting` answers.
     """
 
     def __init__(self, *failing: str) -> None:

@@ -1,0 +1,61 @@
+"""Answers HTTP while the gateway starts: alive, and not ready yet."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+_LIVE: Final = b"GET /healthz "
+_HEAD_BYTES: Final = 16 * 1024
+_ANSWER: Final = (
+    "HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    "cache-control: no-store\r\nretry-after: 1\r\nconnection: close\r\n\r\n%s"
+)
+
+
+@asynccontextmanager
+async def starting(listening: socket.socket) -> AsyncGenerator[None]:
+    """Tell whoever comes during the block to come again; `listening` stays open behind it."""
+    connections: set[asyncio.Transport] = set()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Starting(connections), sock=listening.dup())
+    try:
+        yield
+    finally:
+        server.close()
+        for transport in tuple(connections):
+            transport.abort()
+
+
+class _Starting(asyncio.Protocol):
+    """One connection: the head of a request, an answer, the end."""
+
+    _transport: asyncio.Transport
+
+    def __init__(self, connections: set[asyncio.Transport]) -> None:
+        self._connections = connections
+        self._head = bytearray()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Note the connection, so that the end of the start ends it."""
+        self._transport = transport
+        self._connections.add(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer once the head of the request is there."""
+        self._head += data
+        if b"\r\n\r\n" in self._head or len(self._head) > _HEAD_BYTES:
+            self._transport.write(_answer(live=self._head.startswith(_LIVE)))
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Forget the connection."""
+        self._connections.discard(self._transport)
+
+
+def _answer(*, live: bool) -> bytes:
+    status, body = "503 Service Unavailable", '{"ready":false,"failing":["starting"],"uptimeMs":0}'
+    if live:
+        status, body = "200 OK", '{"ok":true,"status":"live"}'
+    return (_ANSWER % (status, len(body), body)).encode()

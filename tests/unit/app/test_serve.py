@@ -1,0 +1,76 @@
+"""A gateway from its socket on: where it listens, and what it answers while it starts."""
+
+import signal
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.app.build import Outside
+from skerry.app.serve import serve
+from skerry.config.gateway import LOCK
+from skerry.config.load import prepare
+from skerry.infra.lock import owner
+from skerry.testing.gateway import running_gateway
+from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, echo
+from tests.support.core import open_core, request
+
+
+async def ask(port: int, path: str) -> tuple[int, bytes]:
+    """Return status and body of the answer."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n"
+        await stream.send(head.encode())
+        raw = b"".join([part async for part in stream])
+    return int(raw.split()[1]), raw.partition(b"\r\n\r\n")[2]
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> Path:
+    """A state directory with a run that a start must take up, which needs a COMMIT."""
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
+        await core.dispatch.submit(request("hi"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+    return tmp_path
+
+
+@pytest.mark.requirement("gateway-default-address")
+async def test_it_listens_on_the_loopback_address_and_no_other() -> None:
+    async with running_gateway() as gateway:
+        port = int(gateway.url.rpartition(":")[2])
+        assert (await ask(port, "/healthz"))[0] == 200
+        with pytest.raises(OSError, match=r"127\.0\.0\.2|attempts failed"):
+            await anyio.connect_tcp("127.0.0.2", port)
+
+
+async def test_while_it_starts_it_is_alive_and_not_ready(state: Path) -> None:
+    committed = threading.Event()
+    environ = {"HOME": str(state), "SKERRY_STATE_DIR": str(state), "SKERRY_GATEWAY_PORT": "0"}
+
+    def reach(point: str) -> None:
+        if point == "store.before-commit":
+            committed.wait(30)
+
+    outside = Outside(models=ScriptedModels(ScriptedModel(echo)), reach=reach)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, prepare(environ), environ, outside)
+            while (found := owner(state / LOCK)) is None or not found.note:  # noqa: ASYNC110 - a file
+                await anyio.sleep(0.01)
+            port = int(found.note)
+            assert await ask(port, "/readyz") == (
+                503,
+                b'{"ready":false,"failing":["starting"],"uptimeMs":0}',
+            )
+            assert (await ask(port, "/"))[0] == 503
+            assert await ask(port, "/healthz") == (200, b'{"ok":true,"status":"live"}')
+            async with await anyio.connect_tcp("127.0.0.1", port) as silent:
+                committed.set()
+                with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                    await silent.receive()
+            while (await ask(port, "/readyz"))[0] != 200:
+                pass
+            signal.raise_signal(signal.SIGTERM)
