@@ -1,9 +1,9 @@
 """What a start does with the runs that the last process left open (decisions 3).
 
-A run that had left no trace runs again under its id, if it is the last of its session. Any other
-is closed: its open tool calls get
-aborted results, its partial text is kept, and the person is told, with a way to retry. Messages
-that had entered it end with it, as they would have without the crash: who wrote them is told once.
+A run that had left no trace runs again under its id, if its message is the last of its session and
+few starts have tried. Any other is closed: its open tool calls get aborted results, its partial
+text is kept, and the person is told, with a way to retry. Messages that had entered it end with it,
+as they would have without the crash: who wrote them is told once.
 """
 
 import logging
