@@ -248,6 +248,30 @@ async def test_a_model_that_cannot_be_used_is_refused_in_the_panel(browser: Chro
         await expect_texts(page, "hello", "echo: hello")
 
 
+async def test_without_any_model_the_page_opens_and_says_what_to_do(browser: Chromium) -> None:
+    config = {
+        "models": {"embedded": {"file": "/nowhere/model.gguf"}},
+        "agents": {"defaults": {"model": "embedded/model"}},
+    }
+    async with (
+        StubModelServer() as model,
+        running_gateway(config=config, arguments=["--model", "configured"]) as gateway,
+    ):
+        page = await browser.open(address(gateway))
+        await expect(page.locator("#model-text")).to_have_text("No model")
+        await say(page, "hello")
+        await expect(page.locator(".answer")).to_contain_text("No answer")
+        await page.get_by_role("button", name="Set up a model").click()
+        panel = page.get_by_role("dialog", name="Model")
+        await panel.get_by_label("Where it runs").select_option("Ollama, on this machine")
+        await panel.get_by_label("Address").fill(model.base_url)
+        await panel.get_by_role("textbox", name="Model").fill("any")
+        await panel.get_by_role("button", name="Use this model").click()
+        await expect(panel).to_be_hidden()
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.locator(".answer .text").last).to_have_text("echo: hello")
+
+
 async def test_a_reader_who_scrolled_up_is_left_there(browser: Chromium) -> None:
     gate = Gate()
     script = answering(long=["line\n" * 80, gate, "line\n" * 80, "end"])

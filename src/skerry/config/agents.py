@@ -1,12 +1,16 @@
 """Section `agents`: personas, their workspaces and their models."""
 
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
+
+SHORT_FORMS: Final = {"agents.defaults.model": "primary"}
+"""Sections for which the file may have a text: the value of this one key."""
 
 
 class ModelChoice(OpenSection):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skerry.config import source
+from skerry.config.agents import SHORT_FORMS
 from skerry.config.check import check
 from skerry.config.redact import JSON, REDACTED, redact
 from skerry.infra.atomic import exclusive, write_atomic
@@ -53,7 +54,10 @@ def _merged(before: source.Source, changes: Mapping[str, JSON], *, keep: bool) -
     for dotted, value in changes.items():
         *sections, last = dotted.split(".")
         place = tree
-        for name in sections:
+        for depth, name in enumerate(sections, 1):
+            short = SHORT_FORMS.get(".".join(sections[:depth]))
+            if short and isinstance(place.get(name), str):
+                place[name] = {short: place[name]}
             place = place.setdefault(name, {})
             if not isinstance(place, dict):
                 issue = ConfigIssue(dotted, f"{name} is no section.", "Correct the file.")

@@ -112,3 +112,14 @@ def test_a_directory_that_is_not_there_is_an_error_with_a_remedy(tmp_path: Path)
     with pytest.raises(ConfigError) as caught:
         set_values(tmp_path / "none" / "skerry.json", {"gateway.port": 1})
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(("value", "after"), [("b/c", {"primary": "b/c"}), (None, {})])
+def test_the_short_form_of_a_section_is_written_out(
+    file: Path, value: str | None, after: dict[str, str]
+) -> None:
+    file.write_text('{"agents": {"defaults": {"model": "a/b", "timeoutSeconds": 5}}}')
+    set_values(file, {"agents.defaults.model.primary": value})
+    assert json.loads(file.read_text()) == {
+        "agents": {"defaults": {"model": after, "timeoutSeconds": 5}}
+    }
