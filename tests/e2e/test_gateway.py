@@ -53,6 +53,7 @@ async def test_sigterm_lets_the_run_end_and_exits_with_0(tmp_path: Path) -> None
         assert not (tmp_path / "state.sqlite-wal").exists()
 
 
+@pytest.mark.requirement("session-primary-direct")
 async def test_the_transcript_survives_a_kill(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         async with GatewayClient(gateway.address) as client:

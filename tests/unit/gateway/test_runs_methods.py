@@ -36,6 +36,7 @@ async def start(wire: Wire, **params: Any) -> Any:
 
 
 @pytest.mark.requirement("agent-rpc-accepts-at-once")
+@pytest.mark.requirement("agent-entry-points")
 async def test_agent_is_answered_twice(rig: Rig, wire: Wire) -> None:
     assert await start(wire) == {
         "runId": RUN,
