@@ -178,7 +178,6 @@ async def running_gateway(
     *,
     token: str | None = TOKEN,
     config: dict[str, Any] | None = None,
-    health: Health | None = None,
     send_buffer: int | None = None,
     pages: Path | None = None,
 ) -> AsyncIterator[Rig]:
@@ -202,7 +201,7 @@ async def running_gateway(
             presence=Presence(clock),
             clock=clock,
             started_ms=clock.now_ms(),
-            health=health or Health(),
+            health=Health(),
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:
