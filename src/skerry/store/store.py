@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -18,6 +18,8 @@ from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
 
 T = TypeVar("T")
+DATABASE: Final = "state.sqlite"
+"""File of the state directory."""
 
 
 def nothing(point: str) -> None:
@@ -104,8 +106,3 @@ async def open_store(
             await anyio.to_thread.run_sync(writer.stop)
         reading.close()
         writing.close()
-
-
-def check(path: Path) -> str:
-    """Return `ok`, or what is wrong with the database file."""
-    return sqlite.quick_check(path)
