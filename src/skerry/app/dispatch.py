@@ -186,23 +186,10 @@ def _same_place(host: RunRequest, guest: RunRequest) -> bool:
 
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
-    request = active.request
-    key = str(request.key)
-    return Admission(request.run_id, key, active.session_id, status, active.accepted_at)
+    return Admission(str(active.request.key), status, active.accepted_at)
 
 
 def _known(known: runs.OpenRun | RunResult) -> Admission:
     if isinstance(known, RunResult):
-        return Admission(
-            known.run_id,
-            known.session_key,
-            known.session_id,
-            AdmissionStatus.FINISHED,
-            known.started_at,
-            known,
-        )
-    request = known.request
-    key = str(request.key)
-    return Admission(
-        request.run_id, key, known.session_id, AdmissionStatus.IN_FLIGHT, known.accepted_at
-    )
+        return Admission(known.session_key, AdmissionStatus.FINISHED, known.started_at, known)
+    return Admission(str(known.request.key), AdmissionStatus.IN_FLIGHT, known.accepted_at)
