@@ -61,7 +61,7 @@ class Store:
         return await anyio.to_thread.run_sync(self.read_now, work)
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` in the calling thread, for start-up and for small look-ups."""
+        """Run `work` in the calling thread, which is to be a worker; else as `read`."""
         try:
             with self._lock:
                 return work(self._reading)
@@ -102,7 +102,8 @@ async def open_store(
     try:
         yield Store(writer, reading)
     finally:
+        writer.close()
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(writer.stop)
+            await anyio.to_thread.run_sync(writer.join)
         reading.close()
         writing.close()
