@@ -68,7 +68,7 @@ class FakeDispatcher:
             status = AdmissionStatus.FINISHED if known.result else AdmissionStatus.IN_FLIGHT
         elif self.reply is not None:
             asyncio.get_running_loop().call_soon(self._answer, run, self.reply(request.text))
-        return Admission(request.run_id, str(run.request.key), SESSION, status, 1_000, run.result)
+        return Admission(str(run.request.key), status, 1_000, run.result)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port has it
         run = self.runs.get(run_id)
@@ -178,7 +178,6 @@ async def running_gateway(
     *,
     token: str | None = TOKEN,
     config: dict[str, Any] | None = None,
-    health: Health | None = None,
     send_buffer: int | None = None,
     pages: Path | None = None,
 ) -> AsyncIterator[Rig]:
@@ -202,7 +201,7 @@ async def running_gateway(
             presence=Presence(clock),
             clock=clock,
             started_ms=clock.now_ms(),
-            health=health or Health(),
+            health=Health(),
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

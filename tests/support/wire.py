@@ -35,6 +35,12 @@ def request(method: str, params: Any = None, *, id: object = "1") -> Frame:  # n
     return frame if params is None else frame | {"params": params}
 
 
+def here(frame: Frame) -> list[str]:
+    """Return the modes of those who a `presence` event says are here; none for other frames."""
+    told = frame["payload"]["presence"] if frame.get("event") == "presence" else []
+    return [one["mode"] for one in told]
+
+
 class Wire:
     """One connection; keeps every frame that came."""
 

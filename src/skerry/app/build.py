@@ -31,11 +31,10 @@ from skerry.model.errors import ConfigError, StateLockedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
-from skerry.store import Store, nothing, open_store
+from skerry.store import DATABASE, Store, nothing, open_store
 from skerry.store.mirror import Mirror
 from skerry.tools.read import Read
 
-DATABASE = "state.sqlite"
 FLUSH_SECONDS = 5.0
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 
 from skerry.channels.split import split
 from skerry.infra.clock import Clock
@@ -52,7 +53,7 @@ class Sender:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until cancelled."""
+        """Send until cancelled; a part that was begun is brought to an end first."""
         while True:
             self._wake = anyio.Event()
             pause = await self._send_waiting()
@@ -72,7 +73,11 @@ class Sender:
                     peer = one.part.to.peer
                     if self._held.get(peer, began) > began:
                         continue  # the order of a conversation is kept
-                    if await self._bring_to_an_end(one):
+                    await anyio.lowlevel.checkpoint_if_cancelled()
+                    # Broken off by the gateway's stop, nobody would know whether it arrived.
+                    with anyio.CancelScope(shield=True):
+                        ended = await self._bring_to_an_end(one)
+                    if ended:
                         self._held.pop(peer, None)
                     else:
                         self._held[peer] = anyio.current_time() + _pause(one.attempts)

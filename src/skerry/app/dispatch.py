@@ -62,37 +62,34 @@ class Dispatch:
         known = self.runtime.config().agents.ids
         if request.key.agent not in known:
             raise UnknownAgentError(request.key.agent, known)
-        active = self.runtime.running.get(request.run_id)
-        if active is None:
-            return await self._admit(request)
-        await active.admitted.wait()
-        if active.withdrawn:
-            return await self.submit(request)  # its twin found the id in the store
-        return _admission(active, AdmissionStatus.IN_FLIGHT)
+        while (active := self.runtime.running.get(request.run_id)) is not None:
+            await active.admitted.wait()
+            if not active.withdrawn:  # else the store knows the id, or has nothing of it
+                return _admission(active, AdmissionStatus.IN_FLIGHT)
+        return await self._admit(request)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
         """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
-        active = self.runtime.running.get(run_id)
-        if active is None:
-            return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
-        with anyio.move_on_after(timeout):
-            await active.ended.wait()
-        if active.withdrawn:
-            return await self.wait(run_id, timeout)  # its id was known already; the store answers
-        return active.result
+        with anyio.move_on_after(timeout) as waiting:
+            while (active := self.runtime.running.get(run_id)) is not None:
+                await active.ended.wait()
+                if not active.withdrawn:  # else its id was known already; the store answers
+                    return active.result
+        if waiting.cancelled_caught:
+            return None
+        return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
         """Stop one run, or all of the session; return the ids of those that will stop."""
         return [
             run.request.run_id
-            for run in self.runtime.running.of(str(key))
+            for run in self.runtime.running.of(key)
             if run_id in {None, run.request.run_id} and run.abort(by)
         ]
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
-        chosen = self.runtime.running.of(None if key is None else str(key))
-        return [run.request.run_id for run in chosen]
+        return [run.request.run_id for run in self.runtime.running.of(key)]
 
     async def drain(self, seconds: float) -> bool:
         """Accept and start nothing more, let what runs end; return whether it did in time.
@@ -140,8 +137,7 @@ class Dispatch:
 
         Returns whether its user entry may be written at once: nothing else writes the transcript.
         """
-        key = str(active.request.key)
-        host = self.runtime.running.working(key)
+        host = self.runtime.running.working(active.request.key)
         if host is not None and _same_place(host.request, active.request):
             if active.request.queue_mode is QueueMode.STEER:
                 host.steering.append(active)
@@ -149,7 +145,7 @@ class Dispatch:
             if active.request.queue_mode is QueueMode.FOLLOWUP:
                 host.follow_ups.append(active)
                 return False
-        free = self.lanes.idle(key)
+        free = self.lanes.idle(str(active.request.key))
         self.enqueue(active)
         return free
 
@@ -190,23 +186,10 @@ def _same_place(host: RunRequest, guest: RunRequest) -> bool:
 
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
-    request = active.request
-    key = str(request.key)
-    return Admission(request.run_id, key, active.session_id, status, active.accepted_at)
+    return Admission(str(active.request.key), status, active.accepted_at)
 
 
 def _known(known: runs.OpenRun | RunResult) -> Admission:
     if isinstance(known, RunResult):
-        return Admission(
-            known.run_id,
-            known.session_key,
-            known.session_id,
-            AdmissionStatus.FINISHED,
-            known.started_at,
-            known,
-        )
-    request = known.request
-    key = str(request.key)
-    return Admission(
-        request.run_id, key, known.session_id, AdmissionStatus.IN_FLIGHT, known.accepted_at
-    )
+        return Admission(known.session_key, AdmissionStatus.FINISHED, known.started_at, known)
+    return Admission(str(known.request.key), AdmissionStatus.IN_FLIGHT, known.accepted_at)

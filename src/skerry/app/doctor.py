@@ -1,6 +1,5 @@
 """Checks an installation and says what to do about each thing that is wrong."""
 
-import importlib.util
 import os
 import shutil
 import socket
@@ -12,21 +11,23 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from skerry.app.build import DATABASE
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.gateway import AuthMode
 from skerry.config.load import Loaded, load, locate
+from skerry.infra.sqlite import quick_check
 from skerry.model.errors import (
     ClientError,
     ConfigInvalidError,
     GatewayRefusedError,
     GatewayUnreachableError,
+    ModelUnavailableError,
     SkerryError,
 )
 from skerry.ports.model import ModelState
-from skerry.store import check as check_database
+from skerry.providers.machine import Machine
+from skerry.store import DATABASE
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024
@@ -168,7 +169,7 @@ def _database(file: Path) -> Check:
         return Check("database", Level.OK, "none yet; the first start makes it.")
     remedy = f"Stop the gateway, keep a copy of {file}, and restore the newest backup beside it."
     try:
-        found = check_database(file)
+        found = quick_check(file)
     except sqlite3.Error as error:
         return Check("database", Level.FAILURE, f"{file}: {error}.", remedy)
     if found == "ok":
@@ -178,15 +179,8 @@ def _database(file: Path) -> Check:
 
 def _embedded() -> Check:
     """Say whether this machine can run a model inside; nobody who has another needs it."""
-    name = "embedded model"
-    if importlib.util.find_spec("xllamacpp") is None:
-        remedy = "Install the extra `local`: pip install 'skerry[local]'."
-        return Check(name, Level.WARNING, "its runtime is not installed.", remedy)
     try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        flags = ""
-    if " avx2" not in flags:
-        remedy = "Use a provider's key or a model server such as Ollama."
-        return Check(name, Level.WARNING, "this processor has no AVX2, which it needs.", remedy)
-    return Check(name, Level.OK, "can run here")
+        Machine.here().check_runtime()
+    except ModelUnavailableError as error:
+        return Check("embedded model", Level.WARNING, str(error), error.remedy)
+    return Check("embedded model", Level.OK, "can run here")

@@ -7,6 +7,7 @@ as they would have without the crash: who wrote them is told once.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -30,22 +31,27 @@ Parts = Callable[[ReplyTo, str], list[str]]
 
 async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun]:
     """Close what cannot run again; return what is to run, in the order of acceptance."""
-    found = await store.read(runs.unfinished)
+    return await store.write(partial(_recover, now=clock.now_ms(), parts=parts))
+
+
+def _recover(unit: Unit, now: int, parts: Parts) -> list[runs.OpenRun]:
+    guests: dict[RunId, list[RunId]] = defaultdict(list)
     again: list[runs.OpenRun] = []
+    found = runs.unfinished(unit)
     for run in found:
         if run.host is not None:
+            guests[run.host].append(run.request.run_id)
+    for run in found:
+        run_id = run.request.run_id
+        if run.host is not None:
             continue  # it ends with its host
-        overtaken = run.entry and run.entry != await store.read(
-            partial(sessions.tail, session_id=run.session_id)
-        )
+        overtaken = run.entry and run.entry != sessions.tail(unit, run.session_id)
         if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
-            logger.warning("run %s was interrupted; it is closed", run.request.run_id)
-            guests = [one.request.run_id for one in found if one.host == run.request.run_id]
-            close = partial(_close, run=run, guests=guests, now=clock.now_ms(), parts=parts)
-            await store.write(close)
+            logger.warning("run %s was interrupted; it is closed", run_id)
+            _close(unit, run, guests[run_id], now, parts)
         else:
             if run.entry:
-                await store.write(partial(runs.restart, run_id=run.request.run_id))
+                runs.restart(unit, run_id)
             again.append(run)
     return again
 

@@ -34,7 +34,8 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 0 after an orderly end.
 
     Raises:
-        StateError: the port, the state directory or its database cannot be used.
+        StateError: the port, the state directory or its database cannot be used. What fails later
+            comes in an `ExceptionGroup`.
     """
     return anyio.run(
         serve, loaded, os.environ, outside or Outside(), backend_options={"use_uvloop": True}
@@ -44,17 +45,11 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
 async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
     """Bind, open the application, answer, drain."""
     settings = Settings(loaded, environ)
-    failure: StateError | None = None
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
         listening = stack.enter_context(_bind(settings.config.gateway.port))
         settings.bound(listening.getsockname()[1])
-        try:
-            await _run(settings, environ, outside, listening, stop)
-        except* StateError as group:
-            failure = _first(group)
-    if failure is not None:
-        raise failure
+        await _run(settings, environ, outside, listening, stop)
     return 0
 
 
@@ -103,9 +98,3 @@ def _bind(port: int) -> socket.socket:
     listening.listen(128)
     listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return listening
-
-
-def _first(group: BaseExceptionGroup[StateError]) -> StateError:
-    for error in group.exceptions:
-        return _first(error) if isinstance(error, BaseExceptionGroup) else error
-    raise AssertionError("an exception group is never empty")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+import anyio
 import anyio.to_thread
 
 from skerry.config.load import Loaded, load
@@ -16,6 +17,7 @@ class Settings:
     def __init__(self, loaded: Loaded, environ: Mapping[str, str]) -> None:
         self.config: Config = loaded.config
         self._environ = environ
+        self._changing = anyio.Lock()
         self._listeners: list[Callable[[Config], None]] = []
 
     def on_change(self, listener: Callable[[Config], None]) -> None:
@@ -35,10 +37,11 @@ class Settings:
         Raises:
             ConfigError: they cannot be written or make no sense; nothing changed.
         """
-        loaded = await anyio.to_thread.run_sync(self._write, changes)
-        self.config = loaded.config.model_copy(update={"gateway": self.config.gateway})
-        for listener in self._listeners:
-            listener(self.config)
+        async with self._changing:  # else the older of two could be read first and used last
+            loaded = await anyio.to_thread.run_sync(self._write, changes)
+            self.config = loaded.config.model_copy(update={"gateway": self.config.gateway})
+            for listener in self._listeners:
+                listener(self.config)
 
     def _write(self, changes: Mapping[str, JSON]) -> Loaded:
         set_values(self.config.path, changes)

@@ -9,7 +9,7 @@ from skerry.config.models import ProviderConfig
 from skerry.config.redact import JSON
 from skerry.model.errors import ConfigError
 from skerry.ports.model import Models, ModelSetup, ModelStatus
-from skerry.providers.known import KNOWN, KnownProvider
+from skerry.providers.known import KnownProvider, known_provider
 
 PRIMARY: Final = "agents.defaults.model.primary"
 
@@ -45,7 +45,7 @@ def changes(
         if setup.api_key or setup.base_url or setup.model:
             raise _unclear("A key, an address or a model needs the name of its provider.")
         return {PRIMARY: None}
-    known = next((one for one in KNOWN if one.id == setup.provider), None)
+    known = known_provider(setup.provider)
     present = str(configured.base_url) if configured else known.base_url if known else ""
     base_url = setup.base_url or present
     model = setup.model or (known.model if known else "")

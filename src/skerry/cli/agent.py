@@ -21,6 +21,8 @@ COMMAND: Final = "skerry agent"
 GRACE: Final = 15.0
 """Seconds that the gateway has to report a run that ran out of time by itself."""
 ABORT_SECONDS: Final = 5.0
+PAUSE: Final = 1.0
+"""Seconds before a run is asked for again that did not end while it was waited for."""
 DEFAULT_SECONDS: Final = 86_400.0
 """How long to wait where the gateway's own limit decides."""
 
@@ -66,7 +68,10 @@ class Run:
                 while (answer := await self._ask())["status"] == "in_flight":
                     # Someone else's request with this key runs: its end is ours too.
                     params = {"runId": self.key, "timeoutMs": 30_000}
-                    await self.client.request("agent.wait", params, timeout=60)
+                    waited = await self.client.request("agent.wait", params, timeout=60)
+                    if waited["status"] == "timeout":
+                        # At once, when its end could not be stored: a restart takes it up.
+                        await anyio.sleep(PAUSE)
                 return answer
         except (anyio.get_cancelled_exc_class(), TimeoutError):
             await self._abort()

@@ -105,7 +105,7 @@ class Terminal:
         Raises:
             ClientError: the gateway refused.
             _LeaveError: a second Ctrl-C.
-        KeyboardInterrupt: Ctrl-C where nobody can go on.
+            KeyboardInterrupt: Ctrl-C where nobody can go on.
         """
         key = str(uuid4())
         saying = self.portal.start_task_soon(self.conversation.say, text, key)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 
 from skerry.app.models import Standing, expected, standing, unusable
+from skerry.app.setup import PRIMARY
 from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.gateway import LOCK
@@ -20,7 +21,6 @@ from skerry.ports.model import ModelInfo, ModelState
 from skerry.providers.packaged import EMBEDDED
 
 MAGIC: Final = b"GGUF"
-PRIMARY: Final = "agents.defaults.model.primary"
 FILE: Final = "models.embedded.file"
 
 

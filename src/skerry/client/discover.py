@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from skerry.config.gateway import LOCK
-from skerry.config.load import PORT, TOKENS, load
+from skerry.config.load import PORT, given_token, load
 from skerry.config.root import Config
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
@@ -42,7 +42,7 @@ def find(
     if named is not None:
         _check(named, local=local)
     if token is None and (local or url is None):
-        token = next((text for name in TOKENS if (text := environ.get(name, "").strip())), None)
+        token = given_token(environ) or None
     if named is not None and (token or not local):
         return Address(named, token)
     config = load(environ).config

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
@@ -20,6 +20,11 @@ class ModelChoice(OpenSection):
     """`provider/model`. Without one the first usable of: a provider key in the environment, a local
     model server, `models.embedded.file`, the packaged demonstration model."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"primary": value} if isinstance(value, str) else value
+
 
 class AgentDefaults(OpenSection):
     """What holds for every agent."""
@@ -31,11 +36,6 @@ class AgentDefaults(OpenSection):
     """A run is aborted after this many seconds; 0 is no limit."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _short_form(cls, value: object) -> object:
-        return {"primary": value} if isinstance(value, str) else value
 
 
 class AgentConfig(OpenSection):
@@ -57,11 +57,6 @@ class AgentConfig(OpenSection):
             message = f"{value!r} is no agent id; use {agent_id(value)!r}"
             raise ValueError(message)
         return value
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _short_form(cls, value: object) -> object:
-        return {"primary": value} if isinstance(value, str) else value
 
 
 def _again(ids: list[AgentId], place: int) -> InitErrorDetails:

@@ -56,4 +56,4 @@ class GatewayConfig(Section):
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)
-    """How long a stop waits for runs before it aborts them."""
+    """How long a stop waits for runs; one that did not end is taken up by the next start."""

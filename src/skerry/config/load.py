@@ -119,7 +119,7 @@ def _overlay(
     parsed: dict[str, Any], environ: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[ConfigIssue]]:
     """Return the tree with what the environment says; a wrong shape is left to the check."""
-    token, port = _token(environ), environ.get(PORT)
+    token, port = given_token(environ), environ.get(PORT)
     if not (token or port):
         return parsed, []
     tree = copy.deepcopy(parsed)
@@ -137,12 +137,13 @@ def _overlay(
     return tree, issues
 
 
-def _token(environ: Mapping[str, str]) -> str:
+def given_token(environ: Mapping[str, str]) -> str:
+    """Return the token that the environment gives, or nothing."""
     return next((text for name in TOKENS if (text := environ.get(name, "").strip())), "")
 
 
 def _token_source(config: Config, environ: Mapping[str, str]) -> TokenSource:
-    if _token(environ):
+    if given_token(environ):
         return TokenSource.ENVIRONMENT
     return TokenSource.FILE if config.gateway.auth.token is not None else TokenSource.NONE
 

@@ -92,12 +92,9 @@ class Broadcast:
         head = frames.event("tick", {"ts": self._clock.now_ms()})
         self._send(self._all, head, droppable=True)
 
-    def shutdown(self, reason: str, restart_expected_ms: int | None = None) -> None:
+    def shutdown(self, reason: str) -> None:
         """Tell everybody that the gateway stops."""
-        payload: dict[str, Json] = {"reason": reason}
-        if restart_expected_ms is not None:
-            payload["restartExpectedMs"] = restart_expected_ms
-        self._send(self._all, frames.event("shutdown", payload), droppable=False)
+        self._send(self._all, frames.event("shutdown", {"reason": reason}), droppable=False)
 
     def publish(self, event: RunEvent) -> None:
         """Tell what a run did. Called in the event loop, in the order in which it happened."""

@@ -21,7 +21,6 @@ from skerry.gateway.frames import (
     Json,
     Malformed,
     RequestFrame,
-    StateVersion,
 )
 from skerry.gateway.handshake import Admitted, HandshakeError, admit
 from skerry.gateway.method import Call, RefusedError
@@ -120,7 +119,6 @@ class Connection:
         self._protocol.admit()
         context.presence.join(self.id, self._presence(admitted))
         self._out.response(frames.response(admitted.request_id, self._hello(admitted)))
-        self._tell_presence()
         reads = auth.allows(self._scopes, auth.READ)
         context.broadcast.add(self, reads=reads, tools=_TOOL_EVENTS in params.caps)
 
@@ -164,16 +162,9 @@ class Connection:
     def _leave(self) -> None:
         self._context.broadcast.remove(self)
         self._context.presence.leave(self.id)
-        self._tell_presence()
         self._out.close()
         for outcome in self._waiting:
             outcome.close()  # its task was cancelled before it began
-
-    def _tell_presence(self) -> None:
-        context = self._context
-        version = StateVersion(context.presence.version, context.health.version)
-        payload = {"presence": context.presence.entries()}
-        context.broadcast.tell("presence", payload, version)
 
     def _give_up(self) -> None:
         """Close a client that does not read, and what it still waits for with it."""

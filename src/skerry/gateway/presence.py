@@ -3,6 +3,7 @@
 import platform
 import socket
 
+import anyio
 import msgspec
 
 from skerry import __version__
@@ -35,6 +36,7 @@ class Presence:
     def __init__(self, clock: Clock) -> None:
         self.version = 1
         self._clients: dict[str, PresenceEntry] = {}
+        self._changed = anyio.Event()
         host = socket.gethostname()
         self._self = PresenceEntry(
             host=host,
@@ -51,13 +53,23 @@ class Presence:
     def join(self, connection_id: str, entry: PresenceEntry) -> None:
         """Add a client."""
         self._clients[connection_id] = entry
-        self.version += 1
+        self._change()
 
     def leave(self, connection_id: str) -> None:
         """Remove a client."""
         if self._clients.pop(connection_id, None) is not None:
-            self.version += 1
+            self._change()
+
+    async def after(self, version: int) -> None:
+        """Return when something has changed since `version`."""
+        while self.version == version:
+            await self._changed.wait()
 
     def entries(self) -> list[PresenceEntry]:
         """Return the gateway and at most 200 clients, the latest last."""
         return [self._self, *list(self._clients.values())[-_MOST:]]
+
+    def _change(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = anyio.Event()

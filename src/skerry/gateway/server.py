@@ -29,6 +29,7 @@ from skerry.gateway.protocol import STATE_KEY
 logger = logging.getLogger(__name__)
 
 _HEALTH_SECONDS: Final = 60.0
+_PRESENCE_SECONDS: Final = 0.5
 _MAX_HANDSHAKES: Final = 256
 
 
@@ -115,6 +116,7 @@ def _lifespan(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_tick, context)
             tasks.start_soon(_look_after_health, context)
+            tasks.start_soon(_tell_presence, context)
             yield
             tasks.cancel_scope.cancel()
 
@@ -136,5 +138,19 @@ async def _look_after_health(context: GatewayContext) -> None:
         except Exception:
             logger.exception("health cannot be looked at")
         else:
-            version = StateVersion(context.presence.version, context.health.version)
-            context.broadcast.tell("health", report, version)
+            context.broadcast.tell("health", report, _version(context))
+
+
+async def _tell_presence(context: GatewayContext) -> None:
+    """Tell who is here, twice a second at most: for each of many who come, it goes to them all."""
+    presence = context.presence
+    told = presence.version
+    while True:
+        await presence.after(told)
+        told = presence.version
+        context.broadcast.tell("presence", {"presence": presence.entries()}, _version(context))
+        await anyio.sleep(_PRESENCE_SECONDS)
+
+
+def _version(context: GatewayContext) -> StateVersion:
+    return StateVersion(context.presence.version, context.health.version)

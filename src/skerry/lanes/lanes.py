@@ -7,9 +7,8 @@ hundred.
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from types import TracebackType
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 Job = Callable[[], Awaitable[None]]
 
 
-class Lanes(AbstractAsyncContextManager["Lanes"]):
+class Lanes(anyio.AsyncContextManagerMixin):
     """Runs jobs in order per key, at most `limit` at a time. Use as `async with`.
 
     Leaving the block cancels the jobs that still run and drops those that wait; `drain` first to
@@ -38,20 +37,14 @@ class Lanes(AbstractAsyncContextManager["Lanes"]):
         self._quiet = anyio.Event()
         self._tasks: TaskGroup
 
-    async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        self.close()
-        self._tasks.cancel_scope.cancel()
-        return await self._tasks.__aexit__(kind, error, trace)
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with anyio.create_task_group() as self._tasks:
+            try:
+                yield self
+            finally:
+                self.close()
+                self._tasks.cancel_scope.cancel()
 
     def close(self) -> None:
         """Start nothing more."""

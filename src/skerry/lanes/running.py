@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from skerry.model.ids import RunId, SessionId
+from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import RunRequest, RunResult
 
 _NO_SESSION: Final = SessionId("")
@@ -94,10 +94,11 @@ class ActiveRun:
 
 
 class Running:
-    """All active runs, by id, in the order of acceptance."""
+    """All active runs, by id and by session, each in the order of acceptance."""
 
     def __init__(self) -> None:
         self._runs: dict[RunId, ActiveRun] = {}
+        self._sessions: dict[SessionKey, dict[RunId, ActiveRun]] = {}
 
     def get(self, run_id: RunId) -> ActiveRun | None:
         """Return the run, if it is active."""
@@ -105,26 +106,37 @@ class Running:
 
     def add(self, run: ActiveRun) -> None:
         """Take the run in; from here on its id is in flight."""
-        self._runs[run.request.run_id] = run
+        run_id, key = run.request.run_id, run.request.key
+        self._runs[run_id] = run
+        self._sessions.setdefault(key, {})[run_id] = run
 
     def withdraw(self, run: ActiveRun) -> None:
         """Forget a run that does not exist after all, and wake whoever waits for it."""
         run.withdrawn = True
-        if self._runs.get(run.request.run_id) is run:
-            del self._runs[run.request.run_id]
+        self._remove(run)
         run.admitted.set()
         run.ended.set()
 
     def finish(self, run: ActiveRun, result: RunResult) -> None:
         """Note how the run ended, and wake whoever waits for it."""
         run.result = result
-        self._runs.pop(run.request.run_id, None)
+        self._remove(run)
         run.ended.set()
 
-    def of(self, key: str | None = None) -> list[ActiveRun]:
+    def of(self, key: SessionKey | None = None) -> list[ActiveRun]:
         """Return the active runs, of one session or of all, oldest first."""
-        return [run for run in self._runs.values() if key is None or str(run.request.key) == key]
+        chosen = self._runs if key is None else self._sessions.get(key, {})
+        return list(chosen.values())
 
-    def working(self, key: str) -> ActiveRun | None:
+    def working(self, key: SessionKey) -> ActiveRun | None:
         """Return the run of the session that a message can still enter."""
         return next((run for run in self.of(key) if run.working), None)
+
+    def _remove(self, run: ActiveRun) -> None:
+        run_id, key = run.request.run_id, run.request.key
+        if self._runs.get(run_id) is not run:
+            return
+        del self._runs[run_id]
+        del self._sessions[key][run_id]
+        if not self._sessions[key]:
+            del self._sessions[key]

@@ -15,7 +15,6 @@ ChannelId = NewType("ChannelId", str)
 AccountId = NewType("AccountId", str)
 
 MAIN_AGENT: Final = AgentId("main")
-DEFAULT_ACCOUNT: Final = AccountId("default")
 MAX_KEY_LENGTH: Final = 512
 
 _AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-STOP_REASONS = ("stop", "length", "toolUse", "error", "aborted")
-
 
 class TextBlock(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
     """Text."""
@@ -62,7 +60,7 @@ class AssistantMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """One response of a model. `stop_reason` is one of `STOP_REASONS`."""
+    """One response; `stop_reason` is `stop`, `length`, `toolUse`, `error` or `aborted`."""
 
     content: tuple[Block, ...]
     api: str

@@ -87,9 +87,7 @@ class AdmissionStatus(StrEnum):
 class Admission:
     """The answer to a request to run; given only after its COMMIT."""
 
-    run_id: RunId
     key: str
-    session_id: SessionId
     status: AdmissionStatus
     accepted_at: int
     result: RunResult | None = None

@@ -32,8 +32,6 @@ class SessionEntry:
     aborted_last_run: bool = False
     provider: str = ""
     model: str = ""
-    last_channel: str = ""
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

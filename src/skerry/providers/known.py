@@ -93,6 +93,11 @@ KNOWN: Final = (
 """In the order in which a key in the environment counts."""
 
 
+def known_provider(name: str) -> KnownProvider | None:
+    """Return the hosted model API of this id, if it is known."""
+    return next((one for one in KNOWN if one.id == name), None)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalServer:
     """A model server that runs on this machine when its owner started it; it needs no key."""

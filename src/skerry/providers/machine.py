@@ -46,6 +46,11 @@ class Machine:
         Raises:
             ModelUnavailableError: with the reason and what to do.
         """
+        self.check_runtime()
+        self._check_file(file)
+
+    def check_runtime(self) -> None:
+        """Return when some model file can be run here; raises as `check` does."""
         if self.processor not in _PROCESSORS:
             raise ModelUnavailableError(
                 f"The embedded model does not run on a {self.processor or 'unknown'} processor.",
@@ -61,7 +66,6 @@ class Machine:
                 "The embedded model needs the Python package xllamacpp, which is not installed.",
                 "Install it: pip install 'skerry[local]'. " + _ELSEWHERE,
             )
-        self._check_file(file)
 
     def _check_file(self, file: Path) -> None:
         try:

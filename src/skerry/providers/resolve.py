@@ -9,7 +9,7 @@ from skerry.config.models import ModelConfig, ModelsConfig, ProviderConfig
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo
 from skerry.providers.compat import Endpoint
-from skerry.providers.known import KNOWN, KnownProvider, LocalServer
+from skerry.providers.known import KNOWN, KnownProvider, LocalServer, known_provider
 
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte
 _LOCAL_WINDOW: Final = 32_768  # they do not say; most are started with less than hosted ones have
@@ -55,7 +55,7 @@ class Resolver:
         """
         name, _, model = ref.partition("/")
         provider = self.models.providers.get(name)
-        known = next((one for one in KNOWN if one.id == name), None)
+        known = known_provider(name)
         if provider is not None:
             listed = provider.models[0].id if provider.models else ""
             model = model or listed or (known.model if known else "")
@@ -79,7 +79,7 @@ class Resolver:
         return _sendable(known.name, next(filter(None, values), ""))
 
     def _configured(self, name: str, provider: ProviderConfig, model: str) -> Target:
-        known = next((one for one in KNOWN if one.id == name), None)
+        known = known_provider(name)
         title = known.name if known else name
         key = provider.api_key.get_secret_value().strip() if provider.api_key else ""
         key = _sendable(title, key) or (self._key(known) if known else "")

@@ -26,4 +26,6 @@ def open_calls(messages: Iterable[Message]) -> list[ToolCall]:
 
 def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
     """Return the result that closes a call whose run was interrupted or aborted."""
-    return ToolResultMessage(call.id, call.name, (TextBlock(ABORTED_RESULT),), True, at)  # noqa: FBT003 - is_error
+    return ToolResultMessage(
+        call.id, call.name, (TextBlock(ABORTED_RESULT),), is_error=True, timestamp=at
+    )

@@ -11,9 +11,9 @@ Format: pi session v3 lines and the session map of seed 003.
 
 import logging
 import os
-from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,35 +99,45 @@ class Mirror:
         if not dirty:
             return
         try:
-            await store.read(lambda reader: self._append_files(reader, dirty))
+            await anyio.to_thread.run_sync(self._append_files, store, dirty)
         except BaseException as error:
             self._dirty |= dirty
             if not isinstance(error, OSError | StateError):
                 raise
             logger.exception("the transcript mirror is behind; it is tried again")
 
-    def _append_files(self, reader: Reader, dirty: set[str]) -> None:
+    def _append_files(self, store: Store, dirty: set[str]) -> None:
         for session_id in dirty:
-            mark = self._marks.get(session_id) or _read_mark(reader, session_id)
-            owner = reader.one(
-                "SELECT agent_id, created_at FROM session WHERE session_id = ?", (session_id,)
-            )
-            if owner is None:
+            behind = store.read_now(partial(self._behind_by, session_id=session_id))
+            if behind is None:
                 continue
-            agent, created_at = AgentId(owner[0]), int(owner[1])
-            path = self._file(agent, session_id)
-            if _size(path) < mark.size:
-                mark = _Mark(0, 0)
-            lines = [
-                _line(seq, parent, at, body)
-                for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
-            ]
-            head = b"" if mark.size else self._header(session_id, created_at)
-            mark.size = _extend(path, mark.size, head + b"".join(lines))
-            mark.seq += len(lines)
+            agent, mark, data, entries = behind
+            # The reader is free again: nobody who reads waits for the disk of a file.
+            mark.size = _extend(self._file(agent, session_id), mark.size, data)
+            mark.seq += entries
             self._marks[session_id] = mark
             self._unsaved.add(session_id)
             self._stale.add(agent)
+
+    def _behind_by(
+        self, reader: Reader, session_id: str
+    ) -> tuple[AgentId, _Mark, bytes, int] | None:
+        """Return from which mark on which data, with how many entries, the session's file lacks."""
+        owner = reader.one(
+            "SELECT agent_id, created_at FROM session WHERE session_id = ?", (session_id,)
+        )
+        if owner is None:
+            return None
+        agent, created_at = AgentId(owner[0]), int(owner[1])
+        mark = self._marks.get(session_id) or _read_mark(reader, session_id)
+        if _size(self._file(agent, session_id)) < mark.size:
+            mark = _Mark(0, 0)
+        lines = [
+            _line(seq, parent, at, body)
+            for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
+        ]
+        head = b"" if mark.size else self._header(session_id, created_at)
+        return agent, mark, head + b"".join(lines), len(lines)
 
     def _behind(self, reader: Reader) -> list[str]:
         """Return the sessions whose file is not as long as the database says it should be."""
@@ -161,7 +171,8 @@ class Mirror:
         if not (stale or marks):
             return
         try:
-            await store.read(lambda reader: self._write_maps(reader, stale))
+            maps = await store.read(lambda reader: _maps(reader, stale))
+            await anyio.to_thread.run_sync(self._write_maps, maps)
             await store.write(lambda unit: _save_marks(unit, marks))
         except BaseException as error:
             self._stale |= stale
@@ -173,25 +184,31 @@ class Mirror:
         for session_id in unsaved - self._dirty:
             del self._marks[session_id]  # bounds memory; it is read again when needed
 
-    def _write_maps(self, reader: Reader, agents: set[AgentId]) -> None:
-        by_agent: dict[AgentId, dict[str, Any]] = defaultdict(dict)
-        for agent in agents:
-            for one in sessions.recent(reader, limit=-1, agent=agent):
-                by_agent[agent][one.key] = {
-                    "sessionId": one.session_id,
-                    "updatedAt": one.updated_at,
-                    "sessionFile": f"{one.session_id}.jsonl",
-                    "chatType": one.chat_type,
-                    "inputTokens": one.input_tokens,
-                    "outputTokens": one.output_tokens,
-                    "totalTokens": one.total_tokens,
-                    "abortedLastRun": bool(one.aborted_last_run),
-                    "modelProvider": one.provider,
-                    "model": one.model,
-                }
-        for agent, sessions_map in by_agent.items():
+    def _write_maps(self, maps: dict[AgentId, dict[str, Any]]) -> None:
+        for agent, sessions_map in maps.items():
             target = self.agents_dir / agent / "sessions" / "sessions.json"
             write_atomic(target, msgspec.json.format(_encode(sessions_map), indent=2))
+
+
+def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]:
+    return {
+        agent: {
+            one.key: {
+                "sessionId": one.session_id,
+                "updatedAt": one.updated_at,
+                "sessionFile": f"{one.session_id}.jsonl",
+                "chatType": one.chat_type,
+                "inputTokens": one.input_tokens,
+                "outputTokens": one.output_tokens,
+                "totalTokens": one.total_tokens,
+                "abortedLastRun": bool(one.aborted_last_run),
+                "modelProvider": one.provider,
+                "model": one.model,
+            }
+            for one in sessions.recent(reader, limit=-1, agent=agent)
+        }
+        for agent in agents
+    }
 
 
 def _read_mark(reader: Reader, session_id: str) -> _Mark:

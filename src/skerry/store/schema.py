@@ -27,9 +27,7 @@ STEPS: Final = (
         total_tokens INTEGER NOT NULL DEFAULT 0,
         aborted_last_run INTEGER NOT NULL DEFAULT 0,
         provider TEXT NOT NULL DEFAULT '',
-        model TEXT NOT NULL DEFAULT '',
-        last_channel TEXT NOT NULL DEFAULT '',
-        label TEXT NOT NULL DEFAULT ''
+        model TEXT NOT NULL DEFAULT ''
     );
     CREATE UNIQUE INDEX session_of_key ON session (key) WHERE current;
     CREATE INDEX session_recent ON session (updated_at) WHERE current;

@@ -11,7 +11,7 @@ from skerry.store.unit import Reader, Unit
 
 _COLUMNS = (
     "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
-    " output_tokens, total_tokens, aborted_last_run, provider, model, last_channel, label"
+    " output_tokens, total_tokens, aborted_last_run, provider, model"
 )
 TITLE_LENGTH = 60
 
@@ -95,7 +95,7 @@ def find(reader: Reader, key: str) -> SessionEntry | None:
 def recent(
     reader: Reader, *, limit: int, offset: int = 0, agent: str | None = None, search: str = ""
 ) -> list[SessionEntry]:
-    """Return present sessions, the latest used first. `search` is a part of key or label."""
+    """Return present sessions, the latest used first. `search` is a part of the key."""
     where, parameters = _filter(agent, search)
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
@@ -167,8 +167,8 @@ def _filter(agent: str | None, search: str) -> tuple[str, tuple[str, ...]]:
         where += " AND agent_id = ?"
         parameters.append(agent)
     if search:
-        where += " AND (instr(key, ?) OR instr(lower(label), ?))"
-        parameters += [search.lower(), search.lower()]
+        where += " AND instr(key, ?)"
+        parameters.append(search.lower())
     return where, tuple(parameters)
 
 

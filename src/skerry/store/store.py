@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -18,6 +18,8 @@ from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
 
 T = TypeVar("T")
+DATABASE: Final = "state.sqlite"
+"""File of the state directory."""
 
 
 def nothing(point: str) -> None:
@@ -59,7 +61,7 @@ class Store:
         return await anyio.to_thread.run_sync(self.read_now, work)
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` in the calling thread, for start-up and for small look-ups."""
+        """Run `work` in the calling thread, which is to be a worker; else as `read`."""
         try:
             with self._lock:
                 return work(self._reading)
@@ -100,12 +102,8 @@ async def open_store(
     try:
         yield Store(writer, reading)
     finally:
+        writer.close()
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(writer.stop)
+            await anyio.to_thread.run_sync(writer.join)
         reading.close()
         writing.close()
-
-
-def check(path: Path) -> str:
-    """Return `ok`, or what is wrong with the database file."""
-    return sqlite.quick_check(path)

@@ -55,10 +55,13 @@ class Writer:
         """Begin to write."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Write what was handed in, then end. Blocks."""
+    def close(self) -> None:
+        """Take nothing more. Called in the event loop, so that nothing comes behind the end."""
         self._open = False
         self._jobs.put(None)
+
+    def join(self) -> None:
+        """Wait until all that was handed in is written. Blocks."""
         self._thread.join()
 
     def write(self, work: Callable[[Unit], T]) -> Future[T]:

@@ -18,6 +18,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Inbox
 
 CHANNEL: Final = ChannelId("memory")
+ACCOUNT: Final = AccountId("default")
 POLL_SECONDS: Final = 0.005
 
 
@@ -92,7 +93,7 @@ class MemoryChannel:
     """The adapter of one account on such a platform."""
 
     platform: Platform
-    account: AccountId = AccountId("default")  # noqa: RUF009 - a name, not a call that makes state
+    account: AccountId = ACCOUNT
     channel: ChannelId = CHANNEL
     text_limit: int = 4000
     settles: Settlement | None = None

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.infra.errors import EscapeError
+from skerry.infra.beneath import EscapeError
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext

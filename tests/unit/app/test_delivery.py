@@ -18,6 +18,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Inbox
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
+from skerry.testing.model import Gate
 
 RECEIPT = Receipt(("platform-id",))
 
@@ -192,6 +193,27 @@ async def test_what_could_not_be_marked_as_sent_is_not_sent_again(tmp_path: Path
         await one.sender.flush()
         assert adapter.sent == ["a1", "a2"]
         assert await one.counts() == {}
+
+
+async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> None:
+    gate = Gate()
+
+    class Slow(Adapter):
+        async def send(self, part: OutboundPart) -> Receipt:
+            await gate.hold()
+            return await super().send(part)
+
+    slow = Slow(settles=Settlement.UNKNOWN)
+    async with post(tmp_path, slow) as one:
+        await one.write("ann", "hello", "again")
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one.sender.run)
+                await gate.reached.wait()
+                tasks.cancel_scope.cancel()
+                gate.open()
+        assert slow.sent == ["hello"]
+        assert await one.counts() == {"pending": 1}
 
 
 def test_a_text_is_cut_to_what_the_platform_takes() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from skerry.model.errors import BusyError, StoreFailedError
 from skerry.model.event import RunEnded, RunEvent, RunStarted
-from skerry.model.ids import DEFAULT_ACCOUNT, RunId, SessionKey
+from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunResult, StopReason
 from skerry.ports.model import ModelRequest
 from skerry.store import runs
-from skerry.testing.channel import CHANNEL
+from skerry.testing.channel import ACCOUNT, CHANNEL
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -84,7 +84,7 @@ async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: 
 async def test_nobody_is_asked_before_the_session_is_stored(tmp_path: Path) -> None:
     disk, model = Disk(), ScriptedModel(echo)
     peer = Peer(PeerKind.DIRECT, "alice")
-    arrived = InboundMessage(CHANNEL, DEFAULT_ACCOUNT, peer, "alice", "hi", "m1", 0)
+    arrived = InboundMessage(CHANNEL, ACCOUNT, peer, "alice", "hi", "m1", 0)
     async with open_core(tmp_path, model, reach=disk.reach) as core:
         commit = disk.hold()
         async with anyio.create_task_group() as tasks:

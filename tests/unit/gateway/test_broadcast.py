@@ -229,10 +229,10 @@ async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Bro
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
     broadcast.tell("health", {})
     broadcast.tick()
-    broadcast.shutdown("stop", 500)
+    broadcast.shutdown("stop")
     tick, shutdown = deaf.take()
     assert tick["event"] == "tick"
-    assert shutdown["payload"] == {"reason": "stop", "restartExpectedMs": 500}
+    assert shutdown["payload"] == {"reason": "stop"}
 
 
 async def test_who_left_hears_nothing(broadcast: Broadcast, ear: Ear) -> None:

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import anyio
 import pytest
 
 from skerry.gateway import connection
-from skerry.gateway.health import Health
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import OPERATOR, connect_params, connected, dial, request
 
@@ -23,12 +21,6 @@ DEVICE: dict[str, Any] = {
     "signedAt": 1,
     "nonce": "n",
 }
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with running_gateway(tmp_path) as rig:
-        yield rig
 
 
 async def test_the_challenge_comes_first_and_has_no_number(rig: Rig) -> None:
@@ -270,21 +262,13 @@ async def test_failures_are_slowed_down_and_the_right_token_is_not(rig: Rig) -> 
             assert len(slow.frames) == 1  # still waiting for its refusal
 
 
-async def test_a_gateway_that_is_not_ready_asks_to_come_again(tmp_path: Path) -> None:
-    health = Health("recovering")
-    async with running_gateway(tmp_path, health=health) as rig:
-        async with dial(rig.url) as wire:
-            error = (await wire.connect())["error"]
-            assert await wire.closed() == (1013, "gateway starting")
-        assert (error["code"], error["retryable"], error["retryAfterMs"]) == (
-            "UNAVAILABLE",
-            True,
-            500,
-        )
-        assert error["details"] == {"reason": "startup-sidecars"}
-        health.recover("recovering")
-        async with connected(rig.url):
-            pass
+async def test_a_gateway_that_is_not_ready_asks_to_come_again(rig: Rig) -> None:
+    rig.context.health.fail("draining")
+    async with dial(rig.url) as wire:
+        error = (await wire.connect())["error"]
+        assert await wire.closed() == (1013, "gateway starting")
+    assert (error["code"], error["retryable"], error["retryAfterMs"]) == ("UNAVAILABLE", True, 500)
+    assert error["details"] == {"reason": "startup-sidecars"}
 
 
 async def test_a_client_that_leaves_in_the_handshake_leaves_nothing(rig: Rig) -> None:

@@ -15,7 +15,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import user
 from skerry.store import Unit, sessions
 from tests.support.gateway import Rig, running_gateway
-from tests.support.wire import Wire, connected, dial, request
+from tests.support.wire import Wire, connected, dial, here, request
 
 RUN = RunId("slow")
 SMALL_BUFFER = 128 * 1024
@@ -105,7 +105,7 @@ async def test_a_client_that_leaves_too_much_unread_is_given_up_with_a_reason(
         await slow.send(request("agent.wait", {"runId": "nobody", "timeoutMs": 600_000}))
         for number in range(20):
             await slow.send(request("chat.history", {"sessionKey": "main"}, id=f"h{number}"))
-        await quick.event("presence")  # it left
+        await quick.until(lambda frame: here(frame) == ["gateway", "test"])  # it left
         assert rig.dispatcher.waiting == 0  # and what it waited for is not waited for
         assert len(await quick.call("system-presence")) == 2
         slow.socket.transport.resume_reading()

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,9 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.store import Unit, sessions
 from tests.support.gateway import TOKEN, Rig, running_gateway
-from tests.support.wire import Wire, connected, request
+from tests.support.wire import Wire, connected, here, request
 
 MAIN = SessionKey.main()
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with running_gateway(tmp_path) as rig:
-        yield rig
-
-
-@pytest.fixture
-async def wire(rig: Rig) -> AsyncIterator[Wire]:
-    async with connected(rig.url) as wire:
-        yield wire
 
 
 def answer(text: str) -> AssistantMessage:
@@ -294,15 +283,23 @@ async def test_status_tells_what_goes_on(rig: Rig, wire: Wire) -> None:
 @pytest.mark.requirement("gateway-events-core")
 async def test_presence_names_who_is_there_and_follows_them(rig: Rig, wire: Wire) -> None:
     async with connected(rig.url, client=CLIENT) as other:
-        joined = await wire.event("presence")
-        assert [one["mode"] for one in joined["payload"]["presence"]] == ["gateway", "test", "cli"]
+        joined = await wire.until(lambda frame: here(frame) == ["gateway", "test", "cli"])
         assert (
             joined["stateVersion"]["presence"]
             == other.hello["snapshot"]["stateVersion"]["presence"]
         )
-    left = await wire.event("presence")
+    left = await wire.until(lambda frame: here(frame) == ["gateway", "test"])
     assert left["stateVersion"]["presence"] > joined["stateVersion"]["presence"]
     assert await wire.call("system-presence") == left["payload"]["presence"]
+
+
+async def test_a_storm_of_clients_is_told_together(rig: Rig, wire: Wire) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(30):
+            await stack.enter_async_context(connected(rig.url))
+        await wire.until(lambda frame: len(here(frame)) == 32)
+    events = [frame for frame in wire.frames if frame.get("event") == "presence"]
+    assert len(events) < 30
 
 
 CLIENT = {"id": "cli", "version": "2", "platform": "linux", "mode": "cli", "displayName": "me"}

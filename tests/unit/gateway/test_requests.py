@@ -2,28 +2,14 @@
 
 import json
 import random
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import pytest
 
 from skerry.gateway.connection import MAX_IN_FLIGHT
 from skerry.model.errors import BusyError, StoreFailedError, UnknownAgentError
-from tests.support.gateway import Rig, running_gateway
+from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected, request
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with running_gateway(tmp_path) as rig:
-        yield rig
-
-
-@pytest.fixture
-async def wire(rig: Rig) -> AsyncIterator[Wire]:
-    async with connected(rig.url) as wire:
-        yield wire
 
 
 @pytest.mark.requirement("wire-transport-json-text")

@@ -1,6 +1,5 @@
 """Starting, awaiting and stopping runs."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,6 @@ from tests.support.gateway import FAILED, Rig, running_gateway
 from tests.support.wire import Wire, connected, request
 
 RUN = RunId("k1")
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with running_gateway(tmp_path) as rig:
-        yield rig
-
-
-@pytest.fixture
-async def wire(rig: Rig) -> AsyncIterator[Wire]:
-    async with connected(rig.url) as wire:
-        yield wire
 
 
 async def start(wire: Wire, **params: Any) -> Any:

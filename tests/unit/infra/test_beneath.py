@@ -9,8 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.beneath import Beneath
-from skerry.infra.errors import EscapeError
+from skerry.infra.beneath import Beneath, EscapeError
 
 SECRET = b"secret"
 

@@ -26,7 +26,7 @@ def test_runs_are_listed_in_the_order_of_acceptance() -> None:
     for name, key in (("2", "a"), ("1", "b"), ("3", "a")):
         running.add(run(name, key))
     assert [one.request.run_id for one in running.of()] == ["2", "1", "3"]
-    assert [one.request.run_id for one in running.of("agent:main:a")] == ["2", "3"]
+    assert [one.request.run_id for one in running.of(SessionKey.parse("a"))] == ["2", "3"]
 
 
 async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
@@ -118,9 +118,9 @@ def test_what_did_not_enter_is_taken_out_once() -> None:
 async def test_only_a_run_that_works_can_be_entered() -> None:
     running, one = Running(), run("1")
     running.add(one)
-    assert running.working("agent:main:main") is None
+    assert running.working(SessionKey.main()) is None
     one.open(anyio.CancelScope())
-    assert running.working("agent:main:main") is one
-    assert running.working("agent:main:other") is None
+    assert running.working(SessionKey.main()) is one
+    assert running.working(SessionKey.parse("other")) is None
     one.close()
-    assert running.working("agent:main:main") is None
+    assert running.working(SessionKey.main()) is None

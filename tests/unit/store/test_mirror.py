@@ -1,9 +1,12 @@
 """The mirror: files that equal the transcript after any crash."""
 
+import os
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -138,6 +141,21 @@ async def test_a_folder_that_cannot_be_written_is_tried_again(files: Files) -> N
         (files.home / "agents").unlink()
         await mirror.flush(store)
     assert files.texts() == ["one"]
+
+
+async def test_who_reads_does_not_wait_for_the_disk_of_a_file(files: Files) -> None:
+    files.folder.mkdir(parents=True)
+    os.mkfifo(files.file)  # opening it for writing waits until somebody reads it
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        with anyio.fail_after(10), ExitStack() as opened:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(files.start, store)
+                await anyio.wait_all_tasks_blocked()
+                for _ in range(10):
+                    assert await store.read(sessions.count) == 1
+                pipe = os.open(files.file, os.O_RDONLY | os.O_NONBLOCK)
+                opened.callback(os.close, pipe)
 
 
 async def test_a_link_in_place_of_the_file_is_not_followed(files: Files) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.infra.sqlite import quick_check
 from skerry.model import message
 from skerry.model.errors import NewerStateError, StaleTailError, StoreClosedError
 from skerry.model.ids import SessionId, SessionKey
-from skerry.store import Reader, Unit, check, open_store, sessions
+from skerry.store import Reader, Unit, open_store, sessions
 
 MAIN = SessionKey.main()
 
@@ -116,7 +117,7 @@ async def test_closing_writes_what_is_queued(tmp_path: Path) -> None:
     outside = sqlite3.connect(tmp_path / "state.sqlite")
     assert outside.execute("SELECT count(*) FROM session").fetchone() == (1000,)
     outside.close()
-    assert check(tmp_path / "state.sqlite") == "ok"
+    assert quick_check(tmp_path / "state.sqlite") == "ok"
 
 
 async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:

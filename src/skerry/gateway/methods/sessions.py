@@ -14,7 +14,7 @@ from skerry.model import message
 from skerry.model.ids import SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
-from skerry.store import Reader, sessions
+from skerry.store import DATABASE, Reader, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
 _TRIES: Final = 5
@@ -129,7 +129,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     more = end < total
     return {
         "ts": context.clock.now_ms(),
-        "path": str(context.config().state_dir / "state.sqlite"),
+        "path": str(context.config().state_dir / DATABASE),
         "count": len(rows),
         "totalCount": total,
         "limitApplied": params.limit,
@@ -153,7 +153,7 @@ def _row(reader: Reader, session: SessionEntry, params: SessionsListParams) -> J
         "chatType": session.chat_type,
         "agentId": session.agent_id,
         "isMain": key.scope == ("main",),
-        "displayName": session.label or ":".join(key.scope),
+        "displayName": ":".join(key.scope),
         "sessionId": session.session_id,
         "createdAt": session.created_at,
         "updatedAt": session.updated_at,
@@ -166,8 +166,6 @@ def _row(reader: Reader, session: SessionEntry, params: SessionsListParams) -> J
         "modelProvider": session.provider,
         "model": session.model,
     }
-    if session.last_channel:
-        row["lastChannel"] = session.last_channel
     if params.include_derived_titles:
         row["derivedTitle"] = sessions.title(reader, session.session_id)
     if params.include_last_message:

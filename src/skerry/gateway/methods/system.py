@@ -13,7 +13,7 @@ from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedE
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import Reader, outbox, sessions
+from skerry.store import DATABASE, Reader, outbox, sessions
 
 _RECENT: Final = 5
 
@@ -47,7 +47,7 @@ async def refresh_health(context: GatewayContext) -> Json:
     """Look at everything, keep the report and return it."""
     begin = time.perf_counter()
     config = context.config()
-    path = str(config.state_dir / "state.sqlite")
+    path = str(config.state_dir / DATABASE)
     agents = config.agents.ids
 
     def read(reader: Reader) -> list[tuple[int, list[SessionEntry]]]:
@@ -127,7 +127,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "activeRuns": len(context.dispatcher.active()),
         "undelivered": undelivered,
         "sessions": {
-            "paths": [str(config.state_dir / "state.sqlite")],
+            "paths": [str(config.state_dir / DATABASE)],
             "count": count,
             "defaults": {
                 "model": model.id if model else None,
@@ -192,12 +192,11 @@ def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
             details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
         )
     own = config.agents.get(agent)
-    named = own is not None and bool(own.name)
-    name = own.name if own is not None and own.name else "Assistant"
+    name = (own.name if own else "") or "Assistant"
     return {
         "agentId": agent,
         "name": name,
-        "nameSource": "config" if named else "default",
+        "nameSource": "config" if own and own.name else "default",
         "avatar": name[0].upper(),
     }
 
