@@ -31,6 +31,8 @@ Parts = Callable[[ReplyTo, str], list[str]]
 
 async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun]:
     """Close what cannot run again; return what is to run, in the order of acceptance."""
+    if not await store.read(runs.unfinished):
+        return []  # an ordinary start writes nothing
     return await store.write(partial(_recover, now=clock.now_ms(), parts=parts))
 
 
