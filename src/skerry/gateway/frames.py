@@ -5,6 +5,7 @@ own model. Only when that fails is the text parsed a second time, to tell the ca
 echo whatever the client gave as its id.
 """
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -99,18 +100,29 @@ _NO_ID: Final = "invalid"
 
 
 def parse(text: str) -> RequestFrame | Malformed | None:
-    """Return the request, what is wrong with it, or None when the text is no JSON at all."""
+    """Return the request, what is wrong with it, or None when the text is no JSON at all.
+
+    Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
+    """
     try:
         return _requests.decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        pass
+        return _look_closer(text)
+
+
+def _look_closer(text: str) -> RequestFrame | Malformed | None:
     try:
-        value = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+        # Unlike msgspec, the standard library takes a half pair; no encoding does.
+        whole = json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace")
+        value = msgspec.json.decode(whole)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
     if not isinstance(value, dict):
         return Malformed(_NO_ID, "must be object")
-    return Malformed(value.get("id", _NO_ID), "; ".join(_problems(value)))
+    try:
+        return _requests.decode(whole)
+    except msgspec.ValidationError:
+        return Malformed(value.get("id", _NO_ID), "; ".join(_problems(value)))
 
 
 def _problems(frame: dict[str, Json]) -> list[str]:

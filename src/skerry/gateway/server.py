@@ -54,29 +54,37 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
 
 
 class _Sockets:
-    """Accepts WebSockets; only so many may be in their handshake at a time."""
+    """Accepts WebSockets; only so many may be in their handshake at a time.
+
+    One too many takes the place of the one that has waited longest: who means it has introduced
+    itself by then, and whoever fills the places cannot keep others out.
+    """
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
         self._methods = Dispatch()
         self._failures = Failures()
-        self._handshakes = 0
+        self._handshakes: dict[anyio.CancelScope, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client."""
         await receive()  # websocket.connect
-        if self._handshakes >= _MAX_HANDSHAKES:
-            await send({"type": "websocket.http.response.start", "status": 503, "headers": []})
-            await send({"type": "websocket.http.response.body", "body": b"Too many handshakes.\n"})
-            return
         await send({"type": "websocket.accept"})
         protocol = scope["state"][STATE_KEY]
         client = Connection(self._context, self._methods, self._failures, protocol, receive)
-        self._handshakes += 1
-        try:
-            admitted = await client.shake_hands()
-        finally:
-            self._handshakes -= 1
+        if len(self._handshakes) >= _MAX_HANDSHAKES:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        admitted = None
+        with anyio.CancelScope() as handshake:
+            self._handshakes[handshake] = None
+            try:
+                admitted = await client.shake_hands()
+            finally:
+                self._handshakes.pop(handshake, None)
+        if handshake.cancelled_caught:
+            protocol.end(1013, "too many handshakes")
         if admitted is not None:
             await client.serve(admitted)
 

@@ -119,13 +119,6 @@ async def test_there_is_a_websocket_at_the_root_only(rig: Rig) -> None:
     assert (await ask(rig, "/other", UPGRADE)).status == 403
 
 
-async def test_only_so_many_may_be_in_their_handshake(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skerry.gateway.server._MAX_HANDSHAKES", 0)
-    assert (await ask(rig, "/", UPGRADE)).status == 503
-
-
 async def test_health_over_http(rig: Rig) -> None:
     answer = await ask(rig, "/healthz")
     assert answer.body == b'{"ok":true,"status":"live"}'

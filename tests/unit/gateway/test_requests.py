@@ -40,6 +40,12 @@ async def test_what_is_no_text_of_json_is_ignored(wire: Wire, junk: str | bytes)
     )
 
 
+async def test_half_a_surrogate_pair_reads_as_a_question_mark(rig: Rig, wire: Wire) -> None:
+    params = {"sessionKey": "main", "message": "cut \ud83d", "idempotencyKey": "k"}
+    await wire.call("chat.send", params)
+    assert rig.dispatcher.submitted[0].text == "cut ?"
+
+
 @pytest.mark.requirement("gateway-frame-schema-validation")
 @pytest.mark.parametrize(
     ("frame", "echoed", "problem"),
