@@ -76,7 +76,7 @@ class CompatProvider:
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so. Text
         is given to `on_text` once per network read.
         """
-        builder = ReplyBuilder(self._endpoint.name)
+        builder = ReplyBuilder(self._endpoint.name, self._endpoint.api_key)
         try:
             await self._stream(request, builder, on_text)
         except BodyTooLargeError as error:

@@ -58,7 +58,13 @@ class _Piece(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_MOST_TOKENS: Final = 1 << 40
+
 _decoder = msgspec.json.Decoder(_Piece)
+
+TEXT_LIMIT: Final = 1024 * 1024
+"""Characters of one answer, with its tool calls: more than any model means to say. Clients get the
+text so far again and again, so an answer without end would cost its square."""
 
 
 @dataclass(slots=True)
@@ -73,17 +79,19 @@ class _Call:
 class ReplyBuilder:
     """Takes the data of each event in order, gives the text it added and at last the reply.
 
-    `provider` is its name for people.
+    `provider` is its name for people; `secret`, what no error may repeat.
     """
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, secret: str | None = None) -> None:
         self._provider = provider
+        self._secret = secret.encode() if secret else b""
         self._id = "call"
         self._text: list[str] = []
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._usage = Usage()
         self._finish = ""
+        self._size = 0
 
     @property
     def finished(self) -> bool:
@@ -96,15 +104,19 @@ class ReplyBuilder:
         Raises:
             ModelStreamCutError: the event is not readable.
             ModelError: it carries an error of the provider.
+            ModelRequestError: the answer is longer than `TEXT_LIMIT`.
         """
         try:
             piece = _decoder.decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ModelStreamCutError(
                 f"{self._provider} sent a piece of its answer that is not readable: {error}"
             ) from error
-        if bytes(piece.error) != b"null":
-            raise stream_failure(bytes(piece.error), self._provider)
+        said = bytes(piece.error)
+        if said != b"null":
+            if self._secret:
+                said = said.replace(self._secret, b"***")
+            raise stream_failure(said, self._provider)
         if piece.usage is not None:
             self._usage = _usage(piece.usage)
         return self._choice(piece.choices[0], piece.id) if piece.choices else ""
@@ -123,6 +135,7 @@ class ReplyBuilder:
             return ""
         if isinstance(text, list):  # Mistral's reasoning models: blocks, of which some are thinking
             text = "".join(part.text or "" for part in text)
+        self._grow(len(text))
         self._text.append(text)
         return text
 
@@ -131,9 +144,18 @@ class ReplyBuilder:
         function = piece.function or _Function()
         call.name = call.name or function.name or ""
         if isinstance(function.arguments, dict):
-            call.arguments += msgspec.json.encode(function.arguments).decode()
+            arguments = msgspec.json.encode(function.arguments).decode()
         else:
-            call.arguments += function.arguments or ""
+            arguments = function.arguments or ""
+        self._grow(len(arguments))
+        call.arguments += arguments
+
+    def _grow(self, characters: int) -> None:
+        self._size += characters
+        if self._size > TEXT_LIMIT:
+            raise ModelRequestError(
+                f"{self._provider} sent an answer of more than {TEXT_LIMIT} characters."
+            )
 
     def _slot(self, piece: _CallPiece) -> _Call:
         """Return the call that the piece belongs to.
@@ -180,18 +202,23 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {RAW_ARGUMENTS: text}
 
 
 def _usage(usage: _Usage) -> Usage:
     """Return our form: `input` without what was read from the provider's cache, which is apart."""
-    prompt = usage.prompt_tokens or 0
-    output = usage.completion_tokens or 0
-    cached = (usage.prompt_tokens_details or _PromptDetails()).cached_tokens or 0
+    prompt = _count(usage.prompt_tokens)
+    output = _count(usage.completion_tokens)
+    cached = _count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)
     return Usage(
         input=max(prompt - cached, 0),
         output=output,
         cache_read=cached,
-        total_tokens=usage.total_tokens or prompt + output,
+        total_tokens=_count(usage.total_tokens) or prompt + output,
     )
+
+
+def _count(said: int | None) -> int:
+    """Return a number that the store can add up, whatever the server says."""
+    return min(max(said or 0, 0), _MOST_TOKENS)

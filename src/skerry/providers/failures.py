@@ -127,7 +127,7 @@ def describe(body: bytes) -> str:
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -163,3 +163,36 @@ def test_an_error_object_in_the_stream_is_raised() -> None:
 )
 def test_empty_pieces_add_nothing(data: bytes) -> None:
     assert ReplyBuilder("P").take(data) == ""
+
+
+def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skerry.providers.compat_stream.TEXT_LIMIT", 10)
+    builder = ReplyBuilder("P")
+    builder.take(json.dumps(delta(content="12345")).encode())
+    with pytest.raises(ModelRequestError, match="P sent an answer of more than 10 characters"):
+        builder.take(json.dumps(call(0, "123456", id="c")).encode())
+
+
+def test_an_error_in_a_stream_does_not_repeat_the_key() -> None:
+    builder = ReplyBuilder("P", "sk-secret")
+    with pytest.raises(ModelError, match=r"bad key: \*\*\*") as caught:
+        builder.take(b'{"error": {"message": "bad key: sk-secret"}}')
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("nested", [b'{"choices":' + b"[" * 200_000, b'{"a":' * 200_000])
+def test_deep_nesting_is_a_piece_that_is_not_readable(nested: bytes) -> None:
+    with pytest.raises(ModelStreamCutError):
+        ReplyBuilder("P").take(nested)
+
+
+def test_deep_nesting_in_arguments_is_no_object() -> None:
+    nested = '{"a":' * 200_000
+    assert parse_arguments(nested) == {RAW_ARGUMENTS: nested}
+
+
+@pytest.mark.parametrize(("said", "taken"), [(9 << 70, 1 << 40), ((1 << 63) - 1, 1 << 40), (-5, 0)])
+def test_usage_that_no_model_has_is_bounded(said: int, taken: int) -> None:
+    usage = {"prompt_tokens": said, "completion_tokens": said, "total_tokens": said}
+    reply = build(delta(content="hi", finish="stop"), {"usage": usage})
+    assert (reply.usage.input, reply.usage.output) == (taken, taken)

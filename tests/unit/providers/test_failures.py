@@ -156,3 +156,7 @@ def test_an_error_inside_a_stream_is_classed_by_its_words(
     error: bytes, kind: type[ModelError]
 ) -> None:
     assert type(stream_failure(error, "P")) is kind
+
+
+def test_a_deeply_nested_body_is_told_as_text() -> None:
+    assert describe(b"[" * 100_000).startswith("[[[")
