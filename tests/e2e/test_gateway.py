@@ -1,6 +1,8 @@
 """The whole gateway in a process of its own: start, answer, end, start again."""
 
+import os
 import signal
+import sys
 from pathlib import Path
 
 import anyio
@@ -101,3 +103,16 @@ async def test_a_fault_point_kills_the_process(tmp_path: Path) -> None:
         platform.say("hello", message_id="m1")
         assert await gateway.wait() == -signal.SIGKILL
         assert [one.text for one in platform.received()] == ["echo: hello"]
+
+
+async def test_a_second_start_names_the_gateway_that_runs(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        port = gateway.url.rpartition(":")[2]
+        with anyio.fail_after(20):
+            second = await anyio.run_process(
+                [sys.executable, "-m", "skerry", "gateway", "run", "--port", port],
+                env=os.environ | {"SKERRY_STATE_DIR": str(tmp_path)},
+                check=False,
+            )
+    assert second.returncode == 1
+    assert b"`skerry gateway status` shows its page" in second.stderr

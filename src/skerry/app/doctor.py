@@ -60,7 +60,12 @@ async def examine(environ: Mapping[str, str]) -> list[Check]:
         loaded = load(environ)
     except ConfigInvalidError as error:
         checks += [
-            Check("configuration", Level.FAILURE, f"{path}: {one.path}: {one.message}", one.remedy)
+            Check(
+                "configuration",
+                Level.FAILURE,
+                ": ".join(filter(None, (str(path), one.path, one.message))),
+                one.remedy,
+            )
             for one in error.issues
         ]
     else:

@@ -13,11 +13,14 @@ import anyio
 from skerry.app.build import Outside, open_application
 from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
+from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded
+from skerry.config.root import Config
 from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
-from skerry.model.errors import StateError
+from skerry.infra.lock import owner
+from skerry.model.errors import StateError, StateLockedError
 
 
 class PortTakenError(StateError):
@@ -28,6 +31,16 @@ class PortTakenError(StateError):
     def __init__(self, port: int) -> None:
         self.remedy = "Stop it, or choose another port: skerry gateway run --port N"
         super().__init__(f"Port {port} on this machine is taken by another program.")
+
+
+class PortRefusedError(StateError):
+    """The system does not let this user listen on the gateway's port."""
+
+    code = "state.port_refused"
+
+    def __init__(self, port: int, reason: str) -> None:
+        self.remedy = "Choose a port from 1024 on: skerry gateway run --port N"
+        super().__init__(f"Port {port} cannot be used: {reason}.")
 
 
 def main(loaded: Loaded, outside: Outside | None = None) -> int:
@@ -47,7 +60,7 @@ async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) ->
     settings = Settings(loaded, environ)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
-        listening = stack.enter_context(_bind(settings.config.gateway.port))
+        listening = stack.enter_context(_bind(settings.config))
         settings.bound(listening.getsockname()[1])
         await _run(settings, environ, outside, listening, stop)
     return 0
@@ -85,16 +98,19 @@ async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScop
     draining.cancel()
 
 
-def _bind(port: int) -> socket.socket:
+def _bind(config: Config) -> socket.socket:
+    port = config.gateway.port
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
     except OSError as error:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise PortTakenError(port) from error
-        raise
+        if error.errno != errno.EADDRINUSE:
+            raise PortRefusedError(port, error.strerror or str(error)) from error
+        if (running := owner(config.state_dir / LOCK)) is not None:  # most likely it has the port
+            raise StateLockedError(str(config.state_dir), running.pid) from error
+        raise PortTakenError(port) from error
     listening.listen(128)
     listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return listening

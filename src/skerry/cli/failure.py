@@ -27,7 +27,7 @@ def report(error: Exception, command: str) -> int:
             reason, remedy = str(error) or "No answer in time.", "Allow more with --timeout."
         case OSError() if error.strerror:
             name = f"{error.filename}: " if error.filename else ""
-            reason, remedy = f"{name}{error.strerror}.", ""
+            reason, remedy = f"{name}{error.strerror}.", "Check the name and its permissions."
         case _:
             reason = f"An unexpected {type(error).__name__}: {error}"
             remedy = f"Run it again with {DEBUG}=1 and report what it prints."

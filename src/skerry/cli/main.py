@@ -67,7 +67,9 @@ def _gateway(add: _Add) -> None:
     run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
     run.add_argument("--bind", choices=["loopback"], help="which addresses it listens on")
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
-    status = _command(add, "status", "gateway", "is one running, and which model answers")
+    status = _command(
+        add, "status", "gateway", "is one running, where is its page, which model answers"
+    )
     status.set_defaults(action="status")
     _output(_reach(status))
     call = _command(add, "call", "gateway", "send one request and print the answer")

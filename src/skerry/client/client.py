@@ -27,12 +27,21 @@ EVENT_BUFFER: Final = 4096
 HANDSHAKE_SECONDS: Final = 10.0
 SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
 
+_LET_IN: Final = (
+    "Give the gateway's own token in SKERRY_GATEWAY_TOKEN or with --token,"
+    " or name its directory in SKERRY_STATE_DIR."
+)
 _REMEDIES: Final = {
-    "AUTH_TOKEN_MISMATCH": "Give the gateway's own token in SKERRY_GATEWAY_TOKEN or with --token.",
-    "AUTH_TOKEN_MISSING": "Give the gateway's token in SKERRY_GATEWAY_TOKEN or with --token.",
-    "DEVICE_IDENTITY_REQUIRED": "Give the gateway's token in SKERRY_GATEWAY_TOKEN or with --token.",
+    "AUTH_TOKEN_MISMATCH": _LET_IN,
+    "AUTH_TOKEN_MISSING": _LET_IN,
+    "DEVICE_IDENTITY_REQUIRED": _LET_IN,
     "PROTOCOL_MISMATCH": "Use a client and a gateway of the same version.",
+    "INVALID_REQUEST": "Correct it: the same request would be refused again.",
 }
+_MESSAGES: Final = {
+    "DEVICE_IDENTITY_REQUIRED": "The gateway asks for its token, and none is known here.",
+}
+"""What the wire says in words that mean nothing to a person."""
 
 
 class _Connect(connect):
@@ -258,9 +267,11 @@ def _refused(response: Response) -> GatewayRefusedError:
     error = response.error or WireError()
     details = error.details if isinstance(error.details, dict) else {}
     code = str(details.get("code", ""))
-    message = error.message or "The gateway refused and gave no reason."
+    said = error.message or "The gateway refused and gave no reason."
+    message = _MESSAGES.get(code, said)
     refused = GatewayRefusedError(error.code, message, code, response.payload)
-    refused.remedy = _REMEDIES.get(code, "")
+    own = str(details.get("remedy", ""))
+    refused.remedy = _REMEDIES.get(code) or own or _REMEDIES.get(error.code, "")
     return refused
 
 

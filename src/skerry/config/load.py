@@ -153,10 +153,10 @@ def _permissions(state_dir: Path, read: source.Source) -> list[ConfigIssue]:
     holds_secrets = redact(read.parsed) != read.parsed
     if holds_secrets and read.mode is not None and read.mode & 0o077:
         message = f"others can read its secrets (mode {read.mode:04o})."
-        issues.append(ConfigIssue("", message, f"Run: chmod 600 {read.path}"))
+        issues.append(ConfigIssue(str(read.path), message, f"Run: chmod 600 {read.path}"))
     if state_dir.is_dir() and (mode := state_dir.stat().st_mode & 0o777) & 0o077:
-        message = f"others can look into {state_dir} (mode {mode:04o})."
-        issues.append(ConfigIssue("", message, f"Run: chmod 700 {state_dir}"))
+        message = f"others can look into it (mode {mode:04o})."
+        issues.append(ConfigIssue(str(state_dir), message, f"Run: chmod 700 {state_dir}"))
     return issues
 
 

@@ -139,7 +139,10 @@ class StateLockedError(StateError):
 
     def __init__(self, directory: str, pid: int) -> None:
         self.pid = pid
-        self.remedy = f"Stop it (kill {pid}), or use another SKERRY_STATE_DIR."
+        self.remedy = (
+            f"`skerry gateway status` shows its page. To stop it: kill {pid}."
+            " Another gateway needs another SKERRY_STATE_DIR."
+        )
         super().__init__(f"A gateway with process id {pid} already owns {directory}.")
 
 
@@ -156,6 +159,7 @@ class StoreFailedError(StateError):
     """
 
     code = "state.failed"
+    remedy = "Look at the space on its disk and at its owner; `skerry doctor` checks both."
 
 
 class StaleTailError(StateError):

@@ -104,7 +104,7 @@ class Mirror:
             self._dirty |= dirty
             if not isinstance(error, OSError | StateError):
                 raise
-            logger.exception("the transcript mirror is behind; it is tried again")
+            logger.warning("the transcript mirror is behind; it is tried again: %s", error)
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
         for session_id in dirty:
@@ -179,7 +179,7 @@ class Mirror:
             self._unsaved |= unsaved
             if not isinstance(error, OSError | StateError):
                 raise
-            logger.exception("the session map is behind; it is tried again")
+            logger.warning("the session map is behind; it is tried again: %s", error)
             return
         for session_id in unsaved - self._dirty:
             del self._marks[session_id]  # bounds memory; it is read again when needed

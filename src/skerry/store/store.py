@@ -85,17 +85,12 @@ async def open_store(
 
     Raises:
         NewerStateError: a newer version wrote the file.
-        sqlite3.DatabaseError: the file is damaged.
+        StoreFailedError: the file cannot be opened, or is damaged.
     """
-    writing = sqlite.connect(path)
     try:
-        sqlite.migrate(writing, path, STEPS)
-    except sqlite.NewerSchemaError as error:
-        writing.close()
-        raise NewerStateError(str(path), error.found, error.known) from error
-    except BaseException:
-        writing.close()
-        raise
+        writing = _opened(path)
+    except sqlite3.Error as error:
+        raise StoreFailedError(f"{path} cannot be opened: {error}.") from error
     reading = sqlite.connect(path, read_only=True)
     writer = Writer(writing, asyncio.get_running_loop(), on_commit, reach)
     writer.start()
@@ -107,3 +102,17 @@ async def open_store(
             await anyio.to_thread.run_sync(writer.join)
         reading.close()
         writing.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Return a connection that may write, to the newest schema."""
+    connection = sqlite.connect(path)
+    try:
+        sqlite.migrate(connection, path, STEPS)
+    except sqlite.NewerSchemaError as error:
+        connection.close()
+        raise NewerStateError(str(path), error.found, error.known) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection

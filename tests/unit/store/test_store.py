@@ -10,7 +10,12 @@ import pytest
 
 from skerry.infra.sqlite import quick_check
 from skerry.model import message
-from skerry.model.errors import NewerStateError, StaleTailError, StoreClosedError
+from skerry.model.errors import (
+    NewerStateError,
+    StaleTailError,
+    StoreClosedError,
+    StoreFailedError,
+)
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Reader, Unit, open_store, sessions
 
@@ -134,3 +139,12 @@ async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> Non
 async def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     async with open_store(tmp_path / "state.sqlite"):
         assert (tmp_path / "state.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_is_no_database_is_named_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    file.write_bytes(b"no database " * 100)
+    with pytest.raises(StoreFailedError, match="cannot be opened") as caught:
+        async with open_store(file):
+            pass
+    assert "skerry doctor" in caught.value.remedy
