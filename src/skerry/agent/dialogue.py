@@ -203,7 +203,7 @@ class Dialogue:
                 guest_id = guest.request.run_id
                 last = messages[-1:]
                 new_tail = sessions.append(unit, session_id, new_tail, guest_id, last, now)
-                runs.join(unit, guest_id, run_id, new_tail, now)
+                runs.join(unit, guest_id, run_id, new_tail)
             return new_tail
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored

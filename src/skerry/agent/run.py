@@ -73,7 +73,7 @@ class Run:
                 now = self.runtime.clock.now_ms()
                 session_id, tail = sessions.ensure(unit, request.key, active.session_id, now)
                 entry = sessions.append(unit, session_id, tail, request.run_id, [prompt], now)
-                runs.enter(unit, request.run_id, entry, now)
+                runs.enter(unit, request.run_id, entry)
                 return entry
 
             active.entry = await self.runtime.store.write(enter)

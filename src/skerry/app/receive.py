@@ -5,6 +5,7 @@ from typing import Final
 
 import anyio
 
+from skerry.model.errors import BusyError
 from skerry.ports.channel import ChannelAdapter, Inbox
 
 logger = logging.getLogger(__name__)
@@ -14,12 +15,17 @@ LONGEST_PAUSE: Final = 60.0
 
 
 async def receive(adapter: ChannelAdapter, inbox: Inbox) -> None:
-    """Run the adapter until cancelled; one that fails or ends starts again, after longer pauses."""
+    """Run the adapter until the gateway stops; one that fails or ends starts again.
+
+    The pauses between grow from a second to a minute.
+    """
     pause = FIRST_PAUSE
     while True:
         began = anyio.current_time()
         try:
             await adapter.run(inbox)
+        except BusyError:
+            return  # the gateway stops; what was not acknowledged comes again at the next start
         except Exception:
             # One platform must not take the others down.
             logger.exception("%s/%s stopped receiving", adapter.channel, adapter.account)

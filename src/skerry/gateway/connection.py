@@ -11,7 +11,7 @@ from starlette.types import Receive
 from skerry import __version__
 from skerry.gateway import auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dispatch import Dispatch
+from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
@@ -53,7 +53,7 @@ class Connection:
     def __init__(
         self,
         context: GatewayContext,
-        methods: Dispatch,
+        methods: MethodTable,
         failures: auth.Failures,
         protocol: GatewayProtocol,
         receive: Receive,

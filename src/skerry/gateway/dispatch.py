@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _EMPTY: Final = b"{}"
 
 
-class Dispatch:
+class MethodTable:
     """All methods by name."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import skerry
 from skerry.gateway.auth import Failures
 from skerry.gateway.connection import Connection
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dispatch import Dispatch
+from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.gate import Gate
 from skerry.gateway.methods.system import refresh_health
@@ -62,7 +62,7 @@ class _Sockets:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._methods = Dispatch()
+        self._methods = MethodTable()
         self._failures = Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 

@@ -1,7 +1,6 @@
 """Runs: accepted, started, ended; and what a restart finds of them."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import msgspec
 
@@ -13,14 +12,6 @@ _encode = msgspec.json.encode
 _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host"
-
-
-class RunState(StrEnum):
-    """Where a run stands."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +34,10 @@ class OpenRun:
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
     """Accept the run. `entry` is the number of its user entry, 0 while that is not written."""
-    started = entry > 0
     unit.execute(
-        "INSERT INTO run (run_id, session_key, session_id, state, request, accepted_at,"
-        " started_at, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            request.run_id,
-            str(request.key),
-            session_id,
-            RunState.RUNNING if started else RunState.QUEUED,
-            _encode(request),
-            now,
-            now if started else 0,
-            entry,
-        ),
+        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (request.run_id, str(request.key), session_id, _encode(request), now, entry),
     )
 
 
@@ -85,20 +66,16 @@ def unfinished(reader: Reader) -> list[OpenRun]:
     return [_open(row) for row in rows]
 
 
-def enter(unit: Unit, run_id: RunId, entry: int, now: int) -> None:
+def enter(unit: Unit, run_id: RunId, entry: int) -> None:
     """Note that the run's user entry stands in the transcript, as number `entry`."""
-    unit.execute(
-        "UPDATE run SET entry = ?, state = ?, started_at = ? WHERE run_id = ?",
-        (entry, RunState.RUNNING, now, run_id),
-    )
+    unit.execute("UPDATE run SET entry = ? WHERE run_id = ?", (entry, run_id))
 
 
-def join(unit: Unit, run_id: RunId, host: RunId, entry: int, now: int) -> None:
+def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
     """Note that the run's message has entered the run `host`, which answers it and ends it."""
     unit.execute(
-        "UPDATE run SET entry = ?, state = ?, started_at = ?, host = ?, left_trace = 1"
-        " WHERE run_id = ?",
-        (entry, RunState.RUNNING, now, host, run_id),
+        "UPDATE run SET entry = ?, host = ?, left_trace = 1 WHERE run_id = ?",
+        (entry, host, run_id),
     )
 
 
@@ -120,8 +97,8 @@ def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
 def finish(unit: Unit, ended: RunResult) -> None:
     """End the run; its id now answers with `ended`."""
     unit.execute(
-        "UPDATE run SET state = ?, result = ?, partial = '' WHERE run_id = ?",
-        (RunState.ENDED, _encode(ended), ended.run_id),
+        "UPDATE run SET result = ?, partial = '' WHERE run_id = ?",
+        (_encode(ended), ended.run_id),
     )
 
 
