@@ -73,6 +73,8 @@ class Judged:
 def server() -> Iterator[str]:
     command = program("SKERRY_LLMOCK", ".venv-llmock/bin/llmock")
     options = ["serve", "--host", "127.0.0.1", "--port", "0", "--context-window", "2000"]
+    # Else a whole answer lies in the socket before we can have stopped reading it.
+    options += ["--stream-chunk-delay-ms", "10"]
     with started([command, *options]) as url:
         yield url
 
