@@ -7,22 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-READ: Final = "operator.read"
-WRITE: Final = "operator.write"
-ADMIN: Final = "operator.admin"
+from skerry.gateway.access import OPERATOR_SCOPES, READ, WRITE
 
-OPERATOR_SCOPES: Final = frozenset(
-    {
-        READ,
-        WRITE,
-        ADMIN,
-        "operator.approvals",
-        "operator.pairing",
-        "operator.questions",
-        "operator.talk",
-        "operator.talk.secrets",
-    }
-)
 _UNASKED: Final = (READ, WRITE)
 
 _FIRST_DELAY: Final = 0.25
@@ -39,12 +25,6 @@ def grant(claimed: Iterable[str] | None) -> tuple[str, ...]:
     if claimed is None:
         return _UNASKED
     return tuple(scope for scope in dict.fromkeys(claimed) if scope in OPERATOR_SCOPES)
-
-
-def allows(scopes: Iterable[str], wanted: str) -> bool:
-    """Return whether one of `scopes` includes `wanted`: admin all, writing also reading."""
-    held = frozenset(scopes)
-    return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
 
 
 def same_token(expected: str, given: str) -> bool:

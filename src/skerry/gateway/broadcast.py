@@ -8,7 +8,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from skerry.gateway import frames, replies
+from skerry.gateway import access, frames, replies
+from skerry.gateway.access import ANYBODY, READERS, Need, Role
 from skerry.gateway.frames import Json, StateVersion
 from skerry.infra.clock import Clock
 from skerry.model.event import (
@@ -60,22 +61,25 @@ class Broadcast:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._all: set[Subscriber] = set()
-        self._readers: set[Subscriber] = set()
+        self._who: dict[Need, set[Subscriber]] = {need: set() for need in access.EVENTS.values()}
+        self._all = self._who[ANYBODY]
+        self._readers = self._who[READERS]
         self._tool_readers: set[Subscriber] = set()
         self._streams: dict[RunId, _Stream] = {}
 
-    def add(self, subscriber: Subscriber, *, reads: bool, tools: bool) -> None:
-        """Tell a client from now on; `reads`: what runs do, `tools`: what their tools do too."""
-        self._all.add(subscriber)
-        if reads:
-            self._readers.add(subscriber)
-        if reads and tools:
+    def add(
+        self, subscriber: Subscriber, role: Role, scopes: tuple[str, ...], *, tools: bool
+    ) -> None:
+        """Tell a client from now on what its role and scopes allow; `tools`: also what tools do."""
+        for need, clients in self._who.items():
+            if need.met(role, scopes):
+                clients.add(subscriber)
+        if tools and subscriber in self._readers:
             self._tool_readers.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
         """Tell a client nothing more."""
-        for group in (self._all, self._readers, self._tool_readers):
+        for group in (*self._who.values(), self._tool_readers):
             group.discard(subscriber)
 
     def text(self, run_id: RunId) -> str:
@@ -84,8 +88,10 @@ class Broadcast:
         return stream.text + "".join(stream.pending) if stream else ""
 
     def tell(self, name: str, payload: Json, version: StateVersion | None = None) -> None:
-        """Send an event that only those who may read get."""
-        self._send(self._readers, frames.event(name, payload, version), droppable=False)
+        """Send an event to those who may get it by `access.EVENTS`."""
+        self._send(
+            self._who[access.EVENTS[name]], frames.event(name, payload, version), droppable=False
+        )
 
     def tick(self) -> None:
         """Tell everybody that the gateway lives."""

@@ -9,13 +9,12 @@ import anyio.abc
 from starlette.types import Receive
 
 from skerry import __version__
-from skerry.gateway import auth, dispatch, frames
+from skerry.gateway import access, auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
-    PROTOCOL,
     ErrorCode,
     ErrorShape,
     Json,
@@ -33,17 +32,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 MAX_IN_FLIGHT: Final = 256
 """Requests of one client that may wait at the same time."""
 
-EVENTS: Final = (
-    "connect.challenge",
-    "agent",
-    "chat",
-    "presence",
-    "tick",
-    "health",
-    "heartbeat",
-    "cron",
-    "shutdown",
-)
+EVENTS: Final = tuple(access.EVENTS)
 _TOOL_EVENTS: Final = "tool-events"
 
 
@@ -66,7 +55,6 @@ class Connection:
         self._receive = receive
         self._address = protocol.client[0] if protocol.client else ""
         self._out = Outgoing(protocol, self._give_up)
-        self._scopes: tuple[str, ...] = ()
         self._waiting: set[Coroutine[Any, Any, Json]] = set()
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -93,7 +81,7 @@ class Connection:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._welcome(admitted)
-                await self._read()
+                await self._read(admitted)
                 self._tasks.cancel_scope.cancel()
         finally:
             self._leave()
@@ -114,25 +102,24 @@ class Connection:
         """Answer `connect` and start to tell events, without a gap between snapshot and events."""
         context = self._context
         params = admitted.params
-        self._scopes = admitted.scopes
         self._failures.forget(self._address)
         self._protocol.admit()
         context.presence.join(self.id, self._presence(admitted))
         self._out.response(frames.response(admitted.request_id, self._hello(admitted)))
-        reads = auth.allows(self._scopes, auth.READ)
-        context.broadcast.add(self, reads=reads, tools=_TOOL_EVENTS in params.caps)
+        tools = _TOOL_EVENTS in params.caps
+        context.broadcast.add(self, admitted.role, admitted.scopes, tools=tools)
 
     def _hello(self, admitted: Admitted) -> Json:
         seen = snapshot(self._context)
-        if not auth.allows(admitted.scopes, auth.READ):
+        if not access.READERS.met(admitted.role, admitted.scopes):
             seen |= {"presence": [], "health": {}}
         return {
             "type": "hello-ok",
-            "protocol": PROTOCOL,
+            "protocol": admitted.protocol,
             "server": {"version": __version__, "connId": self.id},
             "features": {"methods": self._methods.names, "events": EVENTS, "capabilities": []},
             "snapshot": seen,
-            "auth": {"role": admitted.params.role, "scopes": admitted.scopes},
+            "auth": {"role": admitted.role, "scopes": admitted.scopes},
             "policy": {
                 "maxPayload": MAX_PAYLOAD,
                 "maxBufferedBytes": MAX_BUFFERED,
@@ -155,7 +142,7 @@ class Connection:
             device_family=client.device_family,
             model_identifier=client.model_identifier,
             instance_id=client.instance_id,
-            roles=(admitted.params.role,),
+            roles=(admitted.role,),
             scopes=admitted.scopes,
         )
 
@@ -172,11 +159,11 @@ class Connection:
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
 
-    async def _read(self) -> None:
+    async def _read(self, admitted: Admitted) -> None:
         while (text := await self._next_text()) is not None:
             match frames.parse(text):
                 case RequestFrame() as frame:
-                    self._handle(frame)
+                    self._handle(admitted, frame)
                 case Malformed(request_id, problem):
                     message = f"invalid request frame: {problem}"
                     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message)
@@ -191,10 +178,14 @@ class Connection:
             if message["type"] == "websocket.disconnect":
                 return None
 
-    def _handle(self, frame: RequestFrame) -> None:
+    def _handle(self, admitted: Admitted, frame: RequestFrame) -> None:
         call = Call(
             self._context,
-            self._scopes,
+            admitted.role,
+            admitted.scopes,
+            admitted.protocol,
+            self.id,
+            admitted.device_id,
             lambda payload: self._out.response(frames.response(frame.id, payload)),
         )
         try:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from skerry.gateway import auth
+from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
 from skerry.gateway.methods import config, models, runs, sessions, system
@@ -30,6 +30,10 @@ class MethodTable:
             *config.METHODS,
         )
         self._methods = {method.name: method for method in every}
+        unruled = self._methods.keys() ^ access.METHODS.keys()
+        if unruled:
+            message = f"gateway/access.py does not fit the methods: {', '.join(sorted(unruled))}"
+            raise RuntimeError(message)
 
     @property
     def names(self) -> list[str]:
@@ -40,22 +44,12 @@ class MethodTable:
         """Return the payload, or a coroutine of it.
 
         Raises:
-            RefusedError: no such method, a scope is missing, or the parameters do not fit.
+            RefusedError: no such method, the role is another, a scope is missing, or the parameters
+                do not fit.
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
+        _check_access(frame.method, call)
         method = self._methods.get(frame.method)
-        # What is unknown needs admin, so that only admins learn what is unknown.
-        wanted = method.scope if method else auth.ADMIN
-        if not auth.allows(call.scopes, wanted):
-            raise RefusedError(
-                ErrorCode.FORBIDDEN,
-                f"missing scope: {wanted}",
-                details={
-                    "code": "MISSING_SCOPE",
-                    "missingScope": wanted,
-                    "requiredScopes": [wanted],
-                },
-            )
         if method is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
         raw = bytes(frame.params)
@@ -65,6 +59,22 @@ class MethodTable:
             message = f"invalid {method.name} params: {describe(error)}"
             raise RefusedError(ErrorCode.INVALID_REQUEST, message) from None
         return method.handler(call, params)
+
+
+def _check_access(name: str, call: Call) -> None:
+    need = access.METHODS.get(name, access.UNKNOWN)
+    if need.role not in {None, call.role}:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unauthorized role: {call.role}")
+    if not need.met(call.role, call.scopes):
+        raise RefusedError(
+            ErrorCode.FORBIDDEN,
+            f"missing scope: {need.scope}",
+            details={
+                "code": "MISSING_SCOPE",
+                "missingScope": need.scope,
+                "requiredScopes": [need.scope],
+            },
+        )
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:

@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-PROTOCOL: Final = 4
+PROTOCOLS: Final = (4, 3)
+"""The versions of the protocol that are served, the preferred one first."""
+PROTOCOL: Final = PROTOCOLS[0]
 MAX_BEFORE_CONNECT: Final = 64 * 1024
 """Bytes that a frame may have before `connect` succeeded."""
 MAX_PAYLOAD: Final = 26_214_400

@@ -9,8 +9,17 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from skerry.gateway import auth
+from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.frames import PROTOCOL, ErrorCode, ErrorShape, Json, Malformed, RequestFrame
+from skerry.gateway.frames import (
+    PROTOCOL,
+    PROTOCOLS,
+    ErrorCode,
+    ErrorShape,
+    Json,
+    Malformed,
+    RequestFrame,
+)
 from skerry.gateway.method import Name, Params
 from skerry.gateway.problems import describe
 
@@ -105,7 +114,11 @@ class Admitted:
 
     request_id: str
     params: ConnectParams
+    protocol: int
+    """The agreed version of the protocol: 3 or 4."""
+    role: Role
     scopes: tuple[str, ...]
+    device_id: str | None
 
 
 class HandshakeError(Exception):
@@ -155,14 +168,22 @@ def _admit(frame: RequestFrame, context: GatewayContext) -> Admitted:
         raise _invalid(f"invalid connect params: {describe(error)}") from None
     if not context.health.ready:
         raise _not_ready(context.health.failing)
-    if not params.min_protocol <= PROTOCOL <= params.max_protocol:
-        raise _wrong_protocol(params)
-    if params.role != "operator":
+    protocol = _agree(params)
+    if params.role != Role.OPERATOR:
         raise _invalid("invalid role")
     if context.token is not None:
         _check_token(params, context.token)
     _check_device(params)
-    return Admitted(frame.id, params, auth.grant(params.scopes))
+    scopes = auth.grant(params.scopes)
+    return Admitted(frame.id, params, protocol, Role.OPERATOR, scopes, device_id=None)
+
+
+def _agree(params: ConnectParams) -> int:
+    """Return the version of the protocol to speak: the highest that both sides know."""
+    for version in PROTOCOLS:
+        if params.min_protocol <= version <= params.max_protocol:
+            return version
+    raise _wrong_protocol(params)
 
 
 def _check_token(params: ConnectParams, expected: str) -> None:

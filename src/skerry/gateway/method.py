@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
 
@@ -71,7 +72,13 @@ class Call:
     """One request: what the method may use, and who asks."""
 
     context: GatewayContext
+    role: Role
     scopes: tuple[str, ...]
+    protocol: int
+    """The version of the protocol that was agreed with the client: 3 or 4."""
+    connection_id: str
+    device_id: str | None
+    """The paired device that asks; None for a client that showed only the shared secret."""
     respond: Callable[[Json], None]
     """Sends a first response; what the handler returns is the last."""
 
@@ -81,13 +88,14 @@ P = TypeVar("P", bound=Params)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[P]):
-    """One method. `handler` returns the payload, or a coroutine of it where it has to wait.
+    """One method; `access.METHODS` has what its caller needs.
+
+    `handler` returns the payload, or a coroutine of it where it has to wait.
 
     Handlers are called in the order of the requests; what they do before they return, and before
     the first `await` of their coroutine, is therefore done in that order too.
     """
 
     name: str
-    scope: str
     params: type[P]
     handler: Callable[[Call, P], Json | Coroutine[Any, Any, Json]]

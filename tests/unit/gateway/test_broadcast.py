@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from skerry.gateway import frames
+from skerry.gateway.access import READ, Role
 from skerry.gateway.broadcast import THROTTLE_SECONDS, Broadcast
 from skerry.infra.clock import SystemClock
 from skerry.model.event import (
@@ -65,7 +66,7 @@ def broadcast() -> Broadcast:
 @pytest.fixture
 def ear(broadcast: Broadcast) -> Ear:
     ear = Ear()
-    broadcast.add(ear, reads=True, tools=True)
+    broadcast.add(ear, Role.OPERATOR, (READ,), tools=True)
     return ear
 
 
@@ -192,7 +193,7 @@ async def test_a_failure_is_an_error_in_both_families(
 @pytest.mark.requirement("agent-stream-tool")
 async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ear: Ear) -> None:
     plain = Ear()
-    broadcast.add(plain, reads=True, tools=False)
+    broadcast.add(plain, Role.OPERATOR, (READ,), tools=False)
     tell(
         broadcast,
         TextDelta("I look."),
@@ -225,7 +226,7 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
 
 async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Broadcast) -> None:
     deaf = Ear()
-    broadcast.add(deaf, reads=False, tools=True)
+    broadcast.add(deaf, Role.OPERATOR, (), tools=True)
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
     broadcast.tell("health", {})
     broadcast.tick()
@@ -251,6 +252,6 @@ async def test_the_text_so_far_includes_what_was_not_sent_yet(broadcast: Broadca
 
 async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) -> None:
     other = Ear()
-    broadcast.add(other, reads=True, tools=False)
+    broadcast.add(other, Role.OPERATOR, (READ,), tools=False)
     tell(broadcast, TextDelta("a"))
     assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))

@@ -1,30 +1,12 @@
-"""Scopes, and how failures are slowed down."""
-
-import pytest
+"""Credentials, and how failures are slowed down."""
 
 from skerry.gateway import auth
+from skerry.gateway.access import READ, WRITE
 from skerry.gateway.auth import Failures
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "allowed"),
-    [
-        ([auth.READ], auth.READ, True),
-        ([auth.READ], auth.WRITE, False),
-        ([auth.WRITE], auth.READ, True),
-        ([auth.WRITE], auth.ADMIN, False),
-        ([auth.ADMIN], auth.WRITE, True),
-        ([auth.ADMIN], "operator.pairing", True),
-        (["operator.pairing"], auth.READ, False),
-        ([], auth.READ, False),
-    ],
-)
-def test_which_scope_includes_which(*, held: list[str], wanted: str, allowed: bool) -> None:
-    assert auth.allows(held, wanted) is allowed
-
-
 def test_who_claims_nothing_is_no_admin() -> None:
-    assert auth.grant(None) == (auth.READ, auth.WRITE)
+    assert auth.grant(None) == (READ, WRITE)
 
 
 def test_tokens_of_any_text_can_be_compared() -> None:

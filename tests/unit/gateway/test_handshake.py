@@ -144,7 +144,17 @@ async def test_a_device_whose_id_is_not_its_keys_hash_is_refused(rig: Rig, key: 
     }
 
 
-@pytest.mark.parametrize("bounds", [(3, 3), (5, 9)])
+@pytest.mark.parametrize(
+    ("bounds", "agreed"), [((3, 3), 3), ((4, 4), 4), ((3, 4), 4), ((1, 3), 3), ((1, 9), 4)]
+)
+async def test_the_higher_protocol_that_both_know_is_agreed(
+    rig: Rig, bounds: tuple[int, int], agreed: int
+) -> None:
+    async with connected(rig.url, minProtocol=bounds[0], maxProtocol=bounds[1]) as wire:
+        assert wire.hello["protocol"] == agreed
+
+
+@pytest.mark.parametrize("bounds", [(1, 2), (5, 9), (4, 3)])
 async def test_another_protocol_is_refused(rig: Rig, bounds: tuple[int, int]) -> None:
     async with dial(rig.url) as wire:
         answer = await wire.connect(minProtocol=bounds[0], maxProtocol=bounds[1])

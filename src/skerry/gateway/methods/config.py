@@ -8,7 +8,6 @@ import anyio.to_thread
 from skerry.config import source
 from skerry.config.redact import redact, redact_config
 from skerry.config.source import Source
-from skerry.gateway.auth import READ
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
@@ -41,4 +40,4 @@ async def config_get(call: Call, _params: NoParams) -> Json:
     }
 
 
-METHODS: Final = (Method("config.get", READ, NoParams, config_get),)
+METHODS: Final = (Method("config.get", NoParams, config_get),)

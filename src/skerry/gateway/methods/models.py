@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from skerry.gateway.auth import ADMIN, READ
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.ports.model import ModelInfo, ModelSetup, ModelStatus
@@ -99,7 +98,7 @@ def _status(status: ModelStatus) -> Json:
 
 
 METHODS: Final = (
-    Method("models.list", READ, ModelsListParams, models_list),
-    Method("models.status", READ, NoParams, models_status),
-    Method("models.configure", ADMIN, ModelsConfigureParams, models_configure),
+    Method("models.list", ModelsListParams, models_list),
+    Method("models.status", NoParams, models_status),
+    Method("models.configure", ModelsConfigureParams, models_configure),
 )

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from skerry.gateway import replies
-from skerry.gateway.auth import WRITE
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, IdempotencyKey, Message, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
@@ -148,8 +147,8 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
 
 
 METHODS: Final = (
-    Method("agent", WRITE, AgentParams, agent),
-    Method("agent.wait", WRITE, AgentWaitParams, agent_wait),
-    Method("chat.send", WRITE, ChatSendParams, chat_send),
-    Method("chat.abort", WRITE, ChatAbortParams, chat_abort),
+    Method("agent", AgentParams, agent),
+    Method("agent.wait", AgentWaitParams, agent_wait),
+    Method("chat.send", ChatSendParams, chat_send),
+    Method("chat.abort", ChatAbortParams, chat_abort),
 )

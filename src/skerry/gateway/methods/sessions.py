@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Raw
 from pydantic import Field
 
-from skerry.gateway.auth import READ
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.gateway.methods.keys import session_key
@@ -174,6 +173,6 @@ def _row(reader: Reader, session: SessionEntry, params: SessionsListParams) -> J
 
 
 METHODS: Final = (
-    Method("chat.history", READ, ChatHistoryParams, chat_history),
-    Method("sessions.list", READ, SessionsListParams, sessions_list),
+    Method("chat.history", ChatHistoryParams, chat_history),
+    Method("sessions.list", SessionsListParams, sessions_list),
 )

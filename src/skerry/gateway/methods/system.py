@@ -6,7 +6,6 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from skerry import __version__
-from skerry.gateway.auth import READ
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
@@ -223,9 +222,9 @@ def snapshot(context: GatewayContext) -> dict[str, Json]:
 
 
 METHODS: Final = (
-    Method("health", READ, HealthParams, health),
-    Method("status", READ, StatusParams, status),
-    Method("system-presence", READ, NoParams, system_presence),
-    Method("agents.list", READ, NoParams, agents_list),
-    Method("agent.identity.get", READ, AgentIdentityParams, agent_identity),
+    Method("health", HealthParams, health),
+    Method("status", StatusParams, status),
+    Method("system-presence", NoParams, system_presence),
+    Method("agents.list", NoParams, agents_list),
+    Method("agent.identity.get", AgentIdentityParams, agent_identity),
 )

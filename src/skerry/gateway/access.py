@@ -1,0 +1,103 @@
+"""Who may do what: the role and the scope that each method, and each event's receiver, needs.
+
+The one place where this is said. A method without a row stops the start; an event without one
+cannot be sent. Scopes are those of the published protocol where it has the method.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+READ: Final = "operator.read"
+WRITE: Final = "operator.write"
+ADMIN: Final = "operator.admin"
+APPROVALS: Final = "operator.approvals"
+PAIRING: Final = "operator.pairing"
+
+OPERATOR_SCOPES: Final = frozenset(
+    {
+        READ,
+        WRITE,
+        ADMIN,
+        APPROVALS,
+        PAIRING,
+        "operator.questions",
+        "operator.talk",
+        "operator.talk.secrets",
+    }
+)
+
+
+class Role(StrEnum):
+    """What a connection is: somebody who steers the gateway, or a machine that serves it."""
+
+    OPERATOR = "operator"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a connection must be and hold; None asks for nothing."""
+
+    role: Role | None
+    scope: str | None
+
+    def met(self, role: Role, scopes: Iterable[str]) -> bool:
+        """Return whether a connection of `role` that holds `scopes` has what is needed."""
+        return self.role in {None, role} and (self.scope is None or allows(scopes, self.scope))
+
+
+def allows(scopes: Iterable[str], wanted: str) -> bool:
+    """Return whether one of `scopes` includes `wanted`: admin all, writing also reading."""
+    held = frozenset(scopes)
+    return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
+
+
+ANYBODY: Final = Need(None, None)
+NODES: Final = Need(Role.NODE, None)
+READERS: Final = Need(Role.OPERATOR, READ)
+WRITERS: Final = Need(Role.OPERATOR, WRITE)
+ADMINS: Final = Need(Role.OPERATOR, ADMIN)
+APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
+PAIRERS: Final = Need(Role.OPERATOR, PAIRING)
+
+UNKNOWN: Final = ADMINS
+"""What a method that does not exist needs: only admins learn that it does not."""
+
+METHODS: Final[Mapping[str, Need]] = MappingProxyType(
+    {
+        "agent": WRITERS,
+        "agent.identity.get": READERS,
+        "agent.wait": WRITERS,
+        "agents.list": READERS,
+        "chat.abort": WRITERS,
+        "chat.history": READERS,
+        "chat.send": WRITERS,
+        "config.get": READERS,
+        "health": READERS,
+        "models.configure": ADMINS,
+        "models.list": READERS,
+        "models.status": READERS,
+        "sessions.list": READERS,
+        "status": READERS,
+        "system-presence": READERS,
+    }
+)
+"""What the caller of each method needs."""
+
+EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
+    {
+        "agent": READERS,
+        "chat": READERS,
+        "connect.challenge": ANYBODY,
+        "cron": READERS,
+        "health": READERS,
+        "heartbeat": READERS,
+        "presence": READERS,
+        "shutdown": ANYBODY,
+        "tick": ANYBODY,
+    }
+)
+"""What the receiver of each event needs."""

@@ -1,0 +1,70 @@
+"""Who may do what: the table, row by row, on a real socket."""
+
+import pytest
+
+from skerry.gateway import access
+from skerry.gateway.access import ADMIN, PAIRING, READ, WRITE, Need, Role
+from skerry.gateway.dispatch import MethodTable
+from tests.support.gateway import Rig
+from tests.support.wire import connected
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "allowed"),
+    [
+        ([READ], READ, True),
+        ([READ], WRITE, False),
+        ([WRITE], READ, True),
+        ([WRITE], ADMIN, False),
+        ([ADMIN], WRITE, True),
+        ([ADMIN], PAIRING, True),
+        ([PAIRING], READ, False),
+        ([], READ, False),
+    ],
+)
+def test_which_scope_includes_which(*, held: list[str], wanted: str, allowed: bool) -> None:
+    assert access.allows(held, wanted) is allowed
+
+
+@pytest.mark.parametrize(
+    ("need", "role", "scopes", "met"),
+    [
+        (access.ANYBODY, Role.NODE, (), True),
+        (access.NODES, Role.NODE, (), True),
+        (access.NODES, Role.OPERATOR, (ADMIN,), False),
+        (access.READERS, Role.OPERATOR, (WRITE,), True),
+        (access.READERS, Role.OPERATOR, (), False),
+        (access.READERS, Role.NODE, (ADMIN,), False),
+    ],
+)
+def test_a_need_asks_for_the_role_and_the_scope(
+    *, need: Need, role: Role, scopes: tuple[str, ...], met: bool
+) -> None:
+    assert need.met(role, scopes) is met
+
+
+def test_every_method_has_a_row_and_every_row_a_method() -> None:
+    assert MethodTable().names == sorted(access.METHODS)
+
+
+def test_a_method_without_a_row_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {name: need for name, need in access.METHODS.items() if name != "status"}
+    monkeypatch.setattr(access, "METHODS", rows)
+    with pytest.raises(RuntimeError, match="status"):
+        MethodTable()
+
+
+@pytest.mark.parametrize("scope", [*sorted(access.OPERATOR_SCOPES), None])
+async def test_every_method_is_refused_or_not_by_its_row(rig: Rig, scope: str | None) -> None:
+    """What is let through may still refuse its parameters; it is not asked for a scope."""
+    scopes = [scope] if scope else []
+    async with connected(rig.url, scopes=scopes) as wire:
+        for name in [*access.METHODS, "no.such.method"]:
+            need = access.METHODS.get(name, access.UNKNOWN)
+            message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
+            if need.role not in {None, Role.OPERATOR}:
+                assert message == "unauthorized role: operator", name
+            elif need.met(Role.OPERATOR, scopes):
+                assert not message.startswith(("missing scope", "unauthorized")), name
+            else:
+                assert message == f"missing scope: {need.scope}", name
