@@ -14,7 +14,7 @@ import httpx2
 from bench.measure import driver, figure, model_server, stubbed_gateway
 from skerry.infra.http import http_client
 from skerry.model.message import user
-from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.providers.retry import RetryingProvider
 
@@ -36,7 +36,7 @@ async def ours(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, i
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
     wall, cpu = time.perf_counter(), time.process_time()
-    await provider.complete(request(), reads.append)
+    await provider.complete(request(), Listener(reads.append))
     return time.process_time() - cpu, time.perf_counter() - wall, len(reads)
 
 

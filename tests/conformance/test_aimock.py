@@ -24,7 +24,7 @@ from skerry.model.message import (
     user,
 )
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from tests.support.mocks import program, started
 
@@ -97,13 +97,13 @@ def request(word: str, *more: Any) -> ModelRequest:
 
 async def test_text_in_pieces_comes_whole(provider: CompatProvider) -> None:
     texts: list[str] = []
-    reply = await provider.complete(request("poem"), texts.append)
+    reply = await provider.complete(request("poem"), Listener(texts.append))
     assert reply.text == "".join(texts) == POEM
     assert (reply.stop_reason, reply.tool_calls) == ("stop", ())
 
 
 async def test_usage_is_counted(provider: CompatProvider) -> None:
-    reply = await provider.complete(request("priced"), lambda _: None)
+    reply = await provider.complete(request("priced"), Listener())
     assert reply.usage == Usage(input=50, output=7, total_tokens=57)
 
 
@@ -118,7 +118,7 @@ async def test_usage_is_counted(provider: CompatProvider) -> None:
 async def test_tool_calls_in_pieces_come_whole(
     provider: CompatProvider, word: str, text: str, arguments: list[Any]
 ) -> None:
-    reply = await provider.complete(request(word), lambda _: None)
+    reply = await provider.complete(request(word), Listener())
     assert reply.stop_reason == "toolUse"
     assert reply.text == text
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [
@@ -133,16 +133,16 @@ async def test_the_result_of_a_tool_goes_back(provider: CompatProvider) -> None:
     result = ToolResultMessage(
         "call_1", "read", (TextBlock("forty-two"),), is_error=False, timestamp=1
     )
-    reply = await provider.complete(request("one call", asked, result), lambda _: None)
+    reply = await provider.complete(request("one call", asked, result), Listener())
     assert reply.text == "It says 42."
 
 
 async def test_thinking_is_no_part_of_the_answer(provider: CompatProvider) -> None:
-    assert (await provider.complete(request("think"), lambda _: None)).text == "42"
+    assert (await provider.complete(request("think"), Listener())).text == "42"
 
 
 async def test_an_answer_cut_by_its_length_says_so(provider: CompatProvider) -> None:
-    assert (await provider.complete(request("long"), lambda _: None)).stop_reason == "length"
+    assert (await provider.complete(request("long"), Listener())).stop_reason == "length"
 
 
 @pytest.mark.parametrize(
@@ -161,5 +161,5 @@ async def test_errors_are_told_apart(
     provider: CompatProvider, word: str, kind: type[ModelError]
 ) -> None:
     with pytest.raises(ModelError) as caught:
-        await provider.complete(request(word), lambda _: None)
+        await provider.complete(request(word), Listener())
     assert type(caught.value) is kind

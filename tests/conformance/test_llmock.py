@@ -19,7 +19,7 @@ from skerry.model.errors import (
 )
 from skerry.model.message import user
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.providers.compat_stream import RAW_ARGUMENTS
 from skerry.providers.retry import RetryingProvider, RetryPolicy
@@ -57,7 +57,7 @@ class Judged:
 
     async def ask(self, request: ModelRequest = REQUEST) -> ModelReply:
         self.texts.clear()
-        return await self.provider.complete(request, self.texts.append)
+        return await self.provider.complete(request, Listener(self.texts.append))
 
     async def recorded(self, count: int) -> None:
         """Wait until the server has noticed the end of `count` requests."""

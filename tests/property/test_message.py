@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from skerry.model.message import (
     AssistantMessage,
+    ImageBlock,
     Message,
     TextBlock,
+    ThinkingBlock,
     ToolCall,
     ToolResultMessage,
     Usage,
@@ -22,17 +24,21 @@ json = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
     max_leaves=6,
 )
-texts = st.lists(st.builds(TextBlock, text), max_size=3).map(tuple)
+signature = st.none() | text
+contents = st.lists(
+    st.builds(TextBlock, text, signature) | st.builds(ImageBlock, text, text), max_size=3
+).map(tuple)
 blocks = st.lists(
-    st.builds(TextBlock, text)
-    | st.builds(ToolCall, text, text, st.dictionaries(text, json, max_size=3)),
+    st.builds(TextBlock, text, signature)
+    | st.builds(ThinkingBlock, text, signature, st.booleans())
+    | st.builds(ToolCall, text, text, st.dictionaries(text, json, max_size=3), signature),
     max_size=3,
 ).map(tuple)
 usage = st.builds(Usage, number, number, number, number, number)
 messages: st.SearchStrategy[Message] = (
-    st.builds(UserMessage, texts, number)
+    st.builds(UserMessage, contents, number)
     | st.builds(AssistantMessage, blocks, text, text, text, usage, text, number, st.none() | text)
-    | st.builds(ToolResultMessage, text, text, texts, st.booleans(), number)
+    | st.builds(ToolResultMessage, text, text, contents, st.booleans(), number)
 )
 
 

@@ -26,6 +26,8 @@ from skerry.model.event import (
     RunStarted,
     TextDelta,
     TextEnded,
+    ThinkingDelta,
+    ThinkingUpdate,
     ToolExecutionEnd,
     ToolExecutionStart,
     ToolFinished,
@@ -218,11 +220,12 @@ class Dialogue:
             case MessageUpdate(delta):
                 self._publish(self._active, TextDelta(delta))
                 self._keep_partial(len(delta))
+            case ThinkingUpdate(delta):
+                self._publish(self._active, ThinkingDelta(delta))
             case ToolExecutionStart(call):
                 self._publish(self._active, ToolStarted(call.id, call.name, call.arguments))
             case ToolExecutionEnd(call, result):
-                text = "".join(block.text for block in result.content)
-                finished = ToolFinished(call.id, call.name, result.is_error, text)
+                finished = ToolFinished(call.id, call.name, result.is_error, result.text)
                 self._publish(self._active, finished)
             case TurnEnd():
                 self._publish(self._active, TextEnded())

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 
 from skerry.model.errors import ModelEmptyReplyError, ModelError
-from skerry.model.event import LoopEvent, MessageUpdate
-from skerry.model.message import AssistantMessage, Block, TextBlock, Usage
+from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
+from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, Usage
 from skerry.model.run import RunFailure
-from skerry.ports.model import ModelInfo, ModelProvider, ModelRequest, Models
+from skerry.ports.model import Listener, ModelInfo, ModelProvider, ModelRequest, Models
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ class Speaker:
         self._now_ms = now_ms
         self._chosen: tuple[ModelProvider, ModelInfo] | None = None
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
+        self._listener = Listener(self._say, self._think)
         self.usage = Usage()
         """Of all calls so far."""
         self.failure: RunFailure | None = None
@@ -48,33 +50,40 @@ class Speaker:
 
     @property
     def partial(self) -> str:
-        """Return what the present, or interrupted, response has said."""
+        """Return the text that the present, or interrupted, response has said."""
         return "".join(self._pieces)
 
     async def respond(self, ask: Callable[[ModelInfo], ModelRequest]) -> AssistantMessage:
         """Return the response; one that failed has stop reason `error` and its partial text."""
-        self._pieces.clear()
+        self._forget()
         self.failure = None
         try:
             if self._chosen is None:
                 self._chosen = await self._models.choose(self._reference)
             provider, model = self._chosen
-            reply = await provider.complete(ask(model), self._say)
+            reply = await provider.complete(ask(model), self._listener)
             if not reply.tool_calls and not reply.text.strip():
                 raise ModelEmptyReplyError(f"{model.ref} answered nothing.")
         except ModelError as error:
             logger.warning("the model failed: %s", error)
             self.failure = RunFailure(error.code, str(error), error.retryable)
             return self.broken_off("error", str(error))
-        self._pieces.clear()
+        self._forget()
         self.usage += reply.usage
-        said: tuple[Block, ...] = (TextBlock(reply.text),) if reply.text else ()
-        return self._message((*said, *reply.tool_calls), reply.stop_reason, reply.usage)
+        return self._message(reply.content, reply.stop_reason, reply.usage)
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""
-        said: tuple[Block, ...] = (TextBlock(self.partial),) if self._pieces else ()
-        return self._message(said, stop_reason, Usage(), error)
+        said: list[Block] = []
+        if self._thoughts:
+            said.append(ThinkingBlock("".join(self._thoughts)))
+        if self._pieces:
+            said.append(TextBlock(self.partial))
+        return self._message(tuple(said), stop_reason, Usage(), error)
+
+    def _forget(self) -> None:
+        self._pieces.clear()
+        self._thoughts.clear()
 
     def _message(
         self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
@@ -87,3 +96,7 @@ class Speaker:
     def _say(self, delta: str) -> None:
         self._pieces.append(delta)
         self._emit(MessageUpdate(delta))
+
+    def _think(self, delta: str) -> None:
+        self._thoughts.append(delta)
+        self._emit(ThinkingUpdate(delta))

@@ -2,7 +2,7 @@
 
 Two families. Loop events are the fine grain of the agent loop, in the order of
 openclaw-behaviour 6.1; they stay in the process. Run events are what clients see on the streams
-`lifecycle`, `assistant` and `tool`.
+`lifecycle`, `assistant`, `thinking` and `tool`.
 """
 
 from dataclasses import dataclass
@@ -33,6 +33,13 @@ class MessageStart:
 @dataclass(frozen=True, slots=True)
 class MessageUpdate:
     """Text that the model added; all pieces of one network read together."""
+
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingUpdate:
+    """Thinking that the model added, likewise."""
 
     delta: str
 
@@ -79,6 +86,7 @@ LoopEvent = (
     | TurnStart
     | MessageStart
     | MessageUpdate
+    | ThinkingUpdate
     | MessageEnd
     | ToolExecutionStart
     | ToolExecutionEnd
@@ -97,6 +105,13 @@ class RunStarted:
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """Stream assistant: text that was added since the last one."""
+
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """Stream thinking: thinking that was added since the last one."""
 
     delta: str
 
@@ -132,7 +147,9 @@ class RunEnded:
     result: RunResult
 
 
-RunEventBody = RunStarted | TextDelta | TextEnded | ToolStarted | ToolFinished | RunEnded
+RunEventBody = (
+    RunStarted | TextDelta | ThinkingDelta | TextEnded | ToolStarted | ToolFinished | RunEnded
+)
 
 
 @dataclass(frozen=True, slots=True)

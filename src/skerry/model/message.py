@@ -4,26 +4,75 @@ They are msgspec structs because they are what a transcript line holds: one defi
 program, the database and the mirror. Times are milliseconds since 1970.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
 
-class TextBlock(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
-    """Text."""
+class TextBlock(
+    msgspec.Struct, frozen=True, tag="text", tag_field="type", rename="camel", omit_defaults=True
+):
+    """Text. A signature is the provider's and goes back to it unchanged."""
 
     text: str
+    text_signature: str | None = None
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="toolCall", tag_field="type"):
+class ThinkingBlock(
+    msgspec.Struct,
+    frozen=True,
+    tag="thinking",
+    tag_field="type",
+    rename="camel",
+    omit_defaults=True,
+):
+    """What the model thought; `thinking_signature` is the provider's proof of it.
+
+    A `redacted` one has no readable thinking: its signature is the whole of it, encrypted.
+    """
+
+    thinking: str
+    thinking_signature: str | None = None
+    redacted: bool = False
+
+
+class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="type", rename="camel"):
+    """An image; `data` is base64 of what `mime_type` names."""
+
+    data: str
+    mime_type: str
+
+
+class ToolCall(
+    msgspec.Struct,
+    frozen=True,
+    tag="toolCall",
+    tag_field="type",
+    rename="camel",
+    omit_defaults=True,
+):
     """The model's request to run a tool; `id` pairs it with its result."""
 
     id: str
     name: str
     arguments: dict[str, Any]
+    thought_signature: str | None = None
 
 
-Block = TextBlock | ToolCall
+Block = TextBlock | ThinkingBlock | ToolCall
+"""What a model says."""
+
+Content = TextBlock | ImageBlock
+"""What a model is told, by a person or a tool."""
+
+IMAGE_CHARS: Final = 8000
+"""What an image counts for, in characters, whatever its bytes (openclaw-behaviour 7.3)."""
+
+
+def joined(content: Iterable[Content]) -> str:
+    """Return the text blocks of a person's or a tool's words, one to a line."""
+    return "\n".join(block.text for block in content if isinstance(block, TextBlock))
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,8 +97,13 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role", rename="camel"):
     """What a person, or whoever started the run, said."""
 
-    content: tuple[TextBlock, ...]
+    content: tuple[Content, ...]
     timestamp: int
+
+    @property
+    def text(self) -> str:
+        """Return the text blocks, one to a line."""
+        return joined(self.content)
 
 
 class AssistantMessage(
@@ -89,9 +143,14 @@ class ToolResultMessage(
 
     tool_call_id: str
     tool_name: str
-    content: tuple[TextBlock, ...]
+    content: tuple[Content, ...]
     is_error: bool
     timestamp: int
+
+    @property
+    def text(self) -> str:
+        """Return the text blocks, one to a line."""
+        return joined(self.content)
 
 
 Message = UserMessage | AssistantMessage | ToolResultMessage
@@ -119,8 +178,13 @@ def size(message: Message) -> int:
     """Return about how many characters the message costs a model, markup included."""
     chars = 16
     for block in message.content:
-        if isinstance(block, TextBlock):
-            chars += len(block.text)
-        else:
-            chars += len(block.name) + len(_encoder.encode(block.arguments))
+        match block:
+            case TextBlock():
+                chars += len(block.text)
+            case ThinkingBlock():
+                chars += len(block.thinking) + len(block.thinking_signature or "")
+            case ImageBlock():
+                chars += IMAGE_CHARS
+            case ToolCall():
+                chars += len(block.name) + len(_encoder.encode(block.arguments))
     return chars

@@ -3,10 +3,21 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
-from skerry.model.message import Message, ToolCall, Usage, size
+from skerry.model.message import Block, Message, TextBlock, ToolCall, Usage, size
+from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What a million tokens cost, in US dollars; 0 is not known or free."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +30,13 @@ class ModelInfo:
     context_window: int = 200_000
     max_tokens: int = 8192
     supports_tools: bool = True
+    reasoning: bool = False
+    """Whether it can think before it answers."""
+    input: frozenset[str] = frozenset({"text"})
+    """What it reads: `text`, `image`."""
+    cost: ModelCost = ModelCost()
+    api: str = "openai-completions"
+    """The wire format in which it is asked."""
     prompt_limit: int | None = None
     """Tokens that the system prompt may have; None is no limit of its own."""
     note: str = ""
@@ -30,6 +48,17 @@ class ModelInfo:
         return f"{self.provider}/{self.id}"
 
 
+class WireForm(Protocol):
+    """A conversation in a wire form where a message depends on those before it."""
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        ...
+
+
+W = TypeVar("W", bound=WireForm)
+
+
 class History:
     """A conversation for the model, oldest first, that only grows.
 
@@ -37,13 +66,14 @@ class History:
     messages, joining costs 62 us where encoding costs 150 us and more.
     """
 
-    __slots__ = ("_wire", "ends", "messages")
+    __slots__ = ("_forms", "_wire", "ends", "messages")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = []
         self.ends: list[int] = []
         """For each message, about how many characters the conversation has up to its end."""
         self._wire: dict[str, list[bytes]] = {}
+        self._forms: dict[str, tuple[int, WireForm]] = {}
         for message in messages:
             self.append(message)
 
@@ -61,10 +91,21 @@ class History:
         kept.extend(encode(message) for message in self.messages[len(kept) :])
         return kept
 
+    def form(self, name: str, begin: Callable[[], W]) -> W:
+        """Return the wire form of `name`, after it took every message; `begin` makes a new one.
+
+        For APIs where a message's form depends on its neighbours. Each message is added once.
+        """
+        taken, form = self._forms.get(name) or (0, begin())
+        for message in self.messages[taken:]:
+            form.add(message)
+        self._forms[name] = len(self.messages), form
+        return cast("W", form)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call: the system prompt, the conversation, the tools offered."""
+    """One call: the system prompt, the conversation, the tools offered, how much to think."""
 
     model: ModelInfo
     system: str
@@ -72,16 +113,40 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     first: int = 0
     """Index of the first message to send: those before it do not fit the model's window."""
+    thinking: ThinkingLevel = ThinkingLevel.OFF
+    session_id: str = ""
+    """Names the conversation to providers that cache by it, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """A complete response. `stop_reason` is `stop`, `length` or `toolUse`."""
 
-    text: str
-    tool_calls: tuple[ToolCall, ...]
+    content: tuple[Block, ...]
     stop_reason: str
     usage: Usage
+
+    @property
+    def text(self) -> str:
+        """Return the text blocks, joined."""
+        return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls, in order."""
+        return tuple(block for block in self.content if isinstance(block, ToolCall))
+
+
+def _unheard(_: str) -> None:
+    """Hear nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Hears a response while it comes; each piece is what one network read added."""
+
+    on_text: Callable[[str], None] = _unheard
+    on_thinking: Callable[[str], None] = _unheard
 
 
 class ModelProvider(Protocol):
@@ -96,10 +161,10 @@ class ModelProvider(Protocol):
         """Return the wire format, such as `openai-completions`."""
         ...
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-        """Return the response; call `on_text` with what each network read added, in order.
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+        """Return the response; tell `hear` what each network read added, in order.
 
-        Cancelling is how a run is aborted: the connection is closed, and what `on_text` got stays
+        Cancelling is how a run is aborted: the connection is closed, and what `hear` got stays
         with the caller.
 
         Raises:

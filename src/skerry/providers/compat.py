@@ -1,6 +1,5 @@
 """Adapter for every API that speaks `openai-completions`: OpenAI, local servers, most others."""
 
-from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,7 +14,7 @@ from skerry.model.errors import (
     ModelError,
     ModelRequestError,
 )
-from skerry.ports.model import ModelReply, ModelRequest
+from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat_request import API, request_body
 from skerry.providers.compat_stream import ReplyBuilder
 from skerry.providers.failures import response_failure, stream_failure
@@ -70,15 +69,15 @@ class CompatProvider:
         """Return `openai-completions`."""
         return API
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`.
 
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so. Text
-        is given to `on_text` once per network read.
+        is given to `hear` once per network read.
         """
         builder = ReplyBuilder(self._endpoint.name, self._endpoint.api_key)
         try:
-            await self._stream(request, builder, on_text)
+            await self._stream(request, builder, hear)
         except BodyTooLargeError as error:
             raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
         except httpx2.TransportError as error:
@@ -86,9 +85,7 @@ class CompatProvider:
                 raise self._unreachable(error) from error
         return builder.reply()
 
-    async def _stream(
-        self, request: ModelRequest, builder: ReplyBuilder, on_text: Callable[[str], None]
-    ) -> None:
+    async def _stream(self, request: ModelRequest, builder: ReplyBuilder, hear: Listener) -> None:
         response = await self._http.send(
             httpx2.Request(
                 "POST",
@@ -102,14 +99,12 @@ class CompatProvider:
         try:
             if response.status_code != httpx2.codes.OK or not _is_stream(response):
                 raise await self._failure(response)
-            await self._read(response, builder, on_text)
+            await self._read(response, builder, hear)
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
 
-    async def _read(
-        self, response: httpx2.Response, builder: ReplyBuilder, on_text: Callable[[str], None]
-    ) -> None:
+    async def _read(self, response: httpx2.Response, builder: ReplyBuilder, hear: Listener) -> None:
         events = EventSplitter()
         async with aclosing(response.aiter_raw()) as reads:
             async for read in reads:
@@ -120,7 +115,7 @@ class CompatProvider:
                     raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
                 finally:
                     if texts:
-                        on_text("".join(texts))
+                        hear.on_text("".join(texts))
                 if done:
                     break
             # A connection whose response was read to its end can be used again.

@@ -7,7 +7,6 @@ import msgspec
 from skerry.model.message import (
     AssistantMessage,
     Message,
-    TextBlock,
     ToolCall,
     ToolResultMessage,
     UserMessage,
@@ -51,13 +50,13 @@ def encode_message(message: Message) -> bytes:
     """
     match message:
         case UserMessage():
-            return _encode({"role": "user", "content": _text(message.content)})
+            return _encode({"role": "user", "content": message.text})
         case ToolResultMessage():
             return _encode(
                 {
                     "role": "tool",
                     "tool_call_id": message.tool_call_id,
-                    "content": _text(message.content),
+                    "content": message.text,
                 }
             )
         case AssistantMessage():
@@ -92,7 +91,3 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
             "parameters": tool.parameters,
         },
     }
-
-
-def _text(blocks: tuple[TextBlock, ...]) -> str:
-    return "\n".join(block.text for block in blocks)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import ToolCall, Usage
+from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
 
@@ -189,11 +189,13 @@ class ReplyBuilder:
             raise ModelOverloadedError(f"{self._provider} gave up in the middle of its answer.")
         if self._finish == "content_filter":
             raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
-        calls = tuple(
+        calls = [
             ToolCall(call.id, call.name, parse_arguments(call.arguments)) for call in self._calls
-        )
+        ]
+        text = "".join(self._text)
+        said = (TextBlock(text),) if text else ()
         stop_reason = "length" if self._finish == "length" else "toolUse" if calls else "stop"
-        return ModelReply("".join(self._text), calls, stop_reason, self._usage)
+        return ModelReply((*said, *calls), stop_reason, self._usage)
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import anyio.abc
 import httpx2
 
 from skerry.model.errors import ModelUnavailableError
-from skerry.ports.model import ModelReply, ModelRequest
+from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.providers.compat_request import API
 from skerry.providers.machine import Machine
@@ -118,12 +118,12 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
             self._machine.check(settings.file)
         self._settings = settings
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`."""
         child = await self._ready()
         child.users += 1
         try:
-            return await child.provider.complete(request, on_text)
+            return await child.provider.complete(request, hear)
         finally:
             child.users -= 1
             child.last_used = anyio.current_time()

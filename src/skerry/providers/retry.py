@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import anyio
 
 from skerry.model.errors import ModelError
-from skerry.ports.model import ModelProvider, ModelReply, ModelRequest
+from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RetryPolicy:
 
 
 class RetryingProvider:
-    """Asks `inner` again while no text was given on; after that a failure is the caller's."""
+    """Asks `inner` again while nothing was given on; after that a failure is the caller's."""
 
     def __init__(
         self,
@@ -55,19 +55,26 @@ class RetryingProvider:
         """Return the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`."""
         spoken = False
 
-        def listen(text: str) -> None:
+        def on_text(text: str) -> None:
             nonlocal spoken
             spoken = True
-            on_text(text)
+            hear.on_text(text)
+
+        def on_thinking(thinking: str) -> None:
+            nonlocal spoken
+            spoken = True
+            hear.on_thinking(thinking)
+
+        listener = Listener(on_text, on_thinking)
 
         failed = 0
         while True:
             try:
-                return await self._inner.complete(request, listen)
+                return await self._inner.complete(request, listener)
             except ModelError as error:
                 failed += 1
                 delay = self._policy.delay(failed, error.retry_after, self._chance())

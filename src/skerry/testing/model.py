@@ -1,7 +1,8 @@
 """Models that play a script: in the process, and behind a real loopback socket.
 
-A reply is a sequence of steps: `str` is text, pushed on its own; `ToolCall` is a call; `Gate` holds
-until the test opens it; `ModelError` is raised. `model_server` knows three steps more.
+A reply is a sequence of steps: `str` is text, pushed on its own; `ThinkingBlock` is thinking,
+pushed likewise; `ToolCall` is a call; `Gate` holds until the test opens it; `ModelError` is raised.
+`model_server` knows three steps more.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,8 +12,17 @@ import anyio
 import msgspec
 
 from skerry.model.errors import ModelError, ModelRequestError, ModelUnavailableError
-from skerry.model.message import ToolCall, ToolResultMessage, Usage, UserMessage
+from skerry.model.message import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from skerry.ports.model import (
+    Listener,
     ModelInfo,
     ModelProvider,
     ModelReply,
@@ -41,7 +51,7 @@ class Gate:
         await self.opened.wait()
 
 
-Step = str | ToolCall | Gate | ModelError
+Step = str | ThinkingBlock | ToolCall | Gate | ModelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +88,48 @@ class ScriptedModel:
         """Return `script`."""
         return "script"
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Play the next reply."""
         self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
-        texts: list[str] = []
-        calls: list[ToolCall] = []
+        said: list[Block] = []
+        pieces = 0
         for step in self._reply(request):
             await anyio.lowlevel.checkpoint()
             match step:
                 case str():
-                    texts.append(step)
-                    on_text(step)
+                    pieces += 1
+                    _say(said, step)
+                    hear.on_text(step)
+                case ThinkingBlock():
+                    said.append(step)
+                    if step.thinking:
+                        hear.on_thinking(step.thinking)
                 case ToolCall():
-                    calls.append(step)
+                    said.append(step)
                 case Gate():
                     await step.hold()
                 case ModelError():
                     raise step
         size = len(request.history.messages)
-        usage = Usage(input=size, output=len(texts), total_tokens=size + len(texts))
-        return ModelReply("".join(texts), tuple(calls), "toolUse" if calls else "stop", usage)
+        usage = Usage(input=size, output=pieces, total_tokens=size + pieces)
+        calls = any(isinstance(block, ToolCall) for block in said)
+        return ModelReply(tuple(said), "toolUse" if calls else "stop", usage)
+
+
+def _say(said: list[Block], text: str) -> None:
+    """Add text to the block that is open, or as a new one."""
+    last = said[-1] if said else None
+    if isinstance(last, TextBlock):
+        said[-1] = TextBlock(last.text + text)
+    else:
+        said.append(TextBlock(text))
 
 
 def last_text(request: ModelRequest) -> str:
     """Return the text of the last user message or tool result."""
     for message in reversed(request.history.messages):
         if isinstance(message, UserMessage | ToolResultMessage):
-            return "\n".join(block.text for block in message.content)
+            return message.text
     return ""
 
 

@@ -20,7 +20,7 @@ async def said(store: Store, *texts: str, session_id: SessionId = ONE) -> None:
 
 
 def texts(messages: list[message.Message]) -> list[str]:
-    return [one.content[0].text for one in messages if isinstance(one, message.UserMessage)]
+    return [one.text for one in messages if isinstance(one, message.UserMessage)]
 
 
 async def test_a_conversation_is_read_up_to_the_new_message(tmp_path: Path) -> None:

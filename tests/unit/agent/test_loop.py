@@ -184,7 +184,7 @@ async def test_steering_after_a_tool_skips_the_rest_and_the_model_sees_the_messa
         f"turn( {PERSON} {ANSWER} )turn )agent",
     )
     results = [one for one in stage.history if isinstance(one, ToolResultMessage)]
-    assert [(one.content[0].text, one.is_error) for one in results] == [
+    assert [(one.text, one.is_error) for one in results] == [
         *(("ok", False), (SKIPPED, True), (SKIPPED, True))
     ]
     assert len(stage.durable_at_tool) == 1  # the skipped ones were not run
@@ -239,7 +239,7 @@ async def test_an_abort_in_a_tool_closes_every_open_call() -> None:
         "assistant( )assistant )turn )agent",
     )
     results = [one for one in stage.loop.unsaved if isinstance(one, ToolResultMessage)]
-    assert [(one.tool_call_id, one.content[0].text) for one in results] == [
+    assert [(one.tool_call_id, one.text) for one in results] == [
         *(("b", ABORTED_RESULT), ("c", ABORTED_RESULT))
     ]
     assert [*stage.durable, *stage.loop.unsaved] == stage.history

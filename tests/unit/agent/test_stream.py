@@ -1,15 +1,13 @@
 """One model call: what it says, what is kept of it, what becomes of its failure."""
 
-from collections.abc import Callable
-
 import anyio
 import pytest
 
 from skerry.agent.stream import Speaker
 from skerry.model.errors import ModelStreamCutError
-from skerry.model.event import LoopEvent, MessageUpdate
-from skerry.model.message import ToolCall, Usage
-from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
+from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
+from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
+from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 
@@ -92,12 +90,31 @@ async def test_a_defect_is_not_taken_for_a_failure_of_the_model() -> None:
     class Broken:
         api = "broken"
 
-        async def complete(
-            self, request: ModelRequest, on_text: Callable[[str], None]
-        ) -> ModelReply:
-            on_text("so far")
+        async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+            hear.on_text("so far")
             raise KeyError(request.system)
 
     one = speaker(ScriptedModels(Broken()), [])
     with pytest.raises(KeyError):
         await one.respond(ask)
+
+
+async def test_thinking_is_told_apart_from_text_and_kept_with_its_signature() -> None:
+    told: list[LoopEvent] = []
+    thinking = ThinkingBlock("Hm.", "sig")
+    models = ScriptedModels(ScriptedModel([[thinking, "42", READ]]))
+    said = await speaker(models, told).respond(ask)
+    assert told == [ThinkingUpdate("Hm."), MessageUpdate("42")]
+    assert said.content == (thinking, TextBlock("42"), READ)
+    assert said.text == "42"
+
+
+async def test_what_a_cancelled_call_thought_is_left_behind_too() -> None:
+    gate = Gate()
+    one = speaker(ScriptedModels(ScriptedModel([[ThinkingBlock("Hm."), "so", gate]])), [])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.respond, ask)
+        await gate.reached.wait()
+        tasks.cancel_scope.cancel()
+    assert one.partial == "so"
+    assert one.broken_off("aborted", None).content == (ThinkingBlock("Hm."), TextBlock("so"))

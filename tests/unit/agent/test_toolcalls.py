@@ -40,13 +40,13 @@ async def test_a_result_is_paired_with_its_call(tmp_path: Path) -> None:
 async def test_an_unknown_tool_is_an_error_result(tmp_path: Path) -> None:
     result = await run(Read(), ToolCall("c1", "rm", {}), tmp_path)
     assert (result.tool_call_id, result.tool_name, result.is_error) == ("c1", "rm", True)
-    assert result.content[0].text == "Tool rm not found"
+    assert result.text == "Tool rm not found"
 
 
 async def test_bad_arguments_are_named_all_at_once_without_their_values(tmp_path: Path) -> None:
     arguments = {"start": "secret", "wrong": 1}
     result = await run(Read(), ToolCall("c1", "read", arguments), tmp_path)
-    text = result.content[0].text
+    text = result.text
     assert result.is_error
     assert text.startswith("Invalid arguments for read: path: ")
     assert "start: " in text
@@ -57,14 +57,14 @@ async def test_bad_arguments_are_named_all_at_once_without_their_values(tmp_path
 async def test_what_a_tool_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     tool = Failing(ToolError("Give a path instead."))
     result = await run(tool, ToolCall("c1", "failing", {}), tmp_path)
-    assert (result.content[0].text, result.is_error) == ("Give a path instead.", True)
+    assert (result.text, result.is_error) == ("Give a path instead.", True)
 
 
 async def test_a_defect_is_logged_and_the_model_hears_no_details(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = await run(Failing(KeyError("/etc/secret")), ToolCall("c1", "failing", {}), tmp_path)
-    assert (result.content[0].text, result.is_error) == (
+    assert (result.text, result.is_error) == (
         "Tool failing failed unexpectedly.",
         True,
     )

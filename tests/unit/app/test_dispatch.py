@@ -127,7 +127,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         ]
         results = [one for one in said if isinstance(one, ToolResultMessage)]
         assert [one.is_error for one in results] == [False, True, True]
-        assert results[1].content[0].text == "Skipped due to queued user message."
+        assert results[1].text == "Skipped due to queued user message."
         assert model.seen[1].last == "stop that"
         joined = await core.dispatch.wait(RunId("stop that"), 5)
         assert joined is not None
@@ -261,7 +261,7 @@ async def test_one_session_never_runs_twice_at_a_time_and_others_go_on(tmp_path:
     def script(model_request: object) -> list[object]:
         last = model_request.history.messages[-1]  # type: ignore[attr-defined]
         assert isinstance(last, UserMessage)
-        text = last.content[0].text
+        text = last.text
         running.append(text)
         return [gates[text], text] if text in gates else [text]
 

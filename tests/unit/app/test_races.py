@@ -182,7 +182,7 @@ async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Pa
     def script(one: ModelRequest) -> Sequence[Step]:
         last = one.history.messages[-1]
         assert isinstance(last, UserMessage)
-        asked.append(last.content[0].text)
+        asked.append(last.text)
         return [gate, "ok"] if asked == ["a"] else ["ok"]
 
     async with open_core(tmp_path, ScriptedModel(script), reach=disk.reach) as core:

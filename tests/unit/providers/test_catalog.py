@@ -13,7 +13,7 @@ from skerry.config.root import Config
 from skerry.infra.http import http_client
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.message import user
-from skerry.ports.model import History, ModelRequest, ModelState
+from skerry.ports.model import History, Listener, ModelRequest, ModelState
 from skerry.providers.catalog import Catalog
 from skerry.providers.known import LocalServer
 from skerry.providers.machine import Machine
@@ -107,7 +107,7 @@ async def test_then_a_local_server_that_answers(tmp_path: Path, gguf: Path) -> N
         provider, info = await models.choose(None)
         assert info.ref == "near/stub"
         request = ModelRequest(info, "", History([user("hi", 1)]))
-        assert (await provider.complete(request, lambda _: None)).text == "echo: hi"
+        assert (await provider.complete(request, Listener())).text == "echo: hi"
 
 
 async def test_then_the_named_file(tmp_path: Path, gguf: Path) -> None:
@@ -234,7 +234,7 @@ async def test_a_changed_key_is_used(tmp_path: Path) -> None:
                 models.reconfigure(keyed(key, stub.base_url))
                 provider, info = await models.choose("mine/a")
                 request = ModelRequest(info, "", History([user("hi", 1)]))
-                await provider.complete(request, lambda _: None)
+                await provider.complete(request, Listener())
         assert [sent.headers["authorization"] for sent in stub.requests] == [
             "Bearer old",
             "Bearer new",

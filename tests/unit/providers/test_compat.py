@@ -18,7 +18,7 @@ from skerry.model.errors import (
     ModelStreamCutError,
 )
 from skerry.model.message import ToolCall, Usage, user
-from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider, Endpoint
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
@@ -46,7 +46,7 @@ async def ask(
     async with StubModelServer([steps]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "key", silence=silence))
         try:
-            return await provider.complete(request(), texts.append), texts
+            return await provider.complete(request(), Listener(texts.append)), texts
         except ModelError as error:
             return error, texts
 
@@ -59,7 +59,7 @@ async def test_text_is_pushed_as_it_comes_and_returned_whole(http: httpx2.AsyncC
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
 
         async def run() -> None:
-            replies.append(await provider.complete(request(), texts.append))
+            replies.append(await provider.complete(request(), Listener(texts.append)))
 
         group.start_soon(run)
         await gate.reached.wait()
@@ -99,7 +99,7 @@ async def test_tool_calls_come_whole_out_of_their_pieces(http: httpx2.AsyncClien
 async def test_the_request_carries_key_prompt_and_conversation(http: httpx2.AsyncClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url + "/", "key"))
-        await provider.complete(request("hello"), print)
+        await provider.complete(request("hello"), Listener())
     sent = stub.requests[0]
     assert (sent.method, sent.path) == ("POST", "/v1/chat/completions")
     assert sent.headers["authorization"] == "Bearer key"
@@ -109,7 +109,7 @@ async def test_the_request_carries_key_prompt_and_conversation(http: httpx2.Asyn
 
 async def test_without_a_key_no_credential_is_sent(http: httpx2.AsyncClient) -> None:
     async with StubModelServer() as stub:
-        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), print)
+        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), Listener())
     assert "authorization" not in stub.requests[0].headers
 
 
@@ -117,7 +117,7 @@ async def test_calls_share_one_connection(http: httpx2.AsyncClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         for _ in range(3):
-            await provider.complete(request(), lambda _: None)
+            await provider.complete(request(), Listener())
     assert (stub.count, stub.connections) == (3, 1)
 
 
@@ -226,7 +226,7 @@ async def test_nobody_at_the_address_is_a_connection_error(http: httpx2.AsyncCli
     async with StubModelServer() as stub:
         url = stub.base_url
     with pytest.raises(ModelConnectionError, match="Cannot reach Stub"):
-        await CompatProvider(http, Endpoint("Stub", url)).complete(request(), print)
+        await CompatProvider(http, Endpoint("Stub", url)).complete(request(), Listener())
 
 
 @pytest.mark.parametrize(
@@ -252,14 +252,14 @@ async def test_cancelling_closes_the_connection_and_keeps_the_text(
     async with StubModelServer([["half", gate], ["whole"]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         async with anyio.create_task_group() as group:
-            group.start_soon(provider.complete, request(), texts.append)
+            group.start_soon(provider.complete, request(), Listener(texts.append))
             await gate.reached.wait()
             while not texts:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
         assert texts == ["half"]
         await stub.hung_up.wait()
-        assert (await provider.complete(request(), texts.append)).text == "whole"
+        assert (await provider.complete(request(), Listener(texts.append))).text == "whole"
         assert stub.connections == 2
 
 
@@ -272,5 +272,5 @@ async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.Asyn
         for reuse, opened in ((False, 2), (True, 3)):
             provider = CompatProvider(http, Endpoint("Stub", stub.base_url, reuse=reuse))
             for _ in range(2):
-                await provider.complete(request(), lambda _: None)
+                await provider.complete(request(), Listener())
             assert stub.connections == opened

@@ -12,7 +12,7 @@ from skerry.model.errors import (
     ModelRequestError,
     ModelStreamCutError,
 )
-from skerry.model.message import ToolCall, Usage
+from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.compat_stream import RAW_ARGUMENTS, ReplyBuilder, parse_arguments
 
@@ -42,7 +42,7 @@ def test_text_comes_back_as_it_is_added() -> None:
     pieces = [delta(role="assistant", content=""), delta(content="Hel"), delta(content="lo")]
     texts = [builder.take(json.dumps(piece).encode()) for piece in (*pieces, delta("stop"))]
     assert texts == ["", "Hel", "lo", ""]
-    assert builder.reply() == ModelReply("Hello", (), "stop", Usage())
+    assert builder.reply() == ModelReply((TextBlock("Hello"),), "stop", Usage())
 
 
 def test_tool_calls_in_pieces_are_put_together_by_index() -> None:

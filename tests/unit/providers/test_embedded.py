@@ -15,7 +15,7 @@ import pytest
 from skerry.infra.http import http_client
 from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelUnavailableError
 from skerry.model.message import user
-from skerry.ports.model import History, ModelReply, ModelRequest
+from skerry.ports.model import History, Listener, ModelReply, ModelRequest
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.machine import Machine
 from skerry.providers.packaged import embedded_info, packaged_file
@@ -50,7 +50,7 @@ async def embedded(idle_seconds: float = 600) -> AsyncIterator[EmbeddedProvider]
 
 async def say(provider: EmbeddedProvider, text: str = "Say hello.") -> tuple[ModelReply, list[str]]:
     texts: list[str] = []
-    return await provider.complete(request(text), texts.append), texts
+    return await provider.complete(request(text), Listener(texts.append)), texts
 
 
 def alive(pid: int) -> bool:
@@ -105,7 +105,7 @@ async def test_an_abort_in_the_middle_leaves_it_usable() -> None:
                 if len(texts) == 3:
                     scope.cancel()
 
-            await provider.complete(request("Tell a long story.", 400), listen)
+            await provider.complete(request("Tell a long story.", 400), Listener(listen))
         assert scope.cancelled_caught
         pid = provider.process_id
         reply, _ = await say(provider)
@@ -137,7 +137,7 @@ async def test_a_crash_in_the_middle_of_an_answer_may_be_tried_again() -> None:
             os.kill(provider.process_id, signal.SIGKILL)
 
         with pytest.raises(ModelConnectionError) as caught:
-            await provider.complete(request("Tell a long story.", 400), kill)
+            await provider.complete(request("Tell a long story.", 400), Listener(kill))
     assert caught.value.retryable
 
 

@@ -40,4 +40,4 @@ def test_the_closing_result_is_an_error_that_says_what_is_not_known() -> None:
     result = aborted_result(call, 7)
     assert open_calls([asked("a"), result]) == []
     assert (result.tool_name, result.is_error, result.timestamp) == ("read", True, 7)
-    assert result.content[0].text == ABORTED_RESULT
+    assert result.text == ABORTED_RESULT

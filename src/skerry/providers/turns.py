@@ -1,0 +1,64 @@
+"""A conversation where messages of one side that follow each other are one message (pure).
+
+Anthropic wants all results of one response's tool calls in one message of the user, Gemini too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skerry.model.message import AssistantMessage, Message
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Messages of one side; `whole` is their wire form, made when it is needed."""
+
+    assistant: bool
+    parts: list[bytes]
+    whole: bytes | None = None
+
+
+class Turns:
+    """A `WireForm`: `encode` gives a message's blocks, joined by commas, and `close` a whole turn.
+
+    `encode` is called once a message; a message whose blocks are empty is left out. `close` takes
+    whether the turn is the assistant's, and its blocks; it is called again only for the last turn.
+    """
+
+    def __init__(
+        self, encode: Callable[[Message], bytes], close: Callable[[bool, bytes], bytes]
+    ) -> None:
+        self._encode = encode
+        self._close = close
+        self._turns: list[_Turn] = []
+        self._places: list[tuple[int, int]] = []  # where each message begins: turn, part of it
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        assistant = isinstance(message, AssistantMessage)
+        blocks = self._encode(message)
+        last = self._turns[-1] if self._turns else None
+        if last is None or (blocks and last.assistant is not assistant):
+            last = _Turn(assistant, [])
+            self._turns.append(last)
+        self._places.append((len(self._turns) - 1, len(last.parts)))
+        if blocks:
+            last.parts.append(blocks)
+            last.whole = None
+
+    def since(self, first: int) -> list[bytes]:
+        """Return the turns from message `first` on; a turn that it cuts begins with it."""
+        if first >= len(self._places):
+            return []
+        start, part = self._places[first]
+        sent = [self._whole(turn) for turn in self._turns[start:] if turn.parts]
+        if part:
+            turn = self._turns[start]
+            rest = b",".join(turn.parts[part:])
+            sent[:1] = [self._close(turn.assistant, rest)] if rest else []
+        return sent
+
+    def _whole(self, turn: _Turn) -> bytes:
+        if turn.whole is None:
+            turn.whole = self._close(turn.assistant, b",".join(turn.parts))
+        return turn.whole

@@ -1,0 +1,45 @@
+"""A conversation keeps its wire forms, so that a turn costs only what is new."""
+
+from skerry.model.message import Message, TextBlock, ToolCall, Usage, user
+from skerry.ports.model import History, ModelReply
+
+
+class Count:
+    """A wire form that notes what it was given."""
+
+    def __init__(self) -> None:
+        self.added: list[Message] = []
+
+    def add(self, message: Message) -> None:
+        self.added.append(message)
+
+
+def test_each_message_is_encoded_once_for_an_api() -> None:
+    history = History([user("a", 1)])
+    encoded: list[Message] = []
+
+    def encode(message: Message) -> bytes:
+        encoded.append(message)
+        return (
+            message.content[0].text.encode() if isinstance(message.content[0], TextBlock) else b""
+        )
+
+    assert history.wire("x", encode) == [b"a"]
+    history.append(user("b", 2))
+    assert history.wire("x", encode) == [b"a", b"b"]
+    assert encoded == history.messages
+
+
+def test_a_form_of_several_messages_takes_each_once_and_is_kept_by_its_name() -> None:
+    history = History([user("a", 1)])
+    form = history.form("x", Count)
+    history.append(user("b", 2))
+    assert history.form("x", Count) is form
+    assert form.added == history.messages
+    assert history.form("y", Count).added == history.messages
+
+
+def test_a_reply_gives_its_text_and_its_calls() -> None:
+    call = ToolCall("c", "read", {})
+    reply = ModelReply((TextBlock("a"), call, TextBlock("b")), "toolUse", Usage())
+    assert (reply.text, reply.tool_calls) == ("ab", (call,))
