@@ -1,0 +1,453 @@
+"""What handlers get and what they may return.
+
+Field names are OpenClaw's in snake case. Every field of a record is given by name, and a new one
+gets a default, so that a plugin goes on working. Handlers must not change what a payload holds;
+they return a change.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from skerry.model.ids import AgentId, RunId, SessionId
+from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage
+
+WEBCHAT = "webchat"
+"""The channel of whoever speaks to the gateway itself: the page, the terminal, a program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The run that a hook belongs to, and its conversation."""
+
+    run_id: RunId
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    channel: str = WEBCHAT
+    """Where the message came from: a chat platform's name, or `webchat`."""
+    workspace: Path | None = None
+    """The agent's directory; None where a start closes an interrupted run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """What every payload of a changing hook has."""
+
+    @property
+    def closed(self) -> bool:
+        """Return whether no further handler is asked."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageReceived:
+    """A message that was accepted: it is stored and will be answered."""
+
+    context: RunContext
+    sender: str
+    """The platform's id of who wrote it; empty for a client of the gateway."""
+    content: str
+    timestamp: int
+    """Milliseconds since 1970."""
+    account: str = ""
+    conversation: str = ""
+    """The platform's id of the chat; empty for a client of the gateway."""
+    message_id: str = ""
+    """The platform's id of the message; empty for a client of the gateway."""
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResolve(Payload):
+    """Which model is to answer a prompt."""
+
+    context: RunContext
+    prompt: str
+    provider_override: str | None = None
+    model_override: str | None = None
+
+    def merged(self, change: "ModelResolveChange") -> Self:
+        """Take what nobody with a higher priority has said."""
+        return replace(
+            self,
+            provider_override=_first(self.provider_override, change.provider_override),
+            model_override=_first(self.model_override, change.model_override),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResolveChange:
+    """Another model; of two handlers that name one, the one with the higher priority counts."""
+
+    provider_override: str | None = None
+    model_override: str | None = None
+    """The model's id at the provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptDraft(Payload):
+    """What the model is about to be told, before it is put together."""
+
+    context: RunContext
+    prompt: str
+    """What the person wrote."""
+    messages: tuple[Message, ...]
+    """What was said before, and the prompt as the last."""
+    provider: str
+    model: str
+    system_prompt: str | None = None
+    """In `before_prompt_build` what handlers put in place of ours; in `before_agent_start` all of
+    it."""
+    prepend_context: str = ""
+    prepend_system_context: str = ""
+    append_system_context: str = ""
+
+    def merged(self, change: "PromptChange") -> Self:
+        """Add the contexts behind those that are there; the last system prompt counts."""
+        system = change.system_prompt
+        return replace(
+            self,
+            system_prompt=self.system_prompt if system is None else system,
+            prepend_context=joined(self.prepend_context, change.prepend_context),
+            prepend_system_context=joined(
+                self.prepend_system_context, change.prepend_system_context
+            ),
+            append_system_context=joined(self.append_system_context, change.append_system_context),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptChange:
+    """What the model is told besides. Contexts of several handlers stand in order of priority."""
+
+    system_prompt: str | None = None
+    """In place of the whole system prompt; the last handler's counts."""
+    prepend_context: str | None = None
+    """Before the person's words, for the model only: the transcript does not keep it."""
+    prepend_system_context: str | None = None
+    """Before the system prompt."""
+    append_system_context: str | None = None
+    """Behind the system prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmInput(Payload):
+    """One call of the model, about to be made."""
+
+    context: RunContext
+    provider: str
+    model: str
+    system_prompt: str
+    prompt: str
+    """What the person wrote last."""
+    history_messages: tuple[Message, ...]
+    """Everything the model gets, the prompt and results of tools included."""
+    images_count: int = 0
+    """How many images those messages have."""
+
+    def merged(self, change: "LlmInputChange") -> Self:
+        """Take the last system prompt."""
+        system = change.system_prompt
+        return self if system is None else replace(self, system_prompt=system)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmInputChange:
+    """Another system prompt for this call. One that differs from call to call costs the cache."""
+
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmOutput(Payload):
+    """One response of the model, before its tool calls run."""
+
+    context: RunContext
+    provider: str
+    model: str
+    assistant_texts: tuple[str, ...]
+    """The text of the response, without thinking; empty when it only calls tools."""
+    last_assistant: AssistantMessage
+    usage: Usage
+
+    def merged(self, change: "LlmOutputChange") -> Self:
+        """Take the message, and its text."""
+        message = change.message
+        if message is None:
+            return self
+        texts = (message.text,) if message.text else ()
+        return replace(self, last_assistant=message, assistant_texts=texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmOutputChange:
+    """Another message in place of the response; its tool calls are those that run."""
+
+    message: AssistantMessage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeToolCall(Payload):
+    """A tool call that is about to run."""
+
+    context: RunContext
+    tool_name: str
+    tool_call_id: str
+    params: Mapping[str, Any]
+    block_reason: str | None = None
+    """Set when it is blocked: what the model reads."""
+
+    @property
+    def closed(self) -> bool:
+        """Return whether it is blocked, which is final."""
+        return self.block_reason is not None
+
+    def refused(self, reason: str) -> Self:
+        """Return the call as blocked."""
+        return replace(self, block_reason=reason)
+
+    def merged(self, change: "BeforeToolCallChange") -> Self:
+        """Put the new parameters over the old ones."""
+        params = self.params if change.params is None else {**self.params, **change.params}
+        reason = (change.block_reason or BLOCKED) if change.block else None
+        return replace(self, params=params, block_reason=reason)
+
+
+BLOCKED = "Tool call blocked by plugin hook"
+"""What the model reads when a handler gives no reason; OpenClaw's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeToolCallChange:
+    """Other parameters, or a refusal."""
+
+    params: dict[str, Any] | None = None
+    """Put over the model's: what is not named stays."""
+    block: bool = False
+    """Whether the tool must not run; then no further handler is asked."""
+    block_reason: str = ""
+    """What the model reads in place of a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultPersist(Payload):
+    """A tool's result, before the transcript gets it."""
+
+    context: RunContext
+    tool_name: str
+    tool_call_id: str
+    message: ToolResultMessage
+    is_synthetic: bool = False
+    """Whether no tool made it: the call was skipped or aborted."""
+
+    def merged(self, change: "ToolResultPersistChange") -> Self:
+        """Take the message, which must answer the same call."""
+        if change.message is None:
+            return self
+        return replace(self, message=_same_place(self.message, change.message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultPersistChange:
+    """What the transcript gets in place of the result."""
+
+    message: ToolResultMessage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterToolCall(Payload):
+    """A tool call that ended, also one that was blocked or failed."""
+
+    context: RunContext
+    tool_name: str
+    tool_call_id: str
+    params: Mapping[str, Any]
+    """Those that the tool got."""
+    result: ToolResultMessage
+    duration_ms: int
+
+    @property
+    def error(self) -> str | None:
+        """Return what went wrong, or None."""
+        if not self.result.is_error:
+            return None
+        return "".join(getattr(block, "text", "") for block in self.result.content)
+
+    def merged(self, change: "AfterToolCallChange") -> Self:
+        """Take the result, which must answer the same call."""
+        if change.result is None:
+            return self
+        return replace(self, result=_same_place(self.result, change.result))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterToolCallChange:
+    """Another result, for the model and for the transcript."""
+
+    result: ToolResultMessage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnd:
+    """A run whose model has said its last word."""
+
+    context: RunContext
+    messages: tuple[Message, ...]
+    """The whole conversation, as it was said: nothing that hooks put before the prompt."""
+    new_messages: tuple[Message, ...]
+    """Those of this run, the prompt first."""
+    success: bool
+    error: str | None
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSending(Payload):
+    """A block of the reply, before it is cut into parts and stored for the platform."""
+
+    context: RunContext
+    account: str
+    to: str
+    """The platform's id of the chat."""
+    content: str
+    thread_id: str | None = None
+    in_reply_to: str = ""
+    """The platform's id of the message that is answered."""
+    cancel_reason: str | None = None
+    """Set when it is not to be sent; for the log."""
+
+    @property
+    def closed(self) -> bool:
+        """Return whether it is cancelled, which is final."""
+        return self.cancel_reason is not None
+
+    def refused(self, reason: str) -> Self:
+        """Return the block as cancelled."""
+        return replace(self, cancel_reason=reason)
+
+    def merged(self, change: "MessageSendingChange") -> Self:
+        """Take the last content."""
+        content = self.content if change.content is None else change.content
+        return replace(self, content=content, cancel_reason="cancelled" if change.cancel else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSendingChange:
+    """Another text, or none at all."""
+
+    content: str | None = None
+    cancel: bool = False
+    """Whether nothing is sent; then no further handler is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeMessageWrite(Payload):
+    """An entry that the transcript is about to get."""
+
+    context: RunContext
+    message: Message
+    blocked: bool = False
+
+    @property
+    def closed(self) -> bool:
+        """Return whether it is blocked, which is final."""
+        return self.blocked
+
+    def merged(self, change: "BeforeMessageWriteChange") -> Self:
+        """Take the message, which must have the same role and the same tool calls."""
+        message = self.message
+        if change.message is not None:
+            message = _same_place(message, change.message)
+        return replace(self, message=message, blocked=change.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeMessageWriteChange:
+    """Another message, or none.
+
+    A blocked result of a tool leaves a stand-in, because every call has a result; a blocked message
+    with tool calls takes their results with it.
+    """
+
+    message: Message | None = None
+    block: bool = False
+    """Whether the transcript does not get it; then no further handler is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSent:
+    """A part of a reply that the platform took, or refused for good."""
+
+    run_id: RunId
+    channel: str
+    account: str
+    to: str
+    """The platform's id of the chat."""
+    content: str
+    success: bool = True
+    error: str | None = None
+    message_ids: tuple[str, ...] = field(default=())
+    """The platform's ids of what it now shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStart:
+    """A conversation that began."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnd:
+    """A conversation that was reset or deleted."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    message_count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayStart:
+    """A gateway that takes messages from now on."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayStop:
+    """A gateway that takes no more messages."""
+
+    reason: str
+
+
+def joined(first: str, second: str | None) -> str:
+    """Return both texts with an empty line between, or the one that is not empty."""
+    return f"{first}\n\n{second}" if first and second else first or second or ""
+
+
+def _first(earlier: str | None, later: str | None) -> str | None:
+    return later if earlier is None else earlier
+
+
+def _same_place(old: Message, new: Message) -> Any:
+    """Return `new`. Raises ValueError if it cannot stand where `old` does in a conversation."""
+    if type(new) is not type(old) or _pairs(new) != _pairs(old):
+        raise ValueError(
+            "the message has another role or other tool calls than the one it replaces"
+        )
+    return new
+
+
+def _pairs(message: Message) -> tuple[str, ...]:
+    match message:
+        case AssistantMessage():
+            return tuple(call.id for call in message.tool_calls)
+        case ToolResultMessage():
+            return (message.tool_call_id,)
+    return ()

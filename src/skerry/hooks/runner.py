@@ -1,0 +1,206 @@
+"""Calls handlers so that none can do harm: in a task of its own, with a deadline, counted.
+
+An async handler runs in a task that the runner owns, and whoever waits for it stops waiting at the
+deadline, even if the handler swallows its cancellation. A plain function runs in a daemon thread:
+it cannot be interrupted, and in the loop it would stop every conversation. Against an async handler
+that blocks the loop, nothing in one process helps; blocking work belongs into a plain function.
+"""
+
+import inspect
+import logging
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+import anyio
+
+from skerry.infra.clock import Clock
+from skerry.infra.threads import in_daemon_thread
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+REST_AFTER: Final = 3
+"""Failures in a row after which a handler is left alone."""
+REST_MS: Final = 60_000
+MAX_CALLS: Final = 256
+"""Calls of one handler that may be under way; one that never returns counts for ever."""
+LAST_SECONDS: Final = 5.0
+"""For what was started and is not waited for, when the gateway stops."""
+
+
+@dataclass(slots=True, eq=False)
+class Handler(Generic[P, R]):
+    """A plugin's function at a hook point; of two, the one with the higher priority runs first."""
+
+    plugin: str
+    call: Callable[[P], Awaitable[R | None] | R | None]
+    priority: int = 0
+    failures: int = field(default=0, init=False)
+    in_a_row: int = field(default=0, init=False)
+    last_error: str = field(default="", init=False)
+    last_failed_at: int = field(default=0, init=False)
+    under_way: int = field(default=0, init=False)
+
+    def resting(self, now: int) -> bool:
+        """Return whether it failed so often that it is left alone at `now`, ms since 1970."""
+        return self.in_a_row >= REST_AFTER and 0 <= now - self.last_failed_at < REST_MS
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerReport:
+    """How one handler does; what `doctor` and `status` print."""
+
+    hook: str
+    plugin: str
+    priority: int
+    failures: int
+    """Since the start of the gateway."""
+    last_error: str
+    """Empty when it never failed."""
+    last_failed_at: int
+    """Milliseconds since 1970; 0 when it never failed."""
+    resting: bool
+    """Whether it is not called, because it failed three times in a row within the last minute."""
+
+
+class HandlerError(Exception):
+    """A handler did not do what handlers do; the message says what, for `doctor`."""
+
+
+@dataclass(slots=True, eq=False)
+class Call(Generic[P, R]):
+    """One call of a handler, which has begun."""
+
+    hook: str
+    handler: Handler[P, R]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    value: object = None
+    error: Exception | None = None
+
+
+class Runner(anyio.AsyncContextManagerMixin):
+    """Owns the tasks of handlers. Use as `async with` before the first handler is called.
+
+    Leaving the block gives what is under way five seconds, then cancels it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: TaskGroup
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with anyio.create_task_group() as self._tasks:
+            try:
+                yield self
+            finally:
+                self._tasks.cancel_scope.deadline = anyio.current_time() + LAST_SECONDS
+
+    def now(self) -> int:
+        """Return milliseconds since 1970."""
+        return self._clock.now_ms()
+
+    def begin(
+        self, hook: str, handler: Handler[P, R], payload: P, *, wait: bool = True
+    ) -> Call[P, R]:
+        """Call the handler in a task of its own; with `wait` false an awaitable is a failure.
+
+        Raises:
+            HandlerError: it rests.
+        """
+        if handler.resting(self.now()):
+            raise HandlerError(f"it rests after {handler.in_a_row} failures in a row")
+        call = Call(hook, handler)
+        if handler.under_way >= MAX_CALLS:
+            call.error = HandlerError(f"{MAX_CALLS} calls have not returned")
+            call.ended.set()
+        else:
+            handler.under_way += 1
+            self._tasks.start_soon(partial(_work, call, payload, wait=wait))
+        return call
+
+    def leave(self, call: Call[P, R], seconds: float) -> None:
+        """Look after the call without waiting for it; what it returns is not looked at."""
+        self._tasks.start_soon(self._watch, call, seconds)
+
+    async def end(self, call: Call[P, R], seconds: float, read: Callable[[object], T]) -> T:
+        """Wait at most `seconds`; return what `read` makes of what the handler returned.
+
+        Raises:
+            HandlerError: it failed, was late, or `read` raised.
+        """
+        handler = call.handler
+        try:
+            with anyio.move_on_after(seconds):
+                await call.ended.wait()
+            if not call.ended.is_set():
+                raise HandlerError(f"it did not return within {seconds:g} s")  # noqa: TRY301 - counted like what it raises
+            if call.error is not None:
+                raise call.error  # noqa: TRY301 - the same
+            made = read(call.value)
+        except Exception as error:
+            logger.exception("hook %s: plugin %s failed", call.hook, handler.plugin)
+            handler.failures += 1
+            handler.in_a_row += 1
+            handler.last_failed_at = self.now()
+            handler.last_error = str(error) or type(error).__name__
+            raise HandlerError(handler.last_error) from error
+        finally:
+            call.scope.cancel()
+        handler.in_a_row = 0
+        return made
+
+    async def _watch(self, call: Call[P, R], seconds: float) -> None:
+        with suppress(HandlerError):
+            await self.end(call, seconds, ignore)
+
+
+def ignore(_: object) -> None:
+    """Make nothing of what a handler returned."""
+
+
+async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
+    """Call the handler; whatever it raises is told in `call` and does not leave this task."""
+    try:
+        with call.scope:
+            call.value = await _outcome(call, payload, wait=wait)
+    except anyio.get_cancelled_exc_class() as error:
+        if anyio.current_effective_deadline() == -math.inf:
+            raise  # the gateway stops
+        call.error = HandlerError(f"it raised {error!r}")
+    except (SystemExit, KeyboardInterrupt) as error:
+        call.error = HandlerError(f"it raised {error!r}")
+    except Exception as error:  # noqa: BLE001 - raised again by who waits, if anybody does
+        call.error = error
+    finally:
+        call.handler.under_way -= 1
+        call.ended.set()
+
+
+async def _outcome(call: Call[P, R], payload: P, *, wait: bool) -> object:
+    hook, handler = call.hook, call.handler
+    value: object
+    if inspect.iscoroutinefunction(handler.call):
+        value = handler.call(payload)
+    else:
+        name = f"hook {hook} of {handler.plugin}"
+        value = await in_daemon_thread(partial(handler.call, payload), name)
+    if not inspect.isawaitable(value):
+        return value
+    if wait:
+        return await value
+    if inspect.iscoroutine(value):
+        value.close()
+    logger.warning("Async in sync hook: %s of plugin %s", hook, handler.plugin)
+    raise HandlerError("Async in sync hook: use a plain function")
