@@ -61,7 +61,7 @@ async def test_every_frame_of_a_whole_conversation_is_right(
             await wire.ask("nothing")
             await wire.event("health")
             await wire.event("tick")
-            rig.context.broadcast.shutdown("stop")
+            rig.context.broadcast.shutdown("stop", 30_000)
             await wire.event("shutdown")
     told = {frame["event"] for frame in wire.frames if frame["type"] == "event"}
     assert told == {"connect.challenge", "agent", "chat", "presence", "health", "tick", "shutdown"}

@@ -87,7 +87,8 @@ async def _run(
         await anext(aiter(stop))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
-            application.context.broadcast.shutdown("The gateway is stopping.")
+            drain_ms = round(settings.config.gateway.drain_seconds * 1000)
+            application.context.broadcast.shutdown("The gateway is stopping.", drain_ms)
             await application.drain()
             tasks.cancel_scope.cancel()
 

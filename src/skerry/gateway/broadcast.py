@@ -5,11 +5,13 @@ a long answer from costing the square of its length, and a lost delta is healed 
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from skerry.gateway import access, frames, replies
+from skerry.gateway import access, frames
 from skerry.gateway.access import ANYBODY, READERS, Need, Role
+from skerry.gateway.dress import DRESSES, AgentSays, ChatSays, Dress, Says, message
 from skerry.gateway.frames import Json, StateVersion
 from skerry.infra.clock import Clock
 from skerry.model.event import (
@@ -22,31 +24,47 @@ from skerry.model.event import (
     ToolStarted,
 )
 from skerry.model.ids import RunId
-from skerry.model.run import RunResult, StopReason
 
 THROTTLE_SECONDS: Final = 0.15
-_TOOL_TEXT: Final = 8000
-"""Characters of a tool's result that an event shows."""
+MAX_TOPICS: Final = 256
+"""What one client may have subscribed to."""
+_ABOUT: Final = 120
+"""Characters that say what a tool was asked."""
 
 
 class Subscriber(Protocol):
     """One client's end of the events."""
+
+    @property
+    def id(self) -> str:
+        """The connection's id."""
+        ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
         """Take the frame of an event, which still lacks its number."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Audience:
+    """The clients of one version of the protocol that hear of runs; `tools`: also of tools."""
+
+    dress: Dress
+    readers: set[Subscriber] = field(default_factory=set[Subscriber])
+    tools: set[Subscriber] = field(default_factory=set[Subscriber])
+
+
 @dataclass(slots=True)
 class _Stream:
-    """What has been told of one run. `seq` counts the run's `agent` events."""
+    """What has been told of one run. `seq` counts its `agent` events for each version."""
 
     event: RunEvent
-    started_at: int = 0
-    seq: int = 0
+    seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(DRESSES, 0))
     text: str = ""
     pending: list[str] = field(default_factory=list)
     parted: bool = False
+    asked: dict[str, str] = field(default_factory=dict)
+    """What the tool calls that are on were asked, by their id."""
     flushed_at: float = float("-inf")
     timer: asyncio.TimerHandle | None = None
 
@@ -62,45 +80,88 @@ class Broadcast:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._who: dict[Need, set[Subscriber]] = {need: set() for need in access.EVENTS.values()}
-        self._all = self._who[ANYBODY]
-        self._readers = self._who[READERS]
-        self._tool_readers: set[Subscriber] = set()
+        self._audiences = {protocol: _Audience(dress) for protocol, dress in DRESSES.items()}
         self._streams: dict[RunId, _Stream] = {}
+        self._topics: dict[str, dict[str, Subscriber]] = {}
+        self._subscribed: dict[str, tuple[Subscriber, set[str]]] = {}
 
     def add(
-        self, subscriber: Subscriber, role: Role, scopes: tuple[str, ...], *, tools: bool
+        self,
+        subscriber: Subscriber,
+        protocol: int,
+        role: Role,
+        scopes: tuple[str, ...],
+        *,
+        tools: bool,
     ) -> None:
         """Tell a client from now on what its role and scopes allow; `tools`: also what tools do."""
+        self._subscribed[subscriber.id] = subscriber, set()
         for need, clients in self._who.items():
             if need.met(role, scopes):
                 clients.add(subscriber)
-        if tools and subscriber in self._readers:
-            self._tool_readers.add(subscriber)
+        if subscriber in self._who[READERS]:
+            audience = self._audiences[protocol]
+            audience.readers.add(subscriber)
+            if tools:
+                audience.tools.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
         """Tell a client nothing more."""
-        for group in (*self._who.values(), self._tool_readers):
-            group.discard(subscriber)
+        for topic in tuple(self._subscribed.get(subscriber.id, (subscriber, set[str]()))[1]):
+            self.unsubscribe(subscriber.id, topic)
+        self._subscribed.pop(subscriber.id, None)
+        for clients in self._who.values():
+            clients.discard(subscriber)
+        for audience in self._audiences.values():
+            audience.readers.discard(subscriber)
+            audience.tools.discard(subscriber)
+
+    def subscribe(self, connection_id: str, topic: str) -> bool:
+        """Tell a client of a topic until it leaves; return False when it has too many already."""
+        subscriber, topics = self._subscribed[connection_id]
+        if topic not in topics and len(topics) >= MAX_TOPICS:
+            return False
+        topics.add(topic)
+        self._topics.setdefault(topic, {})[connection_id] = subscriber
+        return True
+
+    def unsubscribe(self, connection_id: str, topic: str) -> None:
+        """Tell a client no more of a topic."""
+        if connection_id in self._subscribed:
+            self._subscribed[connection_id][1].discard(topic)
+        clients = self._topics.get(topic, {})
+        clients.pop(connection_id, None)
+        if not clients:
+            self._topics.pop(topic, None)
 
     def text(self, run_id: RunId) -> str:
         """Return what a running answer says so far, sent or not; empty for an unknown run."""
         stream = self._streams.get(run_id)
         return stream.text + "".join(stream.pending) if stream else ""
 
-    def tell(self, name: str, payload: Json, version: StateVersion | None = None) -> None:
-        """Send an event to those who may get it by `access.EVENTS`."""
-        self._send(
-            self._who[access.EVENTS[name]], frames.event(name, payload, version), droppable=False
-        )
+    def tell(
+        self,
+        name: str,
+        payload: Json,
+        version: StateVersion | None = None,
+        *,
+        topic: str | None = None,
+    ) -> None:
+        """Send an event to those who may get it by `access.EVENTS`, and subscribed to `topic`."""
+        clients = self._who[access.EVENTS[name]]
+        if topic is not None:
+            clients = clients.intersection(self._topics.get(topic, {}).values())
+        if clients:
+            _send(clients, frames.event(name, payload, version), droppable=False)
 
     def tick(self) -> None:
         """Tell everybody that the gateway lives."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})
-        self._send(self._all, head, droppable=True)
+        _send(self._who[ANYBODY], head, droppable=True)
 
-    def shutdown(self, reason: str) -> None:
-        """Tell everybody that the gateway stops."""
-        self._send(self._all, frames.event("shutdown", {"reason": reason}), droppable=False)
+    def shutdown(self, reason: str, restart_expected_ms: int) -> None:
+        """Tell everybody that the gateway stops, and when a next one can be there at the latest."""
+        self.tell("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
 
     def publish(self, event: RunEvent) -> None:
         """Tell what a run did. Called in the event loop, in the order in which it happened."""
@@ -113,21 +174,18 @@ class Broadcast:
             case TextEnded():
                 stream.parted = True
             case RunStarted(at):
-                stream.started_at = at
-                self._agent(stream, "lifecycle", {"phase": "start", "startedAt": at})
+                self._say(stream, lambda dress: dress.started(at))
             case ToolStarted(call_id, name, arguments):
-                self._tool(
-                    stream,
-                    {"phase": "start", "name": name, "toolCallId": call_id, "args": arguments},
-                )
-            case ToolFinished(call_id, name, is_error, text):
-                shown = [{"type": "text", "text": text[:_TOOL_TEXT]}]
-                data = {"phase": "result", "name": name, "toolCallId": call_id}
-                self._tool(stream, {**data, "isError": is_error, "result": {"content": shown}})
+                stream.asked[call_id] = _about(arguments)
+                data = {"phase": "start", "name": name, "toolCallId": call_id, "args": arguments}
+                self._say_tool(stream, lambda _: AgentSays("tool", data))
+            case ToolFinished() as body:
+                about = stream.asked.pop(body.call_id, "")
+                self._say_tool(stream, lambda dress: dress.tool_finished(body, about))
             case RunEnded(result):
                 self._flush(stream)
                 del self._streams[event.run_id]
-                self._end(stream, result)
+                self._say(stream, lambda dress: dress.ended(result))
 
     def _add_text(self, stream: _Stream, delta: str) -> None:
         if stream.parted and stream.text:
@@ -152,89 +210,45 @@ class Broadcast:
         stream.text += delta
         stream.flushed_at = asyncio.get_running_loop().time()
         text = frames.raw(stream.text)
-        self._agent(stream, "assistant", {"text": text, "delta": delta}, droppable=True)
-        message = self._message(text, self._clock.now_ms())
-        chat = {"state": "delta", "deltaText": delta, "message": message}
-        self._chat(stream, chat, droppable=True)
+        said = AgentSays("assistant", {"text": text, "delta": delta})
+        shown = message(text, self._clock.now_ms())
+        self._say(stream, lambda dress: (said, dress.added(delta, shown)), droppable=True)
 
-    def _tool(self, stream: _Stream, data: Json) -> None:
+    def _say(
+        self, stream: _Stream, say: Callable[[Dress], Says], *, droppable: bool = False
+    ) -> None:
+        """Tell those who read, encoded once for each version that somebody speaks."""
+        for audience in self._audiences.values():
+            if audience.readers:
+                for says in say(audience.dress):
+                    head = self._head(stream, audience.dress, says)
+                    _send(audience.readers, head, droppable=droppable)
+
+    def _say_tool(self, stream: _Stream, say: Callable[[Dress], AgentSays]) -> None:
         self._flush(stream)
         stream.parted = True
-        stream.seq += 1
-        if self._tool_readers:
-            head = self._agent_head(stream, "tool", data)
-            self._send(self._tool_readers, head, droppable=False)
+        for audience in self._audiences.values():
+            if audience.tools:
+                head = self._head(stream, audience.dress, say(audience.dress))
+                _send(audience.tools, head, droppable=False)
+            else:
+                stream.seq[audience.dress.protocol] += 1
 
-    def _end(self, stream: _Stream, result: RunResult) -> None:
-        bad = replies.failed(result)
-        aborted = result.stop_reason is StopReason.ABORTED
-        text = replies.text(result)
-        data: dict[str, Json] = {
-            "phase": "error" if bad else "end",
-            "startedAt": result.started_at,
-            "endedAt": result.ended_at,
-            "aborted": aborted,
-            "stopReason": replies.stop_reason(result),
-            "payloads": replies.payloads(result),
-        }
-        if bad:
-            data["error"] = replies.failure(result).message
-        elif aborted:
-            data["status"] = "cancelled"
-        else:
-            data["terminalReply"] = {"disposition": "visible", "text": text}
-        self._agent(stream, "lifecycle", data)
-        chat: dict[str, Json] = {"stopReason": replies.stop_reason(result)}
-        if bad:
-            chat["state"] = "error"
-            chat["errorMessage"] = replies.failure(result).message
-            chat["errorKind"] = replies.error_kind(result)
-        else:
-            chat["state"] = "aborted" if aborted else "final"
-        if text or not (bad or aborted):
-            chat["message"] = self._message(text, result.ended_at)
-        self._chat(stream, chat)
+    def _head(self, stream: _Stream, dress: Dress, says: AgentSays | ChatSays) -> bytes:
+        if isinstance(says, ChatSays):
+            payload = dress.chat(stream.event, says, stream.seq[dress.protocol])
+            return frames.event("chat", payload)
+        stream.seq[dress.protocol] += 1
+        seq, now = stream.seq[dress.protocol], self._clock.now_ms()
+        return frames.event("agent", dress.agent(stream.event, says, seq, now))
 
-    def _agent(self, stream: _Stream, name: str, data: Json, *, droppable: bool = False) -> None:
-        stream.seq += 1
-        if self._readers:
-            head = self._agent_head(stream, name, data)
-            self._send(self._readers, head, droppable=droppable)
 
-    def _agent_head(self, stream: _Stream, name: str, data: Json) -> bytes:
-        run = stream.event
-        return frames.event(
-            "agent",
-            {
-                "runId": run.run_id,
-                "sessionKey": run.session_key,
-                "sessionId": run.session_id,
-                "agentId": run.agent_id,
-                "stream": name,
-                "data": data,
-                "seq": stream.seq,
-                "ts": self._clock.now_ms(),
-            },
-        )
+def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
+    for client in clients:
+        client.event(head, droppable=droppable)
 
-    def _chat(self, stream: _Stream, payload: dict[str, Json], *, droppable: bool = False) -> None:
-        if not self._readers:
-            return
-        run = stream.event
-        about = {
-            "runId": run.run_id,
-            "sessionKey": run.session_key,
-            "agentId": run.agent_id,
-            "seq": stream.seq,
-        }
-        self._send(self._readers, frames.event("chat", about | payload), droppable=droppable)
 
-    @staticmethod
-    def _message(text: Json, at: int) -> Json:
-        content = [{"type": "text", "text": text}]
-        return {"role": "assistant", "content": content, "timestamp": at}
-
-    @staticmethod
-    def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
-        for client in clients:
-            client.event(head, droppable=droppable)
+def _about(arguments: dict[str, Any]) -> str:
+    """Return the beginning of the first text among a tool's arguments: most often a path."""
+    texts = (one for one in arguments.values() if isinstance(one, str))
+    return next(texts, "")[:_ABOUT]

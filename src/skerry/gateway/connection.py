@@ -12,6 +12,7 @@ from skerry import __version__
 from skerry.gateway import access, auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.dress import DRESSES
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
@@ -101,19 +102,19 @@ class Connection:
     def _welcome(self, admitted: Admitted) -> None:
         """Answer `connect` and start to tell events, without a gap between snapshot and events."""
         context = self._context
-        params = admitted.params
         self._failures.forget(self._address)
         self._protocol.admit()
         context.presence.join(self.id, self._presence(admitted))
         self._out.response(frames.response(admitted.request_id, self._hello(admitted)))
-        tools = _TOOL_EVENTS in params.caps
-        context.broadcast.add(self, admitted.role, admitted.scopes, tools=tools)
+        tools = _TOOL_EVENTS in admitted.params.caps
+        protocol, role, scopes = admitted.protocol, admitted.role, admitted.scopes
+        context.broadcast.add(self, protocol, role, scopes, tools=tools)
 
     def _hello(self, admitted: Admitted) -> Json:
         seen = snapshot(self._context)
         if not access.READERS.met(admitted.role, admitted.scopes):
             seen |= {"presence": [], "health": {}}
-        return {
+        hello = {
             "type": "hello-ok",
             "protocol": admitted.protocol,
             "server": {"version": __version__, "connId": self.id},
@@ -126,6 +127,7 @@ class Connection:
                 "tickIntervalMs": self._context.config().gateway.tick_interval_ms,
             },
         }
+        return DRESSES[admitted.protocol].hello(hello)
 
     def _presence(self, admitted: Admitted) -> PresenceEntry:
         client = admitted.params.client
@@ -191,13 +193,13 @@ class Connection:
         try:
             outcome = self._methods.call(frame, call)
             if isinstance(outcome, Coroutine):
-                self._start(frame, outcome)
+                self._start(call, frame, outcome)
             else:
                 call.respond(outcome)
         except Exception as error:  # noqa: BLE001 - a method's failure is its caller's answer
-            self._fail(frame, error)
+            self._fail(call, frame, error)
 
-    def _start(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
+    def _start(self, call: Call, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
         if self._tasks is None or len(self._waiting) >= MAX_IN_FLIGHT:
             outcome.close()
             raise RefusedError(
@@ -207,17 +209,18 @@ class Connection:
                 retryable=True,
             )
         self._waiting.add(outcome)
-        self._tasks.start_soon(self._finish, frame, outcome)
+        self._tasks.start_soon(self._finish, call, frame, outcome)
 
-    async def _finish(self, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]) -> None:
+    async def _finish(
+        self, call: Call, frame: RequestFrame, outcome: Coroutine[Any, Any, Json]
+    ) -> None:
         try:
-            payload = await outcome
-            self._out.response(frames.response(frame.id, payload))
+            call.respond(await outcome)
         except Exception as error:  # noqa: BLE001 - a method's failure is its caller's answer
-            self._fail(frame, error)
+            self._fail(call, frame, error)
         finally:
             self._waiting.discard(outcome)
 
-    def _fail(self, frame: RequestFrame, error: Exception) -> None:
+    def _fail(self, call: Call, frame: RequestFrame, error: Exception) -> None:
         shape, payload = dispatch.shape(error, frame.method)
-        self._out.response(frames.refusal(frame.id, shape, payload))
+        self._out.response(frames.refusal(frame.id, call.dress.error(shape), payload))

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
+from skerry.gateway.dress import DRESSES, Dress
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
 
 MAX_TEXT: Final = 1_048_576
@@ -81,6 +82,11 @@ class Call:
     """The paired device that asks; None for a client that showed only the shared secret."""
     respond: Callable[[Json], None]
     """Sends a first response; what the handler returns is the last."""
+
+    @property
+    def dress(self) -> Dress:
+        """How the client's version of the protocol says things."""
+        return DRESSES[self.protocol]
 
 
 P = TypeVar("P", bound=Params)

@@ -37,6 +37,12 @@ def payloads(result: RunResult) -> list[Json]:
     return [{"text": one, "mediaUrl": None} for one in result.payloads]
 
 
+def terminal(result: RunResult) -> Json:
+    """Return what the person is shown in the end."""
+    said = text(result)
+    return {"disposition": "visible" if said else "silent", "text": said}
+
+
 def stop_reason(result: RunResult) -> str:
     """Return the wire's word for why the run ended: `stop`, or who aborted it."""
     match result.stop_reason:
@@ -83,7 +89,7 @@ def final(result: RunResult) -> Json:
 def waited(result: RunResult) -> Json:
     """Return the payload of `agent.wait` for a run that ended."""
     bad = failed(result)
-    payload = {
+    payload: dict[str, Json] = {
         "runId": result.run_id,
         "status": "error" if bad else "ok",
         "startedAt": result.started_at,
@@ -92,6 +98,8 @@ def waited(result: RunResult) -> Json:
     }
     if bad:
         payload["error"] = failure(result).message
+    else:
+        payload["terminalReply"] = terminal(result)
     return payload
 
 

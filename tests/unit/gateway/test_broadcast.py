@@ -8,7 +8,7 @@ import pytest
 
 from skerry.gateway import frames
 from skerry.gateway.access import READ, Role
-from skerry.gateway.broadcast import THROTTLE_SECONDS, Broadcast
+from skerry.gateway.broadcast import MAX_TOPICS, THROTTLE_SECONDS, Broadcast
 from skerry.infra.clock import SystemClock
 from skerry.model.event import (
     RunEnded,
@@ -30,7 +30,8 @@ REQUEST = RunRequest(RUN, SessionKey.main(), "hi")
 class Ear:
     """Hears everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, id: str = "ear") -> None:  # noqa: A002 - the wire's name
+        self.id = id
         self.heads: list[bytes] = []
         self.droppable: list[bool] = []
         self.arrived = anyio.Event()
@@ -53,9 +54,9 @@ class Ear:
 
 def short(payload: dict[str, Any]) -> Any:
     if "state" in payload:
-        return payload["state"], payload.get("deltaText")
+        return payload["state"], payload.get("deltaText") or payload.get("phase")
     data = payload["data"]
-    return payload["stream"], data.get("phase") or data["delta"]
+    return payload["stream"], data.get("phase") or data.get("delta") or data["outputTokens"]
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def broadcast() -> Broadcast:
 @pytest.fixture
 def ear(broadcast: Broadcast) -> Ear:
     ear = Ear()
-    broadcast.add(ear, Role.OPERATOR, (READ,), tools=True)
+    broadcast.add(ear, 4, Role.OPERATOR, (READ,), tools=True)
     return ear
 
 
@@ -87,10 +88,13 @@ async def test_a_run_is_told_in_both_families(broadcast: Broadcast, ear: Ear) ->
     tell(broadcast, ended(payloads=("pong from stub",)))
     assert ear.told() == [
         ("agent", ("lifecycle", "start")),
+        ("agent", ("run_status", "starting_model")),
+        ("chat", ("status", "starting_model")),
         ("agent", ("assistant", "pong")),
         ("chat", ("delta", "pong")),
         ("agent", ("assistant", " from stub")),
         ("chat", ("delta", " from stub")),
+        ("agent", ("usage", 5)),
         ("agent", ("lifecycle", "end")),
         ("chat", ("final", None)),
     ]
@@ -99,7 +103,7 @@ async def test_a_run_is_told_in_both_families(broadcast: Broadcast, ear: Ear) ->
 @pytest.mark.requirement("wire-event-frame")
 async def test_an_event_says_whose_it_is(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, RunStarted(5), TextDelta("a"))
-    start, delta, chat = ear.take()
+    start, _, _, delta, chat = ear.take()
     assert start["payload"] | {"ts": 0} == {
         "runId": RUN,
         "sessionKey": "agent:main:main",
@@ -111,7 +115,7 @@ async def test_an_event_says_whose_it_is(broadcast: Broadcast, ear: Ear) -> None
         "ts": 0,
     }
     assert delta["payload"]["data"] == {"text": "a", "delta": "a"}
-    assert delta["payload"]["seq"] == chat["payload"]["seq"] == 2
+    assert delta["payload"]["seq"] == chat["payload"]["seq"] == 3
     message = chat["payload"]["message"]
     assert (message["role"], message["content"]) == ("assistant", [{"type": "text", "text": "a"}])
 
@@ -137,20 +141,21 @@ async def test_the_first_delta_goes_at_once_and_the_rest_together_after_150_ms(
 async def test_only_deltas_and_ticks_may_be_dropped(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, RunStarted(1), TextDelta("a"), ended())
     broadcast.tick()
-    broadcast.shutdown("stop")
-    assert ear.droppable == [False, True, True, False, False, True, False]
+    broadcast.shutdown("stop", 30_000)
+    assert ear.droppable == [False, False, False, True, True, False, False, False, True, False]
 
 
 @pytest.mark.requirement("agent-final-payload-list")
 async def test_the_end_carries_the_payload_list(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, ended(payloads=("a", "b")))
-    end, final = ear.take()
+    _usage, end, final = ear.take()
     assert end["payload"]["data"] == {
         "phase": "end",
         "startedAt": 1_000,
         "endedAt": 1_250,
         "aborted": False,
         "stopReason": "stop",
+        "executionSettled": True,
         "payloads": [{"text": "a", "mediaUrl": None}, {"text": "b", "mediaUrl": None}],
         "terminalReply": {"disposition": "visible", "text": "a\n\nb"},
     }
@@ -182,7 +187,7 @@ async def test_a_failure_is_an_error_in_both_families(
     broadcast: Broadcast, ear: Ear, reason: StopReason, failure: Any, kind: str
 ) -> None:
     tell(broadcast, ended(stop_reason=reason, payloads=(), error=failure))
-    end, chat = ear.take()
+    *_, end, chat = ear.take()
     message = failure.message if failure else "The run failed."
     assert (end["payload"]["data"]["phase"], end["payload"]["data"]["error"]) == ("error", message)
     assert chat["payload"]["state"] == "error"
@@ -192,8 +197,8 @@ async def test_a_failure_is_an_error_in_both_families(
 
 @pytest.mark.requirement("agent-stream-tool")
 async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ear: Ear) -> None:
-    plain = Ear()
-    broadcast.add(plain, Role.OPERATOR, (READ,), tools=False)
+    plain = Ear("plain")
+    broadcast.add(plain, 4, Role.OPERATOR, (READ,), tools=False)
     tell(
         broadcast,
         TextDelta("I look."),
@@ -210,6 +215,7 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
             "phase": "result",
             "name": "read",
             "toolCallId": "c1",
+            "meta": "a",
             "isError": False,
             "result": {"content": [{"type": "text", "text": "content"}]},
         },
@@ -219,6 +225,7 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
         ("delta", "I look."),
         ("assistant", "\n\nIt says."),
         ("delta", "\n\nIt says."),
+        ("usage", 5),
         ("lifecycle", "end"),
         ("final", None),
     ]
@@ -226,14 +233,14 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
 
 async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Broadcast) -> None:
     deaf = Ear()
-    broadcast.add(deaf, Role.OPERATOR, (), tools=True)
+    broadcast.add(deaf, 4, Role.OPERATOR, (), tools=True)
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
     broadcast.tell("health", {})
     broadcast.tick()
-    broadcast.shutdown("stop")
+    broadcast.shutdown("stop", 30_000)
     tick, shutdown = deaf.take()
     assert tick["event"] == "tick"
-    assert shutdown["payload"] == {"reason": "stop"}
+    assert shutdown["payload"] == {"reason": "stop", "restartExpectedMs": 30_000}
 
 
 async def test_who_left_hears_nothing(broadcast: Broadcast, ear: Ear) -> None:
@@ -251,7 +258,104 @@ async def test_the_text_so_far_includes_what_was_not_sent_yet(broadcast: Broadca
 
 
 async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) -> None:
-    other = Ear()
-    broadcast.add(other, Role.OPERATOR, (READ,), tools=False)
+    other = Ear("other")
+    broadcast.add(other, 4, Role.OPERATOR, (READ,), tools=False)
     tell(broadcast, TextDelta("a"))
     assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))
+
+
+def keys(frame: dict[str, Any]) -> set[str]:
+    return set(frame["payload"]) | {f"data.{key}" for key in frame["payload"].get("data", {})}
+
+
+async def test_version_3_gets_what_version_3_knows(broadcast: Broadcast) -> None:
+    old = Ear("old")
+    broadcast.add(old, 3, Role.OPERATOR, (READ,), tools=True)
+    tell(
+        broadcast,
+        RunStarted(5),
+        ToolStarted("c1", "read", {"lines": 3, "path": "a.md"}),
+        ToolFinished("c1", "read", is_error=False, text="content"),
+        TextDelta("pong"),
+        ended(),
+    )
+    start, begin, result, assistant, delta, end, final = old.take()
+    agent = {"runId", "stream", "data", "sessionKey", "seq", "ts"}
+    assert keys(start) == agent | {"data.phase", "data.startedAt"}
+    assert begin["payload"]["data"] == {
+        "phase": "start",
+        "name": "read",
+        "toolCallId": "c1",
+        "args": {"lines": 3, "path": "a.md"},
+    }
+    assert result["payload"]["data"] == {
+        "phase": "result",
+        "name": "read",
+        "toolCallId": "c1",
+        "meta": "a.md",
+        "isError": False,
+    }
+    assert assistant["payload"]["data"] == {"text": "pong", "delta": "pong"}
+    chat = {"runId", "sessionKey", "seq", "state", "message"}
+    assert keys(delta) == keys(final) == chat
+    assert end["payload"]["data"] == {"phase": "end", "endedAt": 1_250}
+    agents = (start, begin, result, assistant, end)
+    assert [frame["payload"]["seq"] for frame in agents] == [1, 2, 3, 4, 5]
+    assert final["payload"]["message"]["content"] == [{"type": "text", "text": "pong"}]
+
+
+async def test_version_3_hears_of_an_abort_and_of_a_failure(broadcast: Broadcast) -> None:
+    old = Ear("old")
+    broadcast.add(old, 3, Role.OPERATOR, (READ,), tools=False)
+    tell(broadcast, ended(stop_reason=StopReason.ABORTED, payloads=("so",), aborted_by="rpc"))
+    end, chat = old.take()
+    assert end["payload"]["data"] == {"phase": "end", "endedAt": 1_250, "aborted": True}
+    assert (chat["payload"]["state"], chat["payload"]["stopReason"]) == ("aborted", "rpc")
+    tell(broadcast, ended(stop_reason=StopReason.ERROR, payloads=(), error=FAILED))
+    end, chat = old.take()
+    assert end["payload"]["data"] == {
+        "phase": "error",
+        "error": FAILED.message,
+        "endedAt": 1_250,
+    }
+    assert chat["payload"]["state"] == "error"
+    assert chat["payload"]["errorMessage"] == FAILED.message
+
+
+async def test_a_version_that_nobody_speaks_is_not_encoded(
+    broadcast: Broadcast, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+    event = frames.event
+
+    def count(name: str, payload: Any) -> bytes:
+        encoded.append(name)
+        return event(name, payload)
+
+    monkeypatch.setattr(frames, "event", count)
+    tell(broadcast, TextDelta("a"), ended())
+    assert len(encoded) == len(ear.heads) == 5
+
+
+async def test_a_topic_is_told_to_its_subscribers_until_they_leave(
+    broadcast: Broadcast, ear: Ear
+) -> None:
+    other = Ear("other")
+    broadcast.add(other, 4, Role.OPERATOR, (READ,), tools=False)
+    assert broadcast.subscribe("ear", "a topic")
+    broadcast.tell("health", {"n": 1}, topic="a topic")
+    assert [len(one.take()) for one in (ear, other)] == [1, 0]
+    broadcast.unsubscribe("ear", "a topic")
+    broadcast.tell("health", {"n": 2}, topic="a topic")
+    assert broadcast.subscribe("other", "a topic")
+    broadcast.remove(other)
+    broadcast.tell("health", {"n": 3}, topic="a topic")
+    assert [len(one.take()) for one in (ear, other)] == [0, 0]
+
+
+async def test_a_client_subscribes_to_a_bounded_number_of_topics(
+    broadcast: Broadcast, ear: Ear
+) -> None:
+    assert all(broadcast.subscribe(ear.id, str(number)) for number in range(MAX_TOPICS))
+    assert broadcast.subscribe(ear.id, "0")
+    assert not broadcast.subscribe(ear.id, "one more")

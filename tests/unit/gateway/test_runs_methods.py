@@ -161,6 +161,7 @@ async def test_waiting_gives_how_the_run_ended(rig: Rig, wire: Wire) -> None:
         "startedAt": 1_000,
         "endedAt": 1_250,
         "stopReason": "stop",
+        "terminalReply": {"disposition": "visible", "text": "pong"},
     }
 
 

@@ -82,14 +82,15 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
 
 
 async def _agent(call: Call, request: RunRequest) -> Json:
-    run_id = request.run_id
+    run_id, agent = request.run_id, request.key.agent
     admission = await call.context.dispatcher.submit(request)
-    about = {"runId": run_id, "sessionKey": admission.key, "agentId": request.key.agent}
     if admission.status is AdmissionStatus.IN_FLIGHT:
-        return {**about, "status": "in_flight"}
+        told = call.dress.in_flight(run_id, admission.key, agent)
+        if told is not None:
+            return told
     result = admission.result
-    if admission.status is AdmissionStatus.ACCEPTED:
-        call.respond({**about, "status": "accepted", "acceptedAt": admission.accepted_at})
+    if admission.status is not AdmissionStatus.FINISHED:
+        call.respond(call.dress.accepted(run_id, admission.key, agent, admission.accepted_at))
         result = await call.context.dispatcher.wait(run_id, None)
     if result is None:
         raise RefusedError(ErrorCode.UNAVAILABLE, "the gateway stopped", retryable=True)

@@ -1,0 +1,279 @@
+"""The two dresses of the wire: what versions 3 and 4 of the protocol say differently of one thing.
+
+A client passes over keys that it does not know. So both versions get the same payload wherever one
+can hold what each wants, and only what cannot be shared, or is told often, stands here.
+"""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from skerry.gateway import replies
+from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+from skerry.model.event import RunEvent, ToolFinished
+from skerry.model.run import RunResult, StopReason
+
+Object = dict[str, Json]
+
+_TOOL_TEXT: Final = 8000
+"""Characters of a tool's result that an event shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSays:
+    """An `agent` event, less the run it belongs to and its number."""
+
+    stream: str
+    data: Object
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSays:
+    """A `chat` event, less the run it belongs to and its number."""
+
+    payload: Object
+
+
+Says = tuple[AgentSays | ChatSays, ...]
+
+
+class Dress(Protocol):
+    """How one version of the protocol says what happens."""
+
+    @property
+    def protocol(self) -> int:
+        """The version."""
+        ...
+
+    def hello(self, hello: Object) -> Object:
+        """Return the payload of `hello-ok`, given what both versions tell."""
+        ...
+
+    def error(self, shape: ErrorShape) -> ErrorShape:
+        """Return the error with the codes that this version has."""
+        ...
+
+    def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
+        """Return the first response to `agent`."""
+        ...
+
+    def in_flight(self, run_id: str, key: str, agent: str) -> Object | None:
+        """Return the only response to a key whose run is on.
+
+        None means that it is answered like the first request: accepted now, the end when it comes.
+        """
+        ...
+
+    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
+        """Return the payload of an `agent` event."""
+        ...
+
+    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
+        """Return the payload of a `chat` event."""
+        ...
+
+    def started(self, at: int) -> Says:
+        """Return what is told when a run starts."""
+        ...
+
+    def added(self, delta: str, message: Json) -> ChatSays:
+        """Return the `chat` event of added text; `message` has the text so far."""
+        ...
+
+    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
+        """Return how a tool call ended; `about` says in a few words what it was asked."""
+        ...
+
+    def ended(self, result: RunResult) -> Says:
+        """Return what is told when a run ended."""
+        ...
+
+
+class Version3:
+    """As the gateways and clients of early 2026 speak."""
+
+    protocol: Final = 3
+
+    def hello(self, hello: Object) -> Object:
+        """Add the host; leave out what came later. `auth` is there for a device's token only."""
+        dressed = {
+            **hello,
+            "server": {**hello["server"], "host": socket.gethostname()},
+            "features": {key: hello["features"][key] for key in ("methods", "events")},
+        }
+        if "deviceToken" not in hello["auth"]:
+            del dressed["auth"]
+        return dressed
+
+    def error(self, shape: ErrorShape) -> ErrorShape:
+        """Return what is forbidden as an invalid request: this version has no other word."""
+        if shape.code is ErrorCode.FORBIDDEN:
+            return ErrorShape(ErrorCode.INVALID_REQUEST, shape.message)
+        return shape
+
+    def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
+        """Return the run and when it was accepted."""
+        del key, agent
+        return {"runId": run_id, "status": "accepted", "acceptedAt": at}
+
+    def in_flight(self, run_id: str, key: str, agent: str) -> None:
+        """Clients of this version take a single response other than accepted for the end."""
+
+    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
+        """Return the payload: run, stream, data, key, number, time."""
+        return {
+            "runId": run.run_id,
+            "stream": says.stream,
+            "data": says.data,
+            "sessionKey": run.session_key,
+            "seq": seq,
+            "ts": ts,
+        }
+
+    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
+        """Return the payload: run, key, number, then what is said."""
+        return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **says.payload}
+
+    def started(self, at: int) -> Says:
+        """Return the start of the life cycle."""
+        return (AgentSays("lifecycle", {"phase": "start", "startedAt": at}),)
+
+    def added(self, delta: str, message: Json) -> ChatSays:
+        """Return the text so far."""
+        del delta
+        return ChatSays({"state": "delta", "message": message})
+
+    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
+        """Return that it ended, without the result, which the history has."""
+        data = {"phase": "result", "name": body.name, "toolCallId": body.call_id}
+        return AgentSays("tool", {**data, "meta": about, "isError": body.is_error})
+
+    def ended(self, result: RunResult) -> Says:
+        """Return the end of the life cycle and the last `chat` event."""
+        data: Object = {"phase": "end", "endedAt": result.ended_at}
+        chat = _last_chat(result)
+        if replies.failed(result):
+            data |= {"phase": "error", "error": replies.failure(result).message}
+        elif result.stop_reason is StopReason.ABORTED:
+            data["aborted"] = True
+            chat["stopReason"] = replies.stop_reason(result)
+        return AgentSays("lifecycle", data), ChatSays(chat)
+
+
+class Version4:
+    """As the gateways and clients of late 2026 speak."""
+
+    protocol: Final = 4
+
+    def hello(self, hello: Object) -> Object:
+        """Return it as it is."""
+        return hello
+
+    def error(self, shape: ErrorShape) -> ErrorShape:
+        """Return it as it is."""
+        return shape
+
+    def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
+        """Return the run, whose it is, and when it was accepted."""
+        about = {"runId": run_id, "sessionKey": key, "agentId": agent}
+        return {**about, "status": "accepted", "acceptedAt": at}
+
+    def in_flight(self, run_id: str, key: str, agent: str) -> Object:
+        """Return that it is on; its end goes to who asked first."""
+        return {"runId": run_id, "sessionKey": key, "agentId": agent, "status": "in_flight"}
+
+    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
+        """Return the payload, with session and agent."""
+        return {
+            "runId": run.run_id,
+            "sessionKey": run.session_key,
+            "sessionId": run.session_id,
+            "agentId": run.agent_id,
+            "stream": says.stream,
+            "data": says.data,
+            "seq": seq,
+            "ts": ts,
+        }
+
+    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
+        """Return the payload, with the agent."""
+        return {
+            "runId": run.run_id,
+            "sessionKey": run.session_key,
+            "agentId": run.agent_id,
+            "seq": seq,
+            **says.payload,
+        }
+
+    def started(self, at: int) -> Says:
+        """Return the start of the life cycle, and that the model is asked now."""
+        return (
+            AgentSays("lifecycle", {"phase": "start", "startedAt": at}),
+            AgentSays("run_status", {"phase": "starting_model"}),
+            ChatSays({"state": "status", "phase": "starting_model"}),
+        )
+
+    def added(self, delta: str, message: Json) -> ChatSays:
+        """Return what was added beside the text so far."""
+        return ChatSays({"state": "delta", "deltaText": delta, "message": message})
+
+    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
+        """Return that it ended, with the beginning of its result."""
+        shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
+        data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
+        return AgentSays("tool", {**data, "isError": body.is_error, "result": {"content": shown}})
+
+    def ended(self, result: RunResult) -> Says:
+        """Return the tokens, the end of the life cycle, and the last `chat` event.
+
+        There is no phase `finishing`: an end is told after its COMMIT, when all is settled.
+        """
+        aborted = result.stop_reason is StopReason.ABORTED
+        reason = replies.stop_reason(result)
+        data: Object = {
+            "phase": "end",
+            "startedAt": result.started_at,
+            "endedAt": result.ended_at,
+            "aborted": aborted,
+            "stopReason": reason,
+            "executionSettled": True,
+            "payloads": replies.payloads(result),
+        }
+        chat: Object = {**_last_chat(result), "stopReason": reason}
+        if replies.failed(result):
+            data |= {"phase": "error", "error": replies.failure(result).message}
+            chat["errorKind"] = replies.error_kind(result)
+        elif aborted:
+            data["status"] = "cancelled"
+        else:
+            data["terminalReply"] = replies.terminal(result)
+        said = AgentSays("lifecycle", data), ChatSays(chat)
+        tokens = result.usage.output
+        return (AgentSays("usage", {"outputTokens": tokens}), *said) if tokens else said
+
+
+DRESSES: Final[Mapping[int, Dress]] = MappingProxyType({3: Version3(), 4: Version4()})
+"""The dress of each version that is served."""
+
+
+def message(text: Json, at: int) -> Json:
+    """Return what an assistant says as the wire has it."""
+    return {
+        "role": "assistant",
+        "content": [{"type": "text", "text": text}],
+        "timestamp": at,
+    }
+
+
+def _last_chat(result: RunResult) -> Object:
+    bad = replies.failed(result)
+    aborted = result.stop_reason is StopReason.ABORTED
+    text = replies.text(result)
+    chat: Object = {"state": "error" if bad else "aborted" if aborted else "final"}
+    if bad:
+        chat["errorMessage"] = replies.failure(result).message
+    if text or not (bad or aborted):
+        chat["message"] = message(text, result.ended_at)
+    return chat
