@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from scripts.requirements import ROOT
-from skerry.cli.main import _parser
+from skerry.cli.main import make_parser
 from skerry.config.root import Config
 
 GUIDE = ROOT / "docs" / "guide" / "configuration.md"
@@ -64,7 +64,7 @@ def commands(parser: ArgumentParser, name: str = "") -> Iterator[tuple[str, set[
 def test_the_guide_lists_exactly_the_commands_and_their_options() -> None:
     rows = COMMAND.findall(COMMANDS.read_text(encoding="utf-8"))
     listed = {name: set(re.findall(r"`(--[a-z-]+)`", options)) for name, options in rows}
-    assert listed == dict(commands(_parser()))
+    assert listed == dict(commands(make_parser()))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: after `--help`, `--version`, or wrong usage (code 2).
     """
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_args(arguments)
     if given.module is None:
         given.parser.print_help()
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> ArgumentParser:
+def make_parser() -> ArgumentParser:
+    """Return the parser of the whole command line."""
     parser = ArgumentParser(
         prog="skerry",
         description="A self-hosted gateway for personal agents.",
@@ -52,11 +53,15 @@ def _parser() -> ArgumentParser:
     parser.set_defaults(module=None, parser=parser)
     add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _gateway(add)
+    _status(add)
     _chat(add)
     _agent(add)
     _models(add)
     _sessions(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
+    _service(add)
+    _update(add)
+    _completion(add)
     return parser
 
 
@@ -67,11 +72,7 @@ def _gateway(add: _Add) -> None:
     run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
     run.add_argument("--bind", choices=["loopback"], help="which addresses it listens on")
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
-    status = _command(
-        add, "status", "gateway", "is one running, where is its page, which model answers"
-    )
-    status.set_defaults(action="status")
-    _output(_reach(status))
+    _status(add)
     call = _command(add, "call", "gateway", "send one request and print the answer")
     call.set_defaults(action="call")
     call.add_argument("method", metavar="METHOD", help="such as health or sessions.list")
@@ -81,6 +82,13 @@ def _gateway(add: _Add) -> None:
     )
     _timeout(call, "seconds to wait (default 30; 600 with --expect-final)")
     _output(_reach(call))
+
+
+def _status(add: _Add) -> None:
+    text = "is a gateway running, where is its page, which model answers"
+    status = _command(add, "status", "gateway", text)
+    status.set_defaults(action="status")
+    _output(_reach(status))
 
 
 def _chat(add: _Add) -> None:
@@ -122,6 +130,33 @@ def _sessions(add: _Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     mirror = _command(add, "mirror", "sessions", "write sessions.json and the transcripts anew")
     _output(mirror)
+
+
+def _service(add: _Add) -> None:
+    group = _command(add, "service", None, "keep the gateway running as a systemd user service")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    install = _command(add, "install", "service", "write the unit, enable and start it")
+    install.add_argument("--no-start", action="store_true", help="enable it, start it later")
+    uninstall = _command(add, "uninstall", "service", "stop it and remove the unit, nothing else")
+    status = _output(_command(add, "status", "service", "is it installed, enabled and running"))
+    printed = _command(add, "show", "service", "print the unit and change nothing")
+    names = {"install": install, "uninstall": uninstall, "status": status, "show": printed}
+    for name, parser in names.items():
+        parser.set_defaults(action=name)
+
+
+def _update(add: _Add) -> None:
+    group = _command(add, "update", None, "is there a newer version")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    text = "ask where this Skerry came from for a newer one; change nothing"
+    _output(_command(add, "check", "update", text))
+
+
+def _completion(add: _Add) -> None:
+    text = "print what makes a shell complete skerry's commands"
+    parser = _command(add, "completion", "completion", text)
+    parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
+    parser.epilog = 'bash: eval "$(skerry completion bash)"'
 
 
 def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:

@@ -30,6 +30,7 @@ SkerryError
     ClientError
         GatewayUnreachableError
         GatewayRefusedError
+    ServiceError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
@@ -309,3 +310,9 @@ class GatewayRefusedError(ClientError):
         self.details_code = details_code
         self.payload = payload
         super().__init__(message)
+
+
+class ServiceError(SkerryError):
+    """The system's service manager cannot be asked, or refuses."""
+
+    code = "service.failed"

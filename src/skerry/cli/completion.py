@@ -1,0 +1,14 @@
+"""`skerry completion`: prints what makes a shell complete the commands and options."""
+
+from argparse import Namespace
+
+import shtab
+
+from skerry.cli.main import make_parser
+from skerry.cli.render import show
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry completion SHELL`; return the exit code."""
+    show(shtab.complete(make_parser(), shell=arguments.shell))
+    return 0

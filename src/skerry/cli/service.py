@@ -1,0 +1,158 @@
+"""`skerry service`: keeps the gateway running as a systemd service of this user."""
+
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from skerry.cli.failure import complain
+from skerry.cli.render import notice, one_line, plain, show, show_json, styled
+from skerry.cli.unit import ENVIRONMENT, NAME, unit
+from skerry.config.load import load, locate
+from skerry.infra.atomic import write_atomic
+from skerry.model.errors import ServiceError
+from skerry.providers.known import KNOWN
+
+_SECONDS: Final = 60.0
+"""How long systemd may take; a stop waits for the drain of the gateway."""
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry service install`, `uninstall`, `status` or `show`; return the exit code."""
+    match arguments.action:
+        case "install":
+            return _install(start=not arguments.no_start)
+        case "uninstall":
+            return _uninstall()
+        case "status":
+            return _status(as_json=arguments.json)
+        case _:
+            show(plain(_unit()).rstrip("\n"))
+            return 0
+
+
+def _unit() -> str:
+    config = load(os.environ).config
+    command = (sys.executable, "-m", "skerry", "gateway", "run")
+    return unit(command, config.state_dir, config.path, config.gateway.drain_seconds)
+
+
+def _path() -> Path:
+    """Return where systemd looks for the units of this user."""
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "systemd" / "user" / NAME
+
+
+def _install(*, start: bool) -> int:
+    text, path = _unit(), _path()
+    _systemctl("--version")  # before anything is written: is there a systemd?
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text.encode())
+    show(f"Wrote {path}")
+    _systemctl("daemon-reload")
+    _systemctl("enable", NAME)
+    if start:
+        _systemctl("restart", NAME)
+        show(f"{styled('Running', 'green')}, and started anew at each login and after a crash.")
+    else:
+        show(f"It starts at the next login. Now: systemctl --user start {NAME}")
+    _hint_at_keys()
+    _hint_at_linger()
+    return 0
+
+
+def _hint_at_keys() -> None:
+    """Say which keys of this shell a service does not see."""
+    names = sorted(
+        name for provider in KNOWN for name in provider.variables if os.environ.get(name)
+    )
+    if names:
+        file = locate(os.environ)[0] / ENVIRONMENT
+        notice(
+            f"{styled('note:', 'yellow', sys.stderr)} a service does not see the variables of this"
+            f" shell ({', '.join(names)}). Write NAME=value lines into {file} (mode 0600),"
+            " or keep the keys in the configuration."
+        )
+
+
+def _hint_at_linger() -> None:
+    """Say what keeps user services alive when nobody is logged in."""
+    loginctl = shutil.which("loginctl")
+    if loginctl is None:
+        return
+    user = getpass.getuser()
+    command = [loginctl, "show-user", user, "--property=Linger", "--value"]
+    done = subprocess.run(  # noqa: S603 - a fixed command, no shell
+        command, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    if done.stdout.strip() != "yes":
+        notice(f"To keep it running when nobody is logged in: loginctl enable-linger {user}")
+
+
+def _uninstall() -> int:
+    path = _path()
+    if not path.exists():
+        show(f"Nothing to remove: there is no {path}")
+        return 0
+    _systemctl("disable", "--now", NAME)
+    path.unlink()
+    _systemctl("daemon-reload")
+    show(f"Stopped, and removed {path}. State and configuration are untouched.")
+    return 0
+
+
+def _status(*, as_json: bool) -> int:
+    path = _path()
+    found = {"installed": path.exists(), "path": str(path), "active": "unknown", "enabled": ""}
+    if path.exists():
+        text = _systemctl("show", NAME, "--property=ActiveState,UnitFileState")
+        states = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        found["active"] = states.get("ActiveState", "unknown")
+        found["enabled"] = states.get("UnitFileState", "")
+        found["current"] = path.read_text(encoding="utf-8") == _unit()
+    if as_json:
+        show_json(found)
+    elif not path.exists():
+        return complain(
+            "The service is not installed.", "skerry service install", "skerry service status"
+        )
+    else:
+        show(f"{found['active']}, {found['enabled'] or 'not enabled'}: {path}")
+        if not found["current"]:
+            notice("The unit is from another installation or version: skerry service install")
+    return 0 if found["active"] == "active" else 1
+
+
+def _systemctl(*arguments: str) -> str:
+    """Return what `systemctl --user` prints.
+
+    Raises:
+        ServiceError: there is none, it refuses, or it takes more than a minute.
+    """
+    program = shutil.which("systemctl")
+    if program is None:
+        raise _failed("This system has no systemd (no systemctl in PATH).")
+    command = [program, "--user", *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command, no shell
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _failed(f"systemctl {arguments[0]} took more than {_SECONDS:.0f} s.") from error
+    if done.returncode != 0:
+        why = one_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
+        raise _failed(f"systemctl --user {' '.join(arguments)} failed: {why}")
+    return done.stdout
+
+
+def _failed(message: str) -> ServiceError:
+    error = ServiceError(message)
+    error.remedy = (
+        "`skerry service show` prints the unit for a supervisor of your own;"
+        " `skerry gateway run` runs in the foreground."
+    )
+    return error

@@ -1,0 +1,63 @@
+"""The systemd user unit that keeps a gateway running; pure, so that it can be shown before use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+NAME: Final = "skerry.service"
+ENVIRONMENT: Final = "service.env"
+"""A file in the state directory with `NAME=value` lines: what a login shell would have exported."""
+
+_TEMPLATE: Final = """\
+# Written by `skerry service install`; a change is lost when it is run again.
+[Unit]
+Description=Skerry gateway
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=300
+StartLimitBurst=10
+
+[Service]
+Type=exec
+ExecStart={command}
+Environment={environment}
+EnvironmentFile=-{file}
+Restart=on-failure
+RestartSec=5
+TimeoutStopSec={stop_seconds}
+UMask=0077
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: float) -> str:
+    """Return the text of the unit.
+
+    Args:
+        command: Program and arguments of the gateway.
+        state_dir: Its state directory.
+        config: Its configuration file.
+        drain_seconds: How long it lets runs end; systemd waits a little longer before it kills.
+
+    """
+    names = {"SKERRY_STATE_DIR": state_dir, "SKERRY_CONFIG_PATH": config}
+    return _TEMPLATE.format(
+        # In a command, unlike in an environment, systemd puts variables in the place of `$NAME`.
+        command=" ".join(_quoted(word).replace("$", "$$") for word in command),
+        environment=" ".join(_quoted(f"{name}={value}") for name, value in names.items()),
+        file=_escaped(str(state_dir / ENVIRONMENT)),
+        stop_seconds=round(drain_seconds) + 15,
+    )
+
+
+def _quoted(word: str) -> str:
+    """Return the word as systemd reads it back: quoted, with its specifiers escaped."""
+    text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")

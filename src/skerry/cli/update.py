@@ -1,0 +1,141 @@
+"""`skerry update check`: is there a newer Skerry where this one came from. It changes nothing."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from skerry import __version__
+from skerry.cli.render import one_line, show, show_json, styled
+
+SECONDS: Final = 15.0
+"""How long the other side may take."""
+_PIP: Final = (
+    *(sys.executable, "-m", "pip", "index", "versions", "skerry"),
+    *("--no-input", "--disable-pip-version-check", "--retries", "0", "--timeout", "5"),
+)
+_LATEST: Final = re.compile(r"^\s*LATEST:\s*(\S+)", re.MULTILINE)
+_FIRST: Final = re.compile(r"^skerry \((\S+)\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What is known of a newer version. `newer` is None when nobody could be asked."""
+
+    version: str
+    newer: bool | None
+    available: str = ""
+    """The newest version, or the commit that the source's origin has."""
+    reason: str = ""
+    """Why nothing is known."""
+    remedy: str = ""
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry update check`; return 0 also when there is no network."""
+    root = working_copy(_distribution())
+    update = check_source(root) if root is not None else check_index()
+    if arguments.json:
+        show_json(asdict(update))
+        return 0
+    if update.newer is None:
+        show(f"Skerry {update.version}; nobody could be asked for a newer one: {update.reason}")
+    elif update.newer:
+        show(f"Skerry {update.version}; {styled(update.available, 'green')} is there.")
+    else:
+        show(f"Skerry {update.version} is the newest.")
+    if update.remedy:
+        show(f"Try: {update.remedy}")
+    return 0
+
+
+def _distribution() -> Distribution | None:
+    try:
+        return Distribution.from_name("skerry")
+    except PackageNotFoundError:
+        return None
+
+
+def working_copy(distribution: Distribution | None) -> Path | None:
+    """Return the working copy that this installation runs from, if it does (PEP 610)."""
+    text = distribution.read_text("direct_url.json") if distribution else None
+    if text is None:
+        return None
+    origin = json.loads(text)
+    url = urlsplit(str(origin.get("url", "")))
+    root = Path(unquote(url.path))
+    return root if url.scheme == "file" and (root / ".git").exists() else None
+
+
+def check_source(root: Path) -> Update:
+    """Compare the working copy with its origin; nothing is fetched into it."""
+    git = shutil.which("git")
+    if git is None:
+        return Update(__version__, None, reason="git is not installed.")
+    head = _output([git, "-C", str(root), "rev-parse", "HEAD"])
+    listed = _output([git, "-C", str(root), "ls-remote", "--quiet", "origin", "HEAD"])
+    if isinstance(listed, Failure):
+        return Update(__version__, None, reason=listed.reason)
+    if isinstance(head, Failure) or not listed.split():
+        return Update(__version__, None, reason="the working copy has no commit or no origin.")
+    there = listed.split()[0]
+    known = _output([git, "-C", str(root), "merge-base", "--is-ancestor", there, "HEAD"])
+    if not isinstance(known, Failure):
+        return Update(__version__, newer=False)
+    remedy = f"git -C {root} pull, then make start; state and configuration stay."
+    return Update(__version__, newer=True, available=f"commit {there[:12]}", remedy=remedy)
+
+
+def check_index(command: Sequence[str] = _PIP) -> Update:
+    """Ask the package index that pip is configured for; `command` prints its versions."""
+    listed = _output(command)
+    if isinstance(listed, Failure):
+        return Update(__version__, None, reason=listed.reason)
+    found = _LATEST.search(listed) or _FIRST.search(listed)
+    if found is None:
+        return Update(__version__, None, reason="the package index does not know Skerry.")
+    newest = found[1]
+    if newest == __version__:
+        return Update(__version__, newer=False)
+    remedy = "pip install --upgrade skerry, then restart the gateway; state and configuration stay."
+    return Update(__version__, newer=True, available=newest, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a program gave no answer."""
+
+    reason: str
+
+
+def _output(command: Sequence[str]) -> str | Failure:
+    environment = os.environ | {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    }
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
+            command,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return Failure(f"no answer in {SECONDS:.0f} s.")
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+        why = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1])
+        return Failure(f"{Path(command[0]).name}: {one_line(why)}")
+    return done.stdout
