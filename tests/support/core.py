@@ -41,6 +41,7 @@ class Core:
     workspace: Path
     lanes: Lanes
     hooks: Hooks
+    models: ScriptedModels
     _ended: dict[str, anyio.Event] = field(default_factory=dict)
 
     async def ask(self, text: str, run_id: str = "", key: SessionKey = MAIN) -> RunResult:
@@ -99,10 +100,11 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     woken: list[ReplyTo] = []
     clock, hooks = clock or SystemClock(), hooks or Hooks()
     opening = open_store(home / "state.sqlite", reach=reach)
+    models = ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
         runtime = Runtime(
             store=store,
-            models=ScriptedModels(model),
+            models=models,
             tools={tool.spec.name: tool for tool in tools},
             config=lambda: config,
             clock=clock,
@@ -114,4 +116,4 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             deliver=woken.append,
         )
         dispatch = Dispatch(runtime, lanes, reach)
-        yield Core(dispatch, store, events, woken, workspace, lanes, hooks)
+        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models)
