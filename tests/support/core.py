@@ -12,6 +12,7 @@ from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
 from skerry.config.agents import AgentsConfig
 from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
@@ -39,6 +40,8 @@ class Core:
     woken: list[ReplyTo]
     workspace: Path
     lanes: Lanes
+    hooks: Hooks
+    models: ScriptedModels
     _ended: dict[str, anyio.Event] = field(default_factory=dict)
 
     async def ask(self, text: str, run_id: str = "", key: SessionKey = MAIN) -> RunResult:
@@ -86,6 +89,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     clock: Clock | None = None,
     agents: AgentsConfig | None = None,
     reach: Callable[[str], None] = nothing,
+    hooks: Hooks | None = None,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
     agents = agents or AgentsConfig()
@@ -94,18 +98,22 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     workspace.mkdir(parents=True, exist_ok=True)
     events: list[RunEvent] = []
     woken: list[ReplyTo] = []
-    async with open_store(home / "state.sqlite", reach=reach) as store, Lanes(limit) as lanes:
+    clock, hooks = clock or SystemClock(), hooks or Hooks()
+    opening = open_store(home / "state.sqlite", reach=reach)
+    models = ScriptedModels(model)
+    async with hooks, opening as store, Lanes(limit) as lanes:
         runtime = Runtime(
             store=store,
-            models=ScriptedModels(model),
+            models=models,
             tools={tool.spec.name: tool for tool in tools},
             config=lambda: config,
-            clock=clock or SystemClock(),
+            clock=clock,
             histories=Histories(store),
             running=Running(),
             publish=events.append,
             parts=lambda _, text: [text],
+            hooks=hooks,
             deliver=woken.append,
         )
         dispatch = Dispatch(runtime, lanes, reach)
-        yield Core(dispatch, store, events, woken, workspace, lanes)
+        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models)

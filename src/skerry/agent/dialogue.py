@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -11,9 +12,12 @@ import anyio
 from skerry.agent import toolcalls
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
+from skerry.agent.pipeline import Pipeline, with_context
 from skerry.agent.prompt import system_prompt
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
+from skerry.agent.writing import Writing
+from skerry.hooks.payloads import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
@@ -34,6 +38,7 @@ from skerry.model.event import (
     ToolStarted,
     TurnEnd,
 )
+from skerry.model.ids import SessionId
 from skerry.model.message import (
     AssistantMessage,
     Message,
@@ -41,7 +46,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.run import RunFailure, StopReason
+from skerry.model.run import RunFailure, RunRequest, StopReason
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
@@ -52,6 +57,7 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
+_NO_PROMPT: Final = message.user("", 0)
 
 
 class Dialogue:
@@ -62,12 +68,17 @@ class Dialogue:
         runtime: Runtime,
         active: ActiveRun,
         conversation: Conversation,
+        writing: Writing,
     ) -> None:
         self._runtime = runtime
         self._active = active
         self._config = runtime.config()  # one configuration for the whole run
         self._agent = active.request.key.agent
         self.conversation = conversation
+        self._writing = writing
+        workspace = self._config.workspace(self._agent)
+        self.context = run_context(active.request, active.session_id, workspace)
+        self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         self.speaker = Speaker(
             runtime.models,
             self._config.primary_model(self._agent),
@@ -88,6 +99,8 @@ class Dialogue:
             )
         )
         self.failure: RunFailure | None = None
+        self._prompt = _NO_PROMPT
+        self._place = 0
         self._system: str | None = None
         self._since_checkpoint = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None
@@ -99,6 +112,7 @@ class Dialogue:
         would have two messages of the person in a row.
         """
         active = self._active
+        self._prompt, self._place = prompt, len(self.conversation.history.messages) - 1
         seconds = active.request.timeout
         if seconds is None:
             seconds = self._config.agents.defaults.timeout_seconds
@@ -114,7 +128,7 @@ class Dialogue:
             logger.exception("run %s failed", active.request.run_id)
             self.failure = unexpected(error)
         finally:
-            active.close()
+            self._close()
         if self.failure is not None:
             self.loop.close(self.speaker.broken_off("error", self.failure.message))
         elif not scope.cancelled_caught:
@@ -129,34 +143,56 @@ class Dialogue:
             return StopReason.TIMEOUT
         return StopReason.ERROR if self.failure else StopReason.DONE
 
+    def _close(self) -> None:
+        self._active.close()
+        history = self.conversation.history
+        if history.messages[self._place] is not self._prompt:
+            history.put(self._place, self._prompt)  # the context was for this run
+
     # What the loop needs done
 
     async def _respond(self) -> AssistantMessage:
         try:
-            return await self.speaker.respond(self._ask)
+            if self._system is None:
+                speaker, models = self.speaker, self._runtime.models
+                text, reference = self._prompt.text, speaker.reference
+                speaker.reference = await self._pipeline.resolve(text, reference, models)
+            response = await self.speaker.respond(self._ask)
+            return await self._pipeline.llm_output(response)
         finally:
             self._begin_checkpoint()
 
-    def _ask(self, model: ModelInfo) -> ModelRequest:
+    async def _ask(self, model: ModelInfo) -> ModelRequest:
         tools = self._runtime.tools.values() if model.supports_tools else ()
         specs = tuple(tool.spec for tool in tools)
-        if self._system is None:
-            self._system = self._prompt(model, specs)
         history = self.conversation.history
-        budget = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
+        if self._system is None:
+            self._system = await self._begin(model, specs)
+        system = await self._pipeline.llm_input(self._system, model, history.messages)
+        budget = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
         first = first_that_fits(history, budget)
-        return ModelRequest(model, self._system, history, specs, first)
+        return ModelRequest(model, system, history, specs, first)
 
-    def _prompt(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
+    async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
+        """Return the system prompt of the run; put before the prompt what plugins add to it."""
+        history, limit = self.conversation.history, model.prompt_limit
+        built = self._built(model, specs)
+        system, context = await self._pipeline.prompt(self._prompt, built, model, history.messages)
+        if context:
+            history.put(self._place, with_context(self._prompt, context))
+        return system if limit is None else system[: limit * CHARS_PER_TOKEN]
+
+    def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         own = self._config.agents.get(self._agent)
         workspace = self._config.workspace(self._agent)
         base = system_prompt(own.name if own else "", self._agent, workspace, model, specs)
         extra = self._active.request.extra_system_prompt
-        whole = f"{base}\n\n{extra}" if extra else base
-        limit = model.prompt_limit
-        return whole if limit is None else whole[: limit * CHARS_PER_TOKEN]
+        return f"{base}\n\n{extra}" if extra else base
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
+        return await self._pipeline.tool(call, self._run_tool)
+
+    async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
         context = ToolContext(Beneath(self._config.workspace(self._agent)))
         at = self._runtime.clock.now_ms()
         return await toolcalls.execute(call, self._runtime.tools, context, at)
@@ -195,20 +231,25 @@ class Dialogue:
         """Make messages durable; the last is that of `guest`, where there is one."""
         run_id, session_id = self._active.request.run_id, self._active.session_id
         tail = self.conversation.tail
+        own: Sequence[Message] = messages if guest is None else messages[:-1]
+        last: Sequence[Message] = ()
 
         def save(unit: Unit) -> int:
             now = self._runtime.clock.now_ms()
-            own = messages if guest is None else messages[:-1]
             new_tail = sessions.append(unit, session_id, tail, run_id, own, now) if own else tail
             runs.leave_trace(unit, run_id)
             if guest is not None:
                 guest_id = guest.request.run_id
-                last = messages[-1:]
-                new_tail = sessions.append(unit, session_id, new_tail, guest_id, last, now)
+                if last:
+                    new_tail = sessions.append(unit, session_id, new_tail, guest_id, last, now)
                 runs.join(unit, guest_id, run_id, new_tail)
             return new_tail
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+            own = await self._writing.entries(own, self.context)
+            if guest is not None:
+                own_context = run_context(guest.request, guest.session_id, self.context.workspace)
+                last = await self._writing.entries(messages[-1:], own_context)
             self.conversation.tail = await self._runtime.store.write(save)
         if guest is not None:
             self._active.join(guest)
@@ -261,6 +302,20 @@ def unexpected(error: Exception) -> RunFailure:
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")
+
+
+def run_context(
+    request: RunRequest, session_id: SessionId, workspace: Path | None = None
+) -> RunContext:
+    """Return what hooks are told of a run."""
+    return RunContext(
+        run_id=request.run_id,
+        agent_id=request.key.agent,
+        session_key=str(request.key),
+        session_id=session_id,
+        channel=request.reply_to.channel if request.reply_to else WEBCHAT,
+        workspace=workspace,
+    )
 
 
 def run_event(run: ActiveRun, body: RunEventBody) -> RunEvent:

@@ -1,15 +1,20 @@
 """How a run ends: its result, what the person reads, and the one unit that makes it so."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import MessageSending, RunContext
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, Usage
 from skerry.model.run import RunResult, StopReason
 from skerry.store import Unit, outbox, runs, sessions
+
+logger = logging.getLogger(__name__)
 
 STOPPED: Final = "⏹ Stopped."
 INTERRUPTED: Final = (
@@ -70,9 +75,42 @@ def settle(
     return tail
 
 
-def announce(
-    unit: Unit, result: RunResult, to: ReplyTo, parts: Callable[[ReplyTo, str], list[str]]
-) -> None:
-    """Write what the person is to read, cut into parts, in the unit that ends the run."""
-    for block, text in enumerate(said_to_person(result)):
-        outbox.add(unit, result.run_id, block, to, parts(to, text), result.ended_at)
+async def outgoing(
+    hooks: Hooks,
+    context: RunContext,
+    result: RunResult,
+    to: ReplyTo,
+    parts: Callable[[ReplyTo, str], list[str]],
+) -> list[list[str]]:
+    """Return the parts of each block that the person is to read; none where hooks cancel it."""
+    blocks = []
+    for text in said_to_person(result):
+        content: str | None = text
+        if hooks.message_sending.handlers:
+            content = await _passed(hooks, context, to, text)
+        blocks.append(parts(to, content) if content else [])
+    return blocks
+
+
+async def _passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
+    """Return the text as hooks let it out, or None."""
+    draft = await hooks.message_sending.run(
+        MessageSending(
+            context=context,
+            account=to.account,
+            to=to.peer.id,
+            content=text,
+            thread_id=to.thread_id,
+            in_reply_to=to.message_id,
+        )
+    )
+    if draft.cancel_reason is None:
+        return draft.content
+    logger.warning("a block of run %s is not sent: %s", context.run_id, draft.cancel_reason)
+    return None
+
+
+def announce(unit: Unit, result: RunResult, to: ReplyTo, blocks: Sequence[Sequence[str]]) -> None:
+    """Write the parts of each block for the sender, in the unit that ends the run."""
+    for block, texts in enumerate(blocks):
+        outbox.add(unit, result.run_id, block, to, texts, result.ended_at)

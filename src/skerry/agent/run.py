@@ -5,22 +5,24 @@ the end after its COMMIT.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import anyio
 import msgspec
 
-from skerry.agent.dialogue import Dialogue, run_event, unexpected
-from skerry.agent.ending import announce, for_guest, payloads, settle
+from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
+from skerry.agent.ending import announce, for_guest, outgoing, payloads, settle
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
+from skerry.agent.writing import Writing
+from skerry.hooks.payloads import AgentEnd
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
-from skerry.model.message import Usage, UserMessage
+from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.store import Unit, runs, sessions
 
@@ -52,35 +54,50 @@ class Run:
             return
         started_at = self.runtime.clock.now_ms()
         self.runtime.publish(run_event(active, RunStarted(started_at)))
+        prompt = message.user(active.request.text, active.accepted_at)
+        writing = Writing(self.runtime.hooks)
         try:
-            conversation, prompt = await self._persist(self._enter)
+            conversation = await self._enter(prompt, writing)
         except Exception as error:
             # Whatever it is, those who wait must hear of it. The run stays open in the store.
             logger.exception("run %s could not start", active.request.run_id)
             self._end(self._failed_to_start(error, started_at))
             return
-        dialogue = Dialogue(self.runtime, active, conversation)
+        dialogue = Dialogue(self.runtime, active, conversation, writing)
         stop_reason = await dialogue.hold(prompt)
-        await self._finish(dialogue, stop_reason, started_at)
+        await self._finish(dialogue, writing, stop_reason, started_at)
 
-    async def _enter(self) -> tuple[Conversation, UserMessage]:
+    async def _enter(self, prompt: UserMessage, writing: Writing) -> Conversation:
         """Make the person's message durable if it is not yet, and load what was said before."""
         active, request = self.active, self.active.request
-        prompt = message.user(request.text, active.accepted_at)
+        entries: tuple[Message, ...] = ()
+        if active.entry == 0:
+            workspace = self.runtime.config().workspace(request.key.agent)
+            context = run_context(request, active.session_id, workspace)
+            entries = tuple(await writing.entries([prompt], context))
+        return await self._persist(lambda: self._load(prompt, entries))
+
+    async def _load(self, prompt: UserMessage, entries: Sequence[Message]) -> Conversation:
+        """Write what is left of the prompt, if that is to do; return the conversation with it."""
+        active, request = self.active, self.active.request
+        before, tail = active.entry, active.entry
         if active.entry == 0:
 
-            def enter(unit: Unit) -> int:
+            def enter(unit: Unit) -> tuple[int, int]:
                 now = self.runtime.clock.now_ms()
                 session_id, tail = sessions.ensure(unit, request.key, active.session_id, now)
-                entry = sessions.append(unit, session_id, tail, request.run_id, [prompt], now)
+                if not entries:
+                    return tail, 0
+                entry = sessions.append(unit, session_id, tail, request.run_id, entries, now)
                 runs.enter(unit, request.run_id, entry)
-                return entry
+                return tail, entry
 
-            active.entry = await self.runtime.store.write(enter)
-        conversation = await self.runtime.histories.get(active.session_id, active.entry)
-        conversation.tail = active.entry
+            last, active.entry = await self.runtime.store.write(enter)
+            before, tail = last + 1, active.entry or last
+        conversation = await self.runtime.histories.get(active.session_id, before)
+        conversation.tail = tail
         conversation.history.append(prompt)
-        return conversation, prompt
+        return conversation
 
     async def _persist(self, step: Callable[[], Awaitable[T]]) -> T:
         """Return what `step` returns. While the disk is full, try again: nothing goes on without.
@@ -98,7 +115,9 @@ class Run:
                     told = True
             await anyio.sleep(STORE_SECONDS)
 
-    async def _finish(self, dialogue: Dialogue, stop_reason: StopReason, started_at: int) -> None:
+    async def _finish(
+        self, dialogue: Dialogue, writing: Writing, stop_reason: StopReason, started_at: int
+    ) -> None:
         active, conversation = self.active, dialogue.conversation
         result = RunResult(
             run_id=active.request.run_id,
@@ -115,11 +134,17 @@ class Run:
             aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
         )
 
+        self._tell_end(dialogue, result)
+        hooks, to, blocks = self.runtime.hooks, active.request.reply_to, []
+        if to is not None:
+            blocks = await outgoing(hooks, dialogue.context, result, to, self.runtime.parts)
+        unsaved = await writing.entries(dialogue.loop.unsaved, dialogue.context)
+
         def end(unit: Unit) -> int:
-            if active.request.reply_to is not None:
-                announce(unit, result, active.request.reply_to, self.runtime.parts)
+            if to is not None:
+                announce(unit, result, to, blocks)
             guests = [guest.request.run_id for guest in active.joined]
-            return settle(unit, result, conversation.tail, dialogue.loop.unsaved, guests)
+            return settle(unit, result, conversation.tail, unsaved, guests)
 
         try:
             conversation.tail = await self._persist(lambda: self.runtime.store.write(end))
@@ -130,7 +155,25 @@ class Run:
             result = msgspec.structs.replace(
                 result, stop_reason=StopReason.ERROR, error=unexpected(error)
             )
+        if writing.changed:  # the next run sees what the transcript has
+            self.runtime.histories.forget(active.session_id)
         self._end(result)
+
+    def _tell_end(self, dialogue: Dialogue, result: RunResult) -> None:
+        """Let plugins look at the whole; nothing waits for them."""
+        point = self.runtime.hooks.agent_end
+        if not point.handlers:
+            return
+        point.start(
+            AgentEnd(
+                context=dialogue.context,
+                messages=tuple(dialogue.conversation.history.messages),
+                new_messages=tuple(dialogue.loop.messages),
+                success=result.stop_reason is StopReason.DONE,
+                error=result.error.message if result.error else None,
+                duration_ms=max(result.ended_at - result.started_at, 0),
+            )
+        )
 
     def _end(self, result: RunResult) -> None:
         """Tell everybody who waits, and give messages that did not get in a run of their own."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from skerry.agent.histories import Histories
 from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
 from skerry.model.event import RunEvent
@@ -29,5 +30,6 @@ class Runtime:
     """Tells clients; must not block."""
     parts: Callable[[ReplyTo, str], list[str]]
     """Cuts a text into what the platform takes."""
+    hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""

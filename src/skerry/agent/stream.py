@@ -1,7 +1,7 @@
 """One model call: events while it speaks, a message when it ends, a failure as a value."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from skerry.model.errors import ModelEmptyReplyError, ModelError
 from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
@@ -26,7 +26,8 @@ class Speaker:
         now_ms: Callable[[], int],
     ) -> None:
         self._models = models
-        self._reference = reference
+        self.reference = reference
+        """The model that is asked for; counts until the first call."""
         self._emit = emit
         self._now_ms = now_ms
         self._chosen: tuple[ModelProvider, ModelInfo] | None = None
@@ -53,15 +54,17 @@ class Speaker:
         """Return the text that the present, or interrupted, response has said."""
         return "".join(self._pieces)
 
-    async def respond(self, ask: Callable[[ModelInfo], ModelRequest]) -> AssistantMessage:
+    async def respond(
+        self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
+    ) -> AssistantMessage:
         """Return the response; one that failed has stop reason `error` and its partial text."""
         self._forget()
         self.failure = None
         try:
             if self._chosen is None:
-                self._chosen = await self._models.choose(self._reference)
+                self._chosen = await self._models.choose(self.reference)
             provider, model = self._chosen
-            reply = await provider.complete(ask(model), self._listener)
+            reply = await provider.complete(await ask(model), self._listener)
             if not reply.tool_calls and not reply.text.strip():
                 raise ModelEmptyReplyError(f"{model.ref} answered nothing.")
         except ModelError as error:

@@ -22,6 +22,8 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.presence import Presence
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import GatewayStop
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import http_client
 from skerry.infra.lock import LockedError, locked
@@ -51,6 +53,8 @@ class Outside:
     clock: Clock = field(default_factory=SystemClock)
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
+    hooks: Hooks = field(default_factory=Hooks)
+    """Where plugins register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,12 @@ class Application:
     context: GatewayContext
     dispatch: Dispatch
     settings: Settings
+    hooks: Hooks
 
     async def drain(self) -> bool:
         """Take nothing more and let runs end; return whether they did in the configured time."""
         self.context.health.fail("draining")
+        self.hooks.gateway_stop.start(GatewayStop(reason="The gateway is stopping."))
         return await self.dispatch.drain(self.settings.config.gateway.drain_seconds)
 
 
@@ -85,6 +91,7 @@ async def open_application(
     async with (
         open_state(settings.config, outside.reach) as (store, mirror),
         _models(settings, environ, outside) as models,
+        outside.hooks,
         _core(settings, store, mirror, models, broadcast, outside) as dispatch,
     ):
         context = GatewayContext(
@@ -100,7 +107,7 @@ async def open_application(
             started_ms=started_ms,
             health=Health(),
         )
-        yield Application(context, dispatch, settings)
+        yield Application(context, dispatch, settings, outside.hooks)
 
 
 def _token(config: Config) -> str | None:
@@ -161,7 +168,7 @@ async def _core(
 ) -> AsyncGenerator[Dispatch]:
     """Take up what was left open, then receive, run and deliver."""
     senders = {
-        (one.channel, one.account): Sender(one, store, outside.clock, outside.reach)
+        (one.channel, one.account): Sender(one, store, outside.clock, outside.reach, outside.hooks)
         for one in outside.adapters
     }
     delivery = Delivery(senders)
@@ -176,9 +183,10 @@ async def _core(
         running=Running(),
         publish=broadcast.publish,
         parts=delivery.parts,
+        hooks=outside.hooks,
         deliver=delivery.wake,
     )
-    again = await recover(store, outside.clock, delivery.parts)
+    again = await recover(store, outside.clock, delivery.parts, outside.hooks)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())

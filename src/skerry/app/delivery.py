@@ -18,6 +18,8 @@ import anyio
 import anyio.lowlevel
 
 from skerry.channels.split import split
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import MessageSent
 from skerry.infra.clock import Clock
 from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
@@ -44,6 +46,7 @@ class Sender:
     store: Store
     clock: Clock
     reach: Callable[[str], None]
+    hooks: Hooks
     _wake: anyio.Event = field(default_factory=anyio.Event, init=False)
     _held: dict[Peer, float] = field(default_factory=dict, init=False)
     """Conversations with a part that failed, and when it may be tried again."""
@@ -145,6 +148,23 @@ class Sender:
     ) -> None:
         now = self.clock.now_ms()
         await self.store.write(lambda unit: outbox.mark(unit, part.serial, state, now, receipt))
+        if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
+            self._tell(part, state, receipt)
+
+    def _tell(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
+        sent = state is PartState.SENT
+        self.hooks.message_sent.start(
+            MessageSent(
+                run_id=part.run_id,
+                channel=part.to.channel,
+                account=part.to.account,
+                to=part.to.peer.id,
+                content=part.text,
+                success=sent,
+                error=None if sent else "The platform did not take it; it is given up.",
+                message_ids=receipt.platform_ids if receipt else (),
+            )
+        )
 
 
 def _pause(attempts: int) -> float:

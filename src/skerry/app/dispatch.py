@@ -11,13 +11,15 @@ of active runs first, which is decided before the first await, and for the uniqu
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
 
+from skerry.agent.dialogue import run_context
 from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
+from skerry.hooks.payloads import MessageReceived, SessionStart
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
@@ -116,11 +118,13 @@ class Dispatch:
             raise BusyError("The gateway is stopping; try again when it is back.")
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
         self.runtime.running.add(active)
-        enter = self._place(active)
+        # An entry that hooks look at is written when the run starts: accepting waits for nobody.
+        enter = self._place(active) and not self.runtime.hooks.before_message_write.handlers
+        new_id = SessionId(str(uuid.uuid4()))
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
                 known = await self.runtime.store.write(
-                    lambda unit: self._accept(unit, active, arrived, enter=enter)
+                    lambda unit: self._accept(unit, active, arrived, new_id, enter=enter)
                 )
             except BaseException:
                 self.runtime.running.withdraw(active)
@@ -128,9 +132,37 @@ class Dispatch:
         if known is not None:
             self.runtime.running.withdraw(active)
             return _known(known)
+        self._tell(active, arrived, new=active.session_id == new_id)
         active.admitted.set()
         self.reach("dispatch.accepted")
         return _admission(active, AdmissionStatus.ACCEPTED)
+
+    def _tell(self, active: ActiveRun, arrived: InboundMessage | None, *, new: bool) -> None:
+        """Let plugins see what was accepted, each message once; nothing waits for them."""
+        hooks, request = self.runtime.hooks, active.request
+        if new and hooks.session_start.handlers:
+            key, session_id = request.key, active.session_id
+            hooks.session_start.start(
+                SessionStart(agent_id=key.agent, session_key=str(key), session_id=session_id)
+            )
+        if not hooks.message_received.handlers:
+            return
+        context = run_context(
+            request, active.session_id, self.runtime.config().workspace(request.key.agent)
+        )
+        heard = MessageReceived(
+            context=context, sender="", content=request.text, timestamp=active.accepted_at
+        )
+        if arrived is not None:
+            heard = replace(
+                heard,
+                sender=arrived.sender_id,
+                account=arrived.account,
+                conversation=arrived.peer.id,
+                message_id=arrived.message_id,
+                thread_id=arrived.thread_id,
+            )
+        hooks.message_received.start(heard)
 
     def _place(self, active: ActiveRun) -> bool:
         """Reserve the run's place, in a running one's mailbox or in the lane.
@@ -150,7 +182,13 @@ class Dispatch:
         return free
 
     def _accept(
-        self, unit: Unit, active: ActiveRun, arrived: InboundMessage | None, *, enter: bool
+        self,
+        unit: Unit,
+        active: ActiveRun,
+        arrived: InboundMessage | None,
+        new_id: SessionId,
+        *,
+        enter: bool,
     ) -> runs.OpenRun | RunResult | None:
         """Write what accepting means; return what is known if the id, or message, is not new."""
         request = active.request
@@ -161,7 +199,6 @@ class Dispatch:
         known = runs.find(unit, run_id)
         if known is not None:
             return known
-        new_id = SessionId(str(uuid.uuid4()))
         active.session_id, tail = sessions.ensure(unit, request.key, new_id, active.accepted_at)
         entry = 0
         if enter:

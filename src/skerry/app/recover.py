@@ -9,17 +9,20 @@ as they would have without the crash: who wrote them is told once.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Final
 
-from skerry.agent.ending import INTERRUPTED, announce, settle
+from skerry.agent.dialogue import run_context
+from skerry.agent.ending import INTERRUPTED, announce, outgoing, settle
+from skerry.agent.writing import Writing
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.sessions.history import aborted_result, open_calls
-from skerry.store import Store, Unit, runs, sessions
+from skerry.store import Reader, Store, Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -29,49 +32,88 @@ MAX_RESTARTS: Final = 5
 Parts = Callable[[ReplyTo, str], list[str]]
 
 
-async def recover(store: Store, clock: Clock, parts: Parts) -> list[runs.OpenRun]:
+async def recover(store: Store, clock: Clock, parts: Parts, hooks: Hooks) -> list[runs.OpenRun]:
     """Close what cannot run again; return what is to run, in the order of acceptance."""
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
-    return await store.write(partial(_recover, now=clock.now_ms(), parts=parts))
+    found = await store.read(_sorted)
+    now = clock.now_ms()
+    closings = [await _closing(one, now, parts, hooks) for one in found.interrupted]
+
+    def write(unit: Unit) -> list[runs.OpenRun]:
+        for run in found.again:
+            if run.entry:
+                runs.restart(unit, run.request.run_id)
+        for one in closings:
+            _close(unit, one)
+        return found.again
+
+    return await store.write(write)
 
 
-def _recover(unit: Unit, now: int, parts: Parts) -> list[runs.OpenRun]:
+@dataclass(frozen=True, slots=True)
+class _Interrupted:
+    """A run that cannot run again: the runs that end with it, and what it has said."""
+
+    run: runs.OpenRun
+    guests: list[RunId]
+    messages: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a start finds open."""
+
+    interrupted: list[_Interrupted]
+    again: list[runs.OpenRun]
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """How an interrupted run ends."""
+
+    result: RunResult
+    guests: list[RunId]
+    entries: Sequence[Message]
+    to: ReplyTo | None
+    blocks: list[list[str]]
+
+
+def _sorted(reader: Reader) -> _Found:
     guests: dict[RunId, list[RunId]] = defaultdict(list)
-    again: list[runs.OpenRun] = []
-    found = runs.unfinished(unit)
-    for run in found:
+    found = _Found([], [])
+    unfinished = runs.unfinished(reader)
+    for run in unfinished:
         if run.host is not None:
             guests[run.host].append(run.request.run_id)
-    for run in found:
+    for run in unfinished:
         run_id = run.request.run_id
         if run.host is not None:
             continue  # it ends with its host
-        overtaken = run.entry and run.entry != sessions.tail(unit, run.session_id)
+        overtaken = run.entry and run.entry != sessions.tail(reader, run.session_id)
         if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
-            _close(unit, run, guests[run_id], now, parts)
+            entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
+            messages = [one.message for one in entries if one.run_id == run_id]
+            found.interrupted.append(_Interrupted(run, guests[run_id], messages))
         else:
-            if run.entry:
-                runs.restart(unit, run_id)
-            again.append(run)
-    return again
+            found.again.append(run)
+    return found
 
 
-def _close(unit: Unit, run: runs.OpenRun, guests: Sequence[RunId], now: int, parts: Parts) -> None:
-    entries = sessions.entries(unit, run.session_id, limit=-1, after=run.entry)
-    messages = [one.message for one in entries if one.run_id == run.request.run_id]
-    tail = sessions.tail(unit, run.session_id)
-    ending: list[Message] = [aborted_result(call, now) for call in open_calls(messages)]
+async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _Closing:
+    """Return how the run ends, after the hooks that an end passes."""
+    run, to = one.run, one.run.request.reply_to
+    ending: list[Message] = [aborted_result(call, now) for call in open_calls(one.messages)]
     text = (TextBlock(run.partial),) if run.partial else ()
     ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))
-    said = [one.text for one in (*messages, *ending) if isinstance(one, AssistantMessage)]
+    said = [each.text for each in (*one.messages, *ending) if isinstance(each, AssistantMessage)]
     result = RunResult(
         run_id=run.request.run_id,
         session_key=str(run.request.key),
         session_id=run.session_id,
         stop_reason=StopReason.INTERRUPTED,
-        payloads=tuple(one for one in said if one.strip()),
+        payloads=tuple(each for each in said if each.strip()),
         provider="",
         model="",
         usage=Usage(),
@@ -79,6 +121,14 @@ def _close(unit: Unit, run: runs.OpenRun, guests: Sequence[RunId], now: int, par
         ended_at=now,
         error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
     )
-    settle(unit, result, tail, ending, guests)
-    if run.request.reply_to is not None:
-        announce(unit, result, run.request.reply_to, parts)
+    context = run_context(run.request, run.session_id)
+    blocks = await outgoing(hooks, context, result, to, parts) if to is not None else []
+    entries = await Writing(hooks).entries(ending, context)
+    return _Closing(result, one.guests, entries, to, blocks)
+
+
+def _close(unit: Unit, one: _Closing) -> None:
+    result = one.result
+    settle(unit, result, sessions.tail(unit, result.session_id), one.entries, one.guests)
+    if one.to is not None:
+        announce(unit, result, one.to, one.blocks)

@@ -19,6 +19,7 @@ from skerry.config.root import Config
 from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
+from skerry.hooks.payloads import GatewayStart
 from skerry.infra.lock import owner
 from skerry.model.errors import StateError, StateLockedError
 
@@ -79,6 +80,7 @@ async def _run(
             application = await stack.enter_async_context(opening)
         serving = Listener(create_app(application.context), listening)
         listener = await stack.enter_async_context(serving)
+        application.hooks.gateway_start.start(GatewayStart(port=listener.port))
         token = application.context.token
         gc.collect()
         gc.freeze()  # what is there now stays: later collections need not look at it

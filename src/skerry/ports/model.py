@@ -60,7 +60,7 @@ W = TypeVar("W", bound=WireForm)
 
 
 class History:
-    """A conversation for the model, oldest first, that only grows.
+    """A conversation for the model, oldest first. It grows, and now and then a message changes.
 
     It keeps each message's wire form per API, so that a turn encodes only what is new: with 2,000
     messages, joining costs 62 us where encoding costs 150 us and more.
@@ -81,6 +81,16 @@ class History:
         """Add a message at the end."""
         self.messages.append(message)
         self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
+
+    def put(self, place: int, message: Message) -> None:
+        """Put a message in place of another; those behind it are encoded anew."""
+        del self.ends[place:]
+        self.messages[place] = message
+        for one in self.messages[place:]:
+            self.ends.append((self.ends[-1] if self.ends else 0) + size(one))
+        for kept in self._wire.values():
+            del kept[place:]
+        self._forms.clear()  # a form cannot forget its last messages
 
     def wire(self, api: str, encode: Callable[[Message], bytes]) -> list[bytes]:
         """Return every message in the wire form of `api`; `encode` is called once a message.

@@ -14,7 +14,7 @@ from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 READ = ToolCall("c1", "read", {})
 
 
-def ask(model: ModelInfo) -> ModelRequest:
+async def ask(model: ModelInfo) -> ModelRequest:
     return ModelRequest(model, "system", History())
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from skerry.app import delivery
 from skerry.app.delivery import Delivery, Sender
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
@@ -82,7 +83,7 @@ class Post:
 @asynccontextmanager
 async def post(home: Path, adapter: Adapter) -> AsyncGenerator[Post]:
     async with open_store(home / "state.sqlite") as store:
-        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing))
+        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing, Hooks()))
 
 
 def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:
@@ -218,7 +219,7 @@ async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> N
 
 def test_a_text_is_cut_to_what_the_platform_takes() -> None:
     store: Store = object()  # type: ignore[assignment]  # cutting does not ask it
-    sender = Sender(Adapter(), store, SystemClock(), nothing)
+    sender = Sender(Adapter(), store, SystemClock(), nothing, Hooks())
     both = Delivery({(ChannelId("memory"), AccountId("default")): sender})
     assert len(both.parts(to("alice"), "eleven char")) > 1
     gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")

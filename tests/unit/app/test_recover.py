@@ -48,7 +48,7 @@ async def restarted(home: Path, script: Sequence[Sequence[Step]] = ()) -> AsyncG
     """Open the core again and take up what was left."""
     model = ScriptedModel(script) if script else ScriptedModel(echo)
     async with open_core(home, model) as core:
-        for run in await recover(core.store, SystemClock(), lambda _, text: [text]):
+        for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
             core.dispatch.resume(run)
         yield core
 
@@ -153,7 +153,7 @@ async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
     for _ in range(MAX_RESTARTS + 1):
         async with open_core(tmp_path, None) as core:
-            again = await recover(core.store, SystemClock(), lambda _, text: [text])
+            again = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
             assert [(one.request.run_id, one.restarts) for one in again] == [("m2", 0)]
 
 

@@ -1,0 +1,83 @@
+"""What the transcript gets of a run's messages, after the hooks that may change or block it.
+
+Every call keeps its result: a blocked result leaves a stand-in, and a blocked message with tool
+calls takes their results with it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BeforeMessageWrite, RunContext, ToolResultPersist
+from skerry.model.message import AssistantMessage, Message, TextBlock, ToolResultMessage
+
+WITHHELD: Final = "The result was withheld from the transcript."
+
+
+@dataclass(slots=True)
+class Writing:
+    """Asks the hooks about each entry of one run."""
+
+    hooks: Hooks
+    changed: bool = False
+    """Whether the transcript has something else than was said."""
+    _kept: dict[str, ToolResultMessage] = field(default_factory=dict)
+    """Results that `tool_result_persist` has seen, by call."""
+    _dropped: frozenset[str] = frozenset()
+    """Calls of the last response, if that was blocked."""
+
+    async def entries(self, messages: Sequence[Message], context: RunContext) -> Sequence[Message]:
+        """Return what is to be written in place of `messages`."""
+        persist, write = self.hooks.tool_result_persist, self.hooks.before_message_write
+        if not (write.handlers or persist.handlers or self._kept or self._dropped):
+            return messages
+        written: list[Message] = []
+        for message in messages:
+            entry = await self._entry(message, context)
+            if entry is not None:
+                written.append(entry)
+            self.changed |= entry is not message
+        return written
+
+    async def persist(
+        self, result: ToolResultMessage, context: RunContext, *, synthetic: bool = False
+    ) -> ToolResultMessage:
+        """Return the result as the transcript is to have it."""
+        point = self.hooks.tool_result_persist
+        if not point.handlers:
+            return result
+        draft = ToolResultPersist(
+            context=context,
+            tool_name=result.tool_name,
+            tool_call_id=result.tool_call_id,
+            message=result,
+            is_synthetic=synthetic,
+        )
+        return (await point.run(draft)).message
+
+    def keep(self, result: ToolResultMessage) -> None:
+        """Note how the transcript is to have a result that is not written yet."""
+        if self.hooks.tool_result_persist.handlers:
+            self._kept[result.tool_call_id] = result
+
+    async def _entry(self, message: Message, context: RunContext) -> Message | None:
+        if isinstance(message, ToolResultMessage):
+            if message.tool_call_id in self._dropped:
+                return None
+            kept = self._kept.pop(message.tool_call_id, None)
+            message = kept or await self.persist(message, context, synthetic=True)
+        blocked = False
+        if self.hooks.before_message_write.handlers:
+            draft = BeforeMessageWrite(context=context, message=message)
+            draft = await self.hooks.before_message_write.run(draft)
+            message, blocked = draft.message, draft.blocked
+        match message:
+            case AssistantMessage():
+                calls = (call.id for call in message.tool_calls)
+                self._dropped = frozenset(calls) if blocked else frozenset()
+            case ToolResultMessage() if blocked:
+                return msgspec.structs.replace(message, content=(TextBlock(WITHHELD),))
+        return None if blocked else message
