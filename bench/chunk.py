@@ -15,7 +15,8 @@ from bench.measure import driver, figure, model_server, stubbed_gateway
 from skerry.infra.http import http_client
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
-from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat import CompatProvider
+from skerry.providers.exchange import Endpoint
 from skerry.providers.retry import RetryingProvider
 
 CHUNKS = 1000

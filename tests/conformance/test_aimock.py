@@ -25,7 +25,8 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
-from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat import CompatProvider
+from skerry.providers.exchange import Endpoint
 from tests.support.mocks import program, started
 
 pytestmark = pytest.mark.full("the mock server aimock")

@@ -20,8 +20,9 @@ from skerry.model.errors import (
 from skerry.model.message import user
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.providers.compat import CompatProvider, Endpoint
-from skerry.providers.compat_stream import RAW_ARGUMENTS
+from skerry.providers.compat import CompatProvider
+from skerry.providers.exchange import Endpoint
+from skerry.providers.pieces import RAW_ARGUMENTS
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from tests.support.mocks import program, started
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import httpx2
@@ -11,7 +11,7 @@ import httpx2
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus
-from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat import CompatProvider
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.known import LOCAL, LocalServer
 from skerry.providers.machine import Machine
@@ -19,6 +19,9 @@ from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local
 from skerry.providers.retry import RetryingProvider
+
+if TYPE_CHECKING:
+    from skerry.providers.exchange import Endpoint
 
 _FRESH: Final = 30.0  # seconds for which the answers of the local servers hold
 _REMEDY: Final = (

@@ -1,33 +1,52 @@
 """A model call as the body of an `openai-completions` request (pure)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
 from skerry.model.message import (
     AssistantMessage,
+    Content,
+    ImageBlock,
     Message,
+    TextBlock,
+    ThinkingBlock,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
+from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import ModelRequest
+from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.providers.thinking import levels
+from skerry.providers.turns import NO_IMAGE
 
 API = "openai-completions"
+
+_FROM_TOOLS: Final = "Images from the tool results above:"
+_REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})
+"""In which thinking comes and goes back; the signature of a thinking block says which it was."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-def request_body(request: ModelRequest, output_limit: str | None) -> bytes:
+def efforts(request: ModelRequest) -> Sequence[str]:
+    """Return the values of `reasoning_effort` to try, best first; empty is to leave it out."""
+    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
+        return ("",)
+    return (*levels(request.thinking), "")
+
+
+def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:
     """Return the JSON of a streaming request: system prompt first, then the conversation.
 
     Messages are encoded once and joined. `output_limit` is the field that takes the model's
     `max_tokens`; None leaves the length to the provider.
     """
     model = request.model
-    wire = request.history.wire(API, encode_message)
-    messages = list(filter(None, wire[request.first :]))
+    form = request.history.form(f"{API} {model.ref}", lambda: ChatForm(model))
+    messages = form.since(request.first)
     if request.system:
         messages.insert(0, _encode({"role": "system", "content": request.system}))
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -35,6 +54,8 @@ def request_body(request: ModelRequest, output_limit: str | None) -> bytes:
         options["tools"] = [_tool(tool) for tool in request.tools]
     if output_limit is not None:
         options[output_limit] = model.max_tokens
+    if effort:
+        options["reasoning_effort"] = effort
     return b'{"model":%b,"messages":[%b],%b' % (
         _encode(model.id),
         b",".join(messages),
@@ -42,35 +63,102 @@ def request_body(request: ModelRequest, output_limit: str | None) -> bytes:
     )
 
 
-def encode_message(message: Message) -> bytes:
-    """Return one message in the API's form; empty for one that says nothing and must be left out.
+class ChatForm:
+    """A conversation as the API wants it, for one model; each message is encoded once.
 
-    A response that failed or was aborted keeps the text it had; without any it is left out, because
-    providers refuse an assistant message that is empty.
+    A tool's result can only be text there: its images follow in a message of the user, behind all
+    results of the response, for nothing may come between them.
     """
-    match message:
-        case UserMessage():
-            return _encode({"role": "user", "content": message.text})
-        case ToolResultMessage():
-            return _encode(
-                {
-                    "role": "tool",
-                    "tool_call_id": message.tool_call_id,
-                    "content": message.text,
-                }
-            )
-        case AssistantMessage():
-            return _assistant(message)
+
+    def __init__(self, model: ModelInfo) -> None:
+        self._model = model
+        self._sent: list[bytes] = []
+        self._places: list[int] = []  # where each message begins in `_sent`
+        self._images: list[ImageBlock] = []  # of the last results, until others follow
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        is_result = isinstance(message, ToolResultMessage)
+        if self._images and not is_result:
+            self._sent.append(self._from_tools())
+            self._images = []
+        self._places.append(len(self._sent))
+        if is_result and "image" in self._model.input:
+            self._images += [one for one in message.content if isinstance(one, ImageBlock)]
+        encoded = self._encode(message)
+        if encoded:
+            self._sent.append(encoded)
+
+    def since(self, first: int) -> list[bytes]:
+        """Return what is to be sent from message `first` on."""
+        start = self._places[first] if first < len(self._places) else len(self._sent)
+        sent = self._sent[start:]
+        return [*sent, self._from_tools()] if self._images else sent
+
+    def _from_tools(self) -> bytes:
+        content = self._parts((TextBlock(_FROM_TOOLS), *self._images))
+        return _encode({"role": "user", "content": content})
+
+    def _encode(self, message: Message) -> bytes:
+        """Return one message; empty for one that says nothing and must be left out.
+
+        A response that failed or was aborted keeps the text it had; without any it is left out,
+        because providers refuse an assistant message that is empty.
+        """
+        match message:
+            case UserMessage(content=content):
+                return _encode({"role": "user", "content": self._content(content)})
+            case ToolResultMessage():
+                text = message.text
+                if "image" not in self._model.input:
+                    text = _joined(self._parts(message.content))
+                result = {"role": "tool", "tool_call_id": message.tool_call_id, "content": text}
+                return _encode(result)
+            case AssistantMessage():
+                return self._assistant(message)
+
+    def _content(self, content: tuple[Content, ...]) -> str | list[dict[str, Any]]:
+        parts = self._parts(content)
+        if any(part["type"] != "text" for part in parts):
+            return parts
+        return _joined(parts)
+
+    def _parts(self, content: Sequence[Content]) -> list[dict[str, Any]]:
+        return [self._part(block) for block in content]
+
+    def _part(self, block: Content) -> dict[str, Any]:
+        if isinstance(block, TextBlock):
+            return {"type": "text", "text": block.text}
+        if "image" not in self._model.input:
+            return {"type": "text", "text": NO_IMAGE}
+        url = f"data:{block.mime_type};base64,{block.data}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    def _assistant(self, message: AssistantMessage) -> bytes:
+        calls = [_call(call) for call in message.tool_calls]
+        text = message.text
+        if not text and not calls and message.stop_reason in {"error", "aborted"}:
+            return b""
+        said: dict[str, Any] = {"role": "assistant", "content": text}
+        if calls:
+            said |= {"content": text or None, "tool_calls": calls}
+        if (message.provider, message.model) == (self._model.provider, self._model.id):
+            for block in message.content:
+                if isinstance(block, ThinkingBlock):
+                    said |= _thinking(block)
+        return _encode(said)
 
 
-def _assistant(message: AssistantMessage) -> bytes:
-    calls = [_call(call) for call in message.tool_calls]
-    text = message.text
-    if not text and not calls and message.stop_reason in {"error", "aborted"}:
-        return b""
-    if not calls:
-        return _encode({"role": "assistant", "content": text})
-    return _encode({"role": "assistant", "content": text or None, "tool_calls": calls})
+def _thinking(block: ThinkingBlock) -> dict[str, Any]:
+    """Return thinking in the field that it came in; what came in none does not go back."""
+    signature = block.thinking_signature or ""
+    if signature.startswith("["):
+        return {"reasoning_details": msgspec.Raw(signature.encode())}
+    return {signature: block.thinking} if signature in _REASONING_FIELDS else {}
+
+
+def _joined(parts: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in parts)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

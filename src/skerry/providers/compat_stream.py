@@ -1,22 +1,24 @@
 """The pieces of an `openai-completions` stream, put together to one reply (pure)."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import TextBlock, ToolCall, Usage
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
+from skerry.providers.pieces import Heard, Limit, count, parse_arguments
 
-RAW_ARGUMENTS: Final = "_raw_arguments"
-"""Key under which a tool call's arguments stand as text when they are no JSON object. No tool has
-such a parameter, so its check of the arguments tells the model what it wrote."""
+
+class _Thought(msgspec.Struct):
+    text: str | None = None
 
 
 class _Part(msgspec.Struct):
     text: str | None = None
+    thinking: list[_Thought] | None = None
 
 
 class _Function(msgspec.Struct):
@@ -32,6 +34,9 @@ class _CallPiece(msgspec.Struct):
 
 class _Delta(msgspec.Struct):
     content: str | list[_Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
     tool_calls: list[_CallPiece] | None = None
 
 
@@ -58,13 +63,7 @@ class _Piece(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_MOST_TOKENS: Final = 1 << 40
-
 _decoder = msgspec.json.Decoder(_Piece)
-
-TEXT_LIMIT: Final = 1024 * 1024
-"""Characters of one answer, with its tool calls: more than any model means to say. Clients get the
-text so far again and again, so an answer without end would cost its square."""
 
 
 @dataclass(slots=True)
@@ -72,72 +71,114 @@ class _Call:
     """One tool call while its pieces come."""
 
     id: str
-    name: str = ""
-    arguments: str = ""
+    name: str
+    arguments: list[str]
 
 
-class ReplyBuilder:
-    """Takes the data of each event in order, gives the text it added and at last the reply.
+class CompatBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
 
-    `provider` is its name for people; `secret`, what no error may repeat.
+    `provider` is its name for people.
     """
 
-    def __init__(self, provider: str, secret: str | None = None) -> None:
+    def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._secret = secret.encode() if secret else b""
         self._id = "call"
         self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._field = ""  # in which thinking came
+        self._details: list[dict[str, Any]] = []
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._usage = Usage()
         self._finish = ""
-        self._size = 0
+        self._limit = Limit(provider)
+        self._done = False
 
     @property
     def finished(self) -> bool:
         """Return whether the finish marker came; without it the answer is not whole."""
         return bool(self._finish)
 
-    def take(self, data: bytes) -> str:
-        """Return the text that an event added.
+    @property
+    def done(self) -> bool:
+        """Return whether `[DONE]` came."""
+        return self._done
+
+    def take(self, data: bytes) -> Heard | None:
+        """Return what an event added.
 
         Raises:
             ModelStreamCutError: the event is not readable.
             ModelError: it carries an error of the provider.
-            ModelRequestError: the answer is longer than `TEXT_LIMIT`.
+            ModelRequestError: the answer is longer than the limit.
         """
+        if data == b"[DONE]":
+            self._done = True
+            return None
         try:
             piece = _decoder.decode(data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ModelStreamCutError(
                 f"{self._provider} sent a piece of its answer that is not readable: {error}"
             ) from error
-        said = bytes(piece.error)
-        if said != b"null":
-            if self._secret:
-                said = said.replace(self._secret, b"***")
-            raise stream_failure(said, self._provider)
+        if bytes(piece.error) != b"null":
+            raise stream_failure(bytes(piece.error), self._provider)
         if piece.usage is not None:
             self._usage = _usage(piece.usage)
-        return self._choice(piece.choices[0], piece.id) if piece.choices else ""
+        return self._choice(piece.choices[0], piece.id) if piece.choices else None
 
-    def _choice(self, choice: _Choice, answer_id: str | None) -> str:
+    def _choice(self, choice: _Choice, answer_id: str | None) -> Heard | None:
         self._finish = choice.finish_reason or self._finish
         delta = choice.delta
         if delta is None:
-            return ""
+            return None
         if delta.tool_calls:
             self._id = answer_id or self._id
             for piece in delta.tool_calls:
                 self._add(piece)
-        text = delta.content
-        if not text:
-            return ""
+        text, thinking = delta.content, self._thought(delta)
         if isinstance(text, list):  # Mistral's reasoning models: blocks, of which some are thinking
+            thoughts = (one.text or "" for part in text for one in part.thinking or ())
+            thinking += "".join(thoughts)
             text = "".join(part.text or "" for part in text)
-        self._grow(len(text))
-        self._text.append(text)
-        return text
+        if not text and not thinking:
+            return None
+        heard = Heard(text or "", thinking)
+        self._limit.grow(len(heard.text) + len(thinking))
+        if heard.text:
+            self._text.append(heard.text)
+        if thinking:
+            self._thinking.append(thinking)
+        return heard
+
+    def _thought(self, delta: _Delta) -> str:
+        """Return what was thought; servers differ in the field, some send two with the same."""
+        if delta.reasoning_details:
+            self._keep(delta.reasoning_details)
+        if delta.reasoning_content:
+            self._field = "reasoning_content"
+            return delta.reasoning_content
+        if delta.reasoning:
+            self._field = self._field or "reasoning"
+            return delta.reasoning
+        return "".join(_readable(one) for one in delta.reasoning_details or ())
+
+    def _keep(self, details: list[dict[str, Any]]) -> None:
+        """Keep the provider's own form of thinking, the pieces of one entry joined."""
+        for one in details:
+            self._limit.grow(sum(len(value) for value in one.values() if isinstance(value, str)))
+            last = self._details[-1] if self._details else {}
+            field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(
+                str(one.get("type"))
+            )
+            same = last.get("type") == one.get("type") and last.get("index") == one.get("index")
+            if field and same:
+                joined = str(last.get(field) or "") + str(one.get(field) or "")
+                told = {key: value for key, value in one.items() if value is not None}
+                last |= {**told, field: joined}
+            else:
+                self._details.append(one)
 
     def _add(self, piece: _CallPiece) -> None:
         call = self._slot(piece)
@@ -147,15 +188,8 @@ class ReplyBuilder:
             arguments = msgspec.json.encode(function.arguments).decode()
         else:
             arguments = function.arguments or ""
-        self._grow(len(arguments))
-        call.arguments += arguments
-
-    def _grow(self, characters: int) -> None:
-        self._size += characters
-        if self._size > TEXT_LIMIT:
-            raise ModelRequestError(
-                f"{self._provider} sent an answer of more than {TEXT_LIMIT} characters."
-            )
+        self._limit.grow(len(arguments))
+        call.arguments.append(arguments)
 
     def _slot(self, piece: _CallPiece) -> _Call:
         """Return the call that the piece belongs to.
@@ -168,7 +202,7 @@ class ReplyBuilder:
         else:
             known = self._calls[-1] if self._calls else None
         if known is None or (piece.id and piece.id != known.id):
-            known = _Call(piece.id or f"{self._id}_{len(self._calls)}")
+            known = _Call(piece.id or f"{self._id}_{len(self._calls)}", "", [])
             self._calls.append(known)
         if piece.index is not None:
             self._by_index[piece.index] = known
@@ -189,38 +223,34 @@ class ReplyBuilder:
             raise ModelOverloadedError(f"{self._provider} gave up in the middle of its answer.")
         if self._finish == "content_filter":
             raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
-        calls = [
-            ToolCall(call.id, call.name, parse_arguments(call.arguments)) for call in self._calls
+        content: list[Block] = []
+        if self._thinking or self._details:
+            details = msgspec.json.encode(self._details).decode() if self._details else ""
+            signature = details or self._field or None
+            content.append(ThinkingBlock("".join(self._thinking), signature))
+        if self._text:
+            content.append(TextBlock("".join(self._text)))
+        content += [
+            ToolCall(call.id, call.name, parse_arguments("".join(call.arguments)))
+            for call in self._calls
         ]
-        text = "".join(self._text)
-        said = (TextBlock(text),) if text else ()
-        stop_reason = "length" if self._finish == "length" else "toolUse" if calls else "stop"
-        return ModelReply((*said, *calls), stop_reason, self._usage)
+        stop_reason = "length" if self._finish == "length" else "toolUse" if self._calls else "stop"
+        return ModelReply(tuple(content), stop_reason, self._usage)
 
 
-def parse_arguments(text: str) -> dict[str, Any]:
-    """Return a tool call's arguments; what is no JSON object stands under `RAW_ARGUMENTS`."""
-    if not text.strip():
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        return {RAW_ARGUMENTS: text}
+def _readable(detail: dict[str, Any]) -> str:
+    said = detail.get("text") or detail.get("summary")
+    return said if isinstance(said, str) else ""
 
 
 def _usage(usage: _Usage) -> Usage:
     """Return our form: `input` without what was read from the provider's cache, which is apart."""
-    prompt = _count(usage.prompt_tokens)
-    output = _count(usage.completion_tokens)
-    cached = _count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)
+    prompt = count(usage.prompt_tokens)
+    output = count(usage.completion_tokens)
+    cached = count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)
     return Usage(
         input=max(prompt - cached, 0),
         output=output,
         cache_read=cached,
-        total_tokens=_count(usage.total_tokens) or prompt + output,
+        total_tokens=count(usage.total_tokens) or prompt + output,
     )
-
-
-def _count(said: int | None) -> int:
-    """Return a number that the store can add up, whatever the server says."""
-    return min(max(said or 0, 0), _MOST_TOKENS)

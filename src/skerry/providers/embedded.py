@@ -17,8 +17,9 @@ import httpx2
 
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat import CompatProvider
 from skerry.providers.compat_request import API
+from skerry.providers.exchange import Endpoint
 from skerry.providers.machine import Machine
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Final
 from skerry.config.models import ModelConfig, ModelsConfig, ProviderConfig
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo
-from skerry.providers.compat import Endpoint
+from skerry.providers.exchange import Endpoint
 from skerry.providers.known import KNOWN, KnownProvider, LocalServer, known_provider
 
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte

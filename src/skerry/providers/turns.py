@@ -5,8 +5,12 @@ Anthropic wants all results of one response's tool calls in one message of the u
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from skerry.model.message import AssistantMessage, Message
+
+NO_IMAGE: Final = "(An image, which this model cannot read.)"
+"""Stands in a conversation for an image, for a model that reads only text."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,9 @@
 """The `openai-completions` adapter against a real loopback server."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import anyio
 import httpx2
@@ -18,8 +21,11 @@ from skerry.model.errors import (
     ModelStreamCutError,
 )
 from skerry.model.message import ToolCall, Usage, user
+from skerry.model.thinking import ThinkingLevel
+from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.providers.compat import CompatProvider, Endpoint
+from skerry.providers.compat import CompatProvider
+from skerry.providers.exchange import Endpoint
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
 
@@ -274,3 +280,67 @@ async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.Asyn
             for _ in range(2):
                 await provider.complete(request(), Listener())
             assert stub.connections == opened
+
+
+async def test_no_secret_that_a_server_repeats_is_told(http: httpx2.AsyncClient) -> None:
+    echoed = {"error": {"message": "bad key: sk-secret, team tm-secret"}}
+    data = Raw(b"data: %b\n\n" % json.dumps(echoed).encode())
+    said = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"content": "sk-secret"}}]}).encode()
+    headers = (("Authorization", "Bearer tm-secret"), ("X-Title", "skerry"))
+    texts: list[str] = []
+    async with StubModelServer([[Raw(said), data]]) as stub:
+        endpoint = Endpoint("Stub", stub.base_url, "sk-secret", headers=headers)
+        with pytest.raises(ModelError, match=r"bad key: \*\*\*, team \*\*\*"):
+            await CompatProvider(http, endpoint).complete(request(), Listener(texts.append))
+        assert texts == ["***"]
+        sent = stub.requests[0].headers
+    assert (sent["authorization"], sent["x-title"]) == ("Bearer tm-secret", "skerry")
+    assert "secret" not in repr(endpoint)
+
+
+async def test_thinking_and_text_of_one_read_are_told_in_their_order(
+    http: httpx2.AsyncClient,
+) -> None:
+    def event(**delta: str) -> bytes:
+        return b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode()
+
+    told: list[str] = []
+    hear = Listener(lambda text: told.append(f"text {text}"), lambda one: told.append(f"hm {one}"))
+    read = event(reasoning="a") + event(reasoning="b") + event(content="c") + event(content="d")
+    async with StubModelServer([[Raw(read)]]) as stub:
+        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), hear)
+    assert told == ["hm ab", "text cd"]
+
+
+async def test_a_call_that_is_written_as_text_is_made_and_not_shown(
+    http: httpx2.AsyncClient,
+) -> None:
+    written = '{"name": "read", "arguments": {"path": "a"}}'
+    texts: list[str] = []
+    async with StubModelServer([[written[:9], written[9:]]]) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
+        asked = replace(request(), tools=(ToolSpec("read", "", {}),))
+        reply = await provider.complete(asked, Listener(texts.append))
+    assert texts == []
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("read", {"path": "a"})]
+    assert (reply.text, reply.stop_reason) == ("", "toolUse")
+
+
+async def test_a_level_of_thinking_that_a_model_refuses_is_lowered_once_and_for_all(
+    http: httpx2.AsyncClient,
+) -> None:
+    refused = {"error": {"message": "Unsupported value: 'reasoning_effort' does not take 'xhigh'"}}
+
+    def reply(body: dict[str, Any]) -> list[Any]:
+        if body.get("reasoning_effort") == "xhigh":
+            return [Status(400, json.dumps(refused).encode())]
+        return ["ok"]
+
+    thinks = replace(MODEL, reasoning=True)
+    async with StubModelServer(reply) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
+        asked = replace(request(), model=thinks, thinking=ThinkingLevel.XHIGH)
+        for _ in range(2):
+            assert (await provider.complete(asked, Listener())).text == "ok"
+        sent = [one.body.get("reasoning_effort") for one in stub.requests]
+    assert sent == ["xhigh", "high", "high"]

@@ -8,23 +8,37 @@ import pytest
 from skerry.model.message import (
     AssistantMessage,
     Block,
+    Content,
+    ImageBlock,
+    Message,
     TextBlock,
+    ThinkingBlock,
     ToolCall,
     ToolResultMessage,
     Usage,
     UserMessage,
     user,
 )
+from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.compat_request import encode_message, request_body
+from skerry.providers.compat_request import ChatForm, efforts, request_body
 
 MODEL = ModelInfo("p", "m-1", "M", max_tokens=99)
+SEES = ModelInfo("p", "m-1", "M", input=frozenset({"text", "image"}))
+IMAGE = ImageBlock("aGk=", "image/png")
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
 READ = ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {}}})
 
 
 def assistant(*content: Block, stop_reason: str = "stop") -> AssistantMessage:
     return AssistantMessage(content, "a", "p", "m", Usage(), stop_reason, 1)
+
+
+def encoded(message: Message) -> bytes:
+    form = ChatForm(MODEL)
+    form.add(message)
+    return b"".join(form.since(0))
 
 
 def body(request: ModelRequest, output_limit: str | None = None) -> dict[str, Any]:
@@ -99,9 +113,9 @@ def test_the_length_is_limited_in_the_field_that_the_provider_wants() -> None:
 
 @pytest.mark.parametrize("stop_reason", ["error", "aborted"])
 def test_a_response_that_failed_keeps_its_text_and_is_left_out_without(stop_reason: str) -> None:
-    some = encode_message(assistant(TextBlock("half"), stop_reason=stop_reason))
+    some = encoded(assistant(TextBlock("half"), stop_reason=stop_reason))
     assert json.loads(some) == {"role": "assistant", "content": "half"}
-    assert encode_message(assistant(stop_reason=stop_reason)) == b""
+    assert encoded(assistant(stop_reason=stop_reason)) == b""
 
 
 def test_what_is_left_out_leaves_no_hole() -> None:
@@ -117,10 +131,73 @@ def test_messages_before_the_first_to_send_stay_away() -> None:
 
 
 def test_a_tool_call_without_text_has_no_content() -> None:
-    message = json.loads(encode_message(assistant(ToolCall("1", "t", {}), stop_reason="toolUse")))
+    message = json.loads(encoded(assistant(ToolCall("1", "t", {}), stop_reason="toolUse")))
     assert message["content"] is None
 
 
 def test_text_keeps_every_character() -> None:
     text = 'quote " backslash \\ newline \n null \0 emoji \N{SNOWMAN}'
-    assert json.loads(encode_message(UserMessage((TextBlock(text),), 1)))["content"] == text
+    assert json.loads(encoded(UserMessage((TextBlock(text),), 1)))["content"] == text
+
+
+def result(number: int, *content: Content) -> ToolResultMessage:
+    return ToolResultMessage(f"c{number}", "read", content, is_error=False, timestamp=1)
+
+
+def test_an_image_is_sent_as_a_data_url() -> None:
+    history = History([UserMessage((TextBlock("what?"), IMAGE), 1)])
+    sent = body(ModelRequest(SEES, "", history))["messages"]
+    assert sent == [{"role": "user", "content": [{"type": "text", "text": "what?"}, SHOWN]}]
+
+
+def test_a_model_that_reads_only_text_is_told_of_an_image() -> None:
+    history = History([UserMessage((TextBlock("what?"), IMAGE), 1), result(1, IMAGE)])
+    sent = body(ModelRequest(MODEL, "", history))["messages"]
+    assert sent[0]["content"] == "what?\n(An image, which this model cannot read.)"
+    assert sent[1]["content"] == "(An image, which this model cannot read.)"
+
+
+def test_images_of_tool_results_follow_all_results_of_the_response() -> None:
+    calls = assistant(ToolCall("c1", "read", {}), ToolCall("c2", "read", {}))
+    history = History([user("a", 1), calls, result(1, TextBlock("x"), IMAGE), result(2, IMAGE)])
+    request = ModelRequest(SEES, "", history)
+    sent = body(request)["messages"]
+    assert [one["role"] for one in sent] == ["user", "assistant", "tool", "tool", "user"]
+    assert [one["type"] for one in sent[4]["content"]] == ["text", "image_url", "image_url"]
+    history.append(assistant(TextBlock("seen")))
+    assert body(request)["messages"][:5] == sent
+    history.append(user("b", 1))
+    rest = body(ModelRequest(SEES, "", history, first=5))["messages"]
+    assert [one["content"] for one in rest] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("signature", "sent"),
+    [
+        ("reasoning_content", {"reasoning_content": "Hm."}),
+        ("reasoning", {"reasoning": "Hm."}),
+        ('[{"type":"x"}]', {"reasoning_details": [{"type": "x"}]}),
+        ("of another kind", {}),
+        (None, {}),
+    ],
+)
+def test_thinking_goes_back_in_the_field_that_it_came_in(
+    signature: str | None, sent: dict[str, Any]
+) -> None:
+    own = ModelInfo("p", "m", "M")
+    said = assistant(ThinkingBlock("Hm.", signature), TextBlock("42"))
+    history = History([user("a", 1), said])
+    expected = {"role": "assistant", "content": "42"}
+    assert body(ModelRequest(own, "", history))["messages"][1] == expected | sent
+    assert body(ModelRequest(MODEL, "", history))["messages"][1] == expected
+
+
+def test_a_model_that_thinks_is_told_how_much() -> None:
+    thinks = ModelInfo("p", "m", "M", reasoning=True)
+    request = ModelRequest(thinks, "", History([user("a", 1)]), thinking=ThinkingLevel.XHIGH)
+    assert efforts(request) == ("xhigh", "high", "")
+    assert json.loads(request_body(request, None, "high"))["reasoning_effort"] == "high"
+    assert "reasoning_effort" not in json.loads(request_body(request, None))
+    other = ModelRequest(MODEL, "", request.history, thinking=ThinkingLevel.HIGH)
+    assert efforts(other) == ("",)
+    assert efforts(ModelRequest(thinks, "", request.history)) == ("",)

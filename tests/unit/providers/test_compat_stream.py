@@ -12,9 +12,10 @@ from skerry.model.errors import (
     ModelRequestError,
     ModelStreamCutError,
 )
-from skerry.model.message import TextBlock, ToolCall, Usage
+from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.compat_stream import RAW_ARGUMENTS, ReplyBuilder, parse_arguments
+from skerry.providers.compat_stream import CompatBuilder
+from skerry.providers.pieces import RAW_ARGUMENTS, Heard, parse_arguments
 
 
 def delta(finish: str | None = None, **content: Any) -> dict[str, Any]:
@@ -31,17 +32,17 @@ def call(index: int | None, arguments: str, **first: str) -> dict[str, Any]:
 
 
 def build(*pieces: dict[str, Any]) -> ModelReply:
-    builder = ReplyBuilder("P")
+    builder = CompatBuilder("P")
     for piece in pieces:
         builder.take(json.dumps(piece).encode())
     return builder.reply()
 
 
 def test_text_comes_back_as_it_is_added() -> None:
-    builder = ReplyBuilder("P")
+    builder = CompatBuilder("P")
     pieces = [delta(role="assistant", content=""), delta(content="Hel"), delta(content="lo")]
     texts = [builder.take(json.dumps(piece).encode()) for piece in (*pieces, delta("stop"))]
-    assert texts == ["", "Hel", "lo", ""]
+    assert texts == [None, Heard("Hel"), Heard("lo"), None]
     assert builder.reply() == ModelReply((TextBlock("Hello"),), "stop", Usage())
 
 
@@ -145,12 +146,12 @@ def test_an_answer_that_was_stopped_is_an_error(finish: str, kind: type[ModelErr
 )
 def test_a_piece_that_is_not_readable_is_a_cut_stream(data: bytes) -> None:
     with pytest.raises(ModelStreamCutError, match="not readable"):
-        ReplyBuilder("P").take(data)
+        CompatBuilder("P").take(data)
 
 
 def test_an_error_object_in_the_stream_is_raised() -> None:
     with pytest.raises(ModelRateLimitError, match="slow down"):
-        ReplyBuilder("P").take(b'{"error":{"code":429,"message":"slow down"}}')
+        CompatBuilder("P").take(b'{"error":{"code":429,"message":"slow down"}}')
 
 
 @pytest.mark.parametrize(
@@ -162,28 +163,21 @@ def test_an_error_object_in_the_stream_is_raised() -> None:
     ],
 )
 def test_empty_pieces_add_nothing(data: bytes) -> None:
-    assert ReplyBuilder("P").take(data) == ""
+    assert CompatBuilder("P").take(data) is None
 
 
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skerry.providers.compat_stream.TEXT_LIMIT", 10)
-    builder = ReplyBuilder("P")
+    monkeypatch.setattr("skerry.providers.pieces.TEXT_LIMIT", 10)
+    builder = CompatBuilder("P")
     builder.take(json.dumps(delta(content="12345")).encode())
     with pytest.raises(ModelRequestError, match="P sent an answer of more than 10 characters"):
         builder.take(json.dumps(call(0, "123456", id="c")).encode())
 
 
-def test_an_error_in_a_stream_does_not_repeat_the_key() -> None:
-    builder = ReplyBuilder("P", "sk-secret")
-    with pytest.raises(ModelError, match=r"bad key: \*\*\*") as caught:
-        builder.take(b'{"error": {"message": "bad key: sk-secret"}}')
-    assert "sk-secret" not in str(caught.value)
-
-
 @pytest.mark.parametrize("nested", [b'{"choices":' + b"[" * 200_000, b'{"a":' * 200_000])
 def test_deep_nesting_is_a_piece_that_is_not_readable(nested: bytes) -> None:
     with pytest.raises(ModelStreamCutError):
-        ReplyBuilder("P").take(nested)
+        CompatBuilder("P").take(nested)
 
 
 def test_deep_nesting_in_arguments_is_no_object() -> None:
@@ -196,3 +190,39 @@ def test_usage_that_no_model_has_is_bounded(said: int, taken: int) -> None:
     usage = {"prompt_tokens": said, "completion_tokens": said, "total_tokens": said}
     reply = build(delta(content="hi", finish="stop"), {"usage": usage})
     assert (reply.usage.input, reply.usage.output) == (taken, taken)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_is_a_block_that_says_in_which_field_it_came(field: str) -> None:
+    builder = CompatBuilder("P")
+    first = builder.take(json.dumps(delta(**{field: "Six ", "content": ""})).encode())
+    builder.take(json.dumps(delta(**{field: "times seven."})).encode())
+    last = builder.take(json.dumps(delta("stop", content="42")).encode())
+    assert (first, last) == (Heard(thinking="Six "), Heard("42"))
+    said = (ThinkingBlock("Six times seven.", field), TextBlock("42"))
+    assert builder.reply().content == said
+
+
+def test_a_providers_own_form_of_thinking_is_kept_whole_and_told_once() -> None:
+    def detail(**fields: Any) -> dict[str, Any]:
+        return {"type": "reasoning.text", "index": 0, "format": "x", **fields}
+
+    reply = build(
+        delta(reasoning="Hm", reasoning_details=[detail(text="Hm", signature=None)]),
+        delta(reasoning_details=[detail(text=".", signature="sig")]),
+        delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "e", "index": 1}]),
+        delta("stop", content="42"),
+    )
+    thinking = reply.content[0]
+    assert isinstance(thinking, ThinkingBlock)
+    assert thinking.thinking == "Hm."
+    assert json.loads(thinking.thinking_signature or "") == [
+        detail(text="Hm.", signature="sig"),
+        {"type": "reasoning.encrypted", "data": "e", "index": 1},
+    ]
+
+
+def test_mistrals_blocks_are_thinking_and_text() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    reply = build(delta("stop", content=[thinking, {"type": "text", "text": "42"}]))
+    assert reply.content == (ThinkingBlock("Hm."), TextBlock("42"))

@@ -1,0 +1,249 @@
+"""One call of a model API over HTTP: send a body, read its stream of events, tell what it says.
+
+The wire formats differ in the body they send and in the builder that reads the events; all else
+is here, once.
+"""
+
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import anyio
+import httpx2
+
+from skerry import __version__
+from skerry.infra.http import BODY_LIMIT, BodyTooLargeError
+from skerry.model.errors import ModelConnectionError, ModelError, ModelRequestError
+from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.failures import response_failure, stream_failure
+from skerry.providers.pieces import Heard
+from skerry.providers.sse import EventSplitter, EventTooLargeError
+from skerry.providers.written import WrittenCalls
+
+_ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
+_ERROR_LIMIT: Final = 64 * 1024
+_END_SECONDS: Final = 1.0  # for the end of the response behind its last event
+_SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
+_HIDDEN: Final = b"***"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model API is and how it wants to be asked."""
+
+    name: str
+    """For people."""
+    base_url: str
+    """Up to and including the version, such as `/v1`."""
+    api_key: str | None = field(default=None, repr=False)
+    output_limit: str | None = None
+    """Field that takes a model's `max_tokens`; None leaves the length to the provider."""
+    silence: float = 120.0
+    """Seconds without a byte after which a call has failed."""
+    reuse: bool = True
+    """Whether a connection may carry the next call too."""
+    api: str = "openai-completions"
+    """The wire format that it speaks."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Sent with every call; they win over ours."""
+
+    def secrets(self) -> tuple[bytes, ...]:
+        """Return what must never be repeated: the key, and headers that look like one."""
+        named = [
+            value.split()[-1]
+            for name, value in self.headers
+            if value.strip() and any(word in name.lower() for word in _SECRET_WORDS)
+        ]
+        return tuple(one.encode() for one in (self.api_key, *named) if one)
+
+
+class ReplyBuilder(Protocol):
+    """Puts the events of one response together."""
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the finish marker came; without it the answer is not whole."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Return whether nothing that matters can follow."""
+        ...
+
+    def take(self, data: bytes) -> Heard | None:
+        """Return what an event added. Raises `ModelError`."""
+        ...
+
+    def reply(self) -> ModelReply:
+        """Return the whole reply. Raises `ModelError`."""
+        ...
+
+
+class Exchange:
+    """Calls one endpoint. `headers` are those of the wire format, the key included."""
+
+    def __init__(
+        self, http: httpx2.AsyncClient, endpoint: Endpoint, headers: Mapping[str, str]
+    ) -> None:
+        self._http = http
+        self._endpoint = endpoint
+        self._secrets = endpoint.secrets()
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",  # each piece is wanted as it comes
+            "user-agent": f"skerry/{__version__}",
+        }
+        if not endpoint.reuse:
+            self._headers["connection"] = "close"
+        self._headers |= headers
+        self._headers |= {name.lower(): value for name, value in endpoint.headers}
+        self._extensions = {
+            "timeout": {"connect": 10.0, "read": endpoint.silence, "write": 30.0, "pool": None},
+            BODY_LIMIT: _ANSWER_LIMIT,
+        }
+
+    async def ask(
+        self,
+        request: ModelRequest,
+        url: httpx2.URL,
+        body: bytes,
+        builder: ReplyBuilder,
+        hear: Listener,
+    ) -> ModelReply:
+        """Return the response to `body`; see `ports.model.ModelProvider`.
+
+        The answer is whole when its finish marker came; the end of the stream does not make it so.
+        Each network read is told once. Tool calls that are written as text are calls.
+        """
+        written = WrittenCalls(request)
+        try:
+            await self._stream(url, body, builder, _Teller(hear, written))
+        except BodyTooLargeError as error:
+            raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
+        except httpx2.TransportError as error:
+            if not builder.finished:  # what breaks behind a whole answer does not matter
+                raise self._unreachable(url, error) from error
+        reply, shown = written.finish(builder.reply())
+        if shown:
+            hear.on_text(shown)
+        return reply
+
+    async def _stream(
+        self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
+    ) -> None:
+        response = await self._http.send(
+            httpx2.Request(
+                "POST", url, headers=self._headers, content=body, extensions=self._extensions
+            ),
+            stream=True,
+        )
+        try:
+            if response.status_code != httpx2.codes.OK or not _is_stream(response):
+                raise await self._failure(url, response)
+            await self._read(response, builder, teller)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+
+    async def _read(
+        self, response: httpx2.Response, builder: ReplyBuilder, teller: "_Teller"
+    ) -> None:
+        events = EventSplitter()
+        async with aclosing(response.aiter_raw()) as reads:
+            async for read in reads:
+                try:
+                    for data in events.feed(read):
+                        teller.add(builder.take(self._hide(data)))
+                        if builder.done:
+                            break
+                except EventTooLargeError as error:
+                    raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
+                finally:
+                    teller.tell()
+                if builder.done:
+                    break
+            # A connection whose response was read to its end can be used again.
+            with anyio.move_on_after(_END_SECONDS):
+                async for _ in reads:
+                    pass
+
+    def _hide(self, data: bytes) -> bytes:
+        """Return what a server sent without our secrets, which it might repeat."""
+        for secret in self._secrets:
+            data = data.replace(secret, _HIDDEN)
+        return data
+
+    async def _failure(self, url: httpx2.URL, response: httpx2.Response) -> ModelError:
+        """Return what a response means that is not a stream of events."""
+        body = bytearray()
+        with suppress(httpx2.RequestError):  # the status alone says much
+            async with aclosing(response.aiter_bytes()) as parts:
+                async for part in parts:
+                    body += part
+                    if len(body) > _ERROR_LIMIT:
+                        break
+        said = self._hide(bytes(body))
+        if response.status_code != httpx2.codes.OK:
+            return response_failure(
+                response.status_code, response.headers, said, self._endpoint.name
+            )
+        if b'"error"' in said:  # some servers answer 200 and say in the body that it failed
+            return stream_failure(said, self._endpoint.name)
+        return ModelRequestError(
+            f"{self._endpoint.name} did not answer with a stream. Is {url} the right address?"
+        )
+
+    def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
+        name = self._endpoint.name
+        match error:
+            case httpx2.ReadTimeout():
+                return ModelConnectionError(f"{name} was {error}.")
+            case httpx2.ConnectError() | httpx2.ConnectTimeout():
+                return ModelConnectionError(f"Cannot reach {name} at {url.host}: {error}")
+            case _:
+                return ModelConnectionError(f"The connection to {name} broke: {error}")
+
+
+class _Teller:
+    """Tells a listener what one network read added, text and thinking each in one piece."""
+
+    __slots__ = ("_hear", "_pieces", "_thinking", "_written")
+
+    def __init__(self, hear: Listener, written: WrittenCalls) -> None:
+        self._hear = hear
+        self._written = written
+        self._pieces: list[str] = []
+        self._thinking = False
+
+    def add(self, heard: Heard | None) -> None:
+        if heard is None:
+            return
+        if heard.thinking:
+            self._put(heard.thinking, thinking=True)
+        if heard.text:
+            self._put(heard.text, thinking=False)
+
+    def _put(self, piece: str, *, thinking: bool) -> None:
+        if thinking is not self._thinking:
+            self.tell()
+            self._thinking = thinking
+        self._pieces.append(piece)
+
+    def tell(self) -> None:
+        if not self._pieces:
+            return
+        piece = "".join(self._pieces)
+        self._pieces.clear()
+        if self._thinking:
+            self._hear.on_thinking(piece)
+        elif shown := self._written.feed(piece):
+            self._hear.on_text(shown)
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    """Return whether it may be read as events; some servers name no type."""
+    kind = response.headers.get("content-type", "text/event-stream")
+    encoding = response.headers.get("content-encoding", "identity")
+    return kind.startswith("text/event-stream") and encoding == "identity"

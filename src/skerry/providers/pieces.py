@@ -1,0 +1,63 @@
+"""What the builders of replies share: pieces, bounds, counts and arguments (pure)."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.errors import ModelRequestError
+
+RAW_ARGUMENTS: Final = "_raw_arguments"
+"""Key under which a tool call's arguments stand as text when they are no JSON object. No tool has
+such a parameter, so its check of the arguments tells the model what it wrote."""
+
+TEXT_LIMIT: Final = 1024 * 1024
+"""Characters of one answer, with its tool calls: more than any model means to say. Clients get the
+text so far again and again, so an answer without end would cost its square."""
+
+_MOST_TOKENS: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one event added."""
+
+    text: str = ""
+    thinking: str = ""
+
+
+class Limit:
+    """Counts the characters of an answer of `provider`."""
+
+    __slots__ = ("_provider", "_size")
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._size = 0
+
+    def grow(self, characters: int) -> None:
+        """Count more.
+
+        Raises:
+            ModelRequestError: the answer is longer than `TEXT_LIMIT`.
+        """
+        self._size += characters
+        if self._size > TEXT_LIMIT:
+            raise ModelRequestError(
+                f"{self._provider} sent an answer of more than {TEXT_LIMIT} characters."
+            )
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return a tool call's arguments; what is no JSON object stands under `RAW_ARGUMENTS`."""
+    if not text.strip():
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return {RAW_ARGUMENTS: text}
+
+
+def count(said: int | None) -> int:
+    """Return a number that the store can add up, whatever the server says."""
+    return min(max(said or 0, 0), _MOST_TOKENS)
