@@ -191,8 +191,9 @@ async def _core(
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
         await stack.enter_async_context(_running(partial(mirror.run, store), *sending))
-        limit = settings.config.agents.defaults.max_concurrent
-        lanes = await stack.enter_async_context(Lanes(limit))
+        limits = settings.config.agents.defaults
+        opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)
+        lanes = await stack.enter_async_context(opening)
         dispatch = Dispatch(runtime, lanes, outside.reach)
         for run in again:
             dispatch.resume(run)

@@ -26,6 +26,13 @@ class ModelChoice(OpenSection):
         return {"primary": value} if isinstance(value, str) else value
 
 
+class SubagentDefaults(OpenSection):
+    """Agents that an agent starts."""
+
+    max_concurrent: int = Field(default=8, ge=1, le=1000)
+    """Runs of sub-agents at the same time; they do not count towards `agents.defaults`."""
+
+
 class AgentDefaults(OpenSection):
     """What holds for every agent."""
 
@@ -36,6 +43,7 @@ class AgentDefaults(OpenSection):
     """A run is aborted after this many seconds; 0 is no limit."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
+    subagents: SubagentDefaults = SubagentDefaults()
 
 
 class AgentConfig(OpenSection):

@@ -158,3 +158,22 @@ async def test_leaving_the_block_drops_what_waits(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
     assert bench.began == ["a"]
     assert bench.running == 0
+
+
+@pytest.mark.requirement("lanes-subagent-group")
+async def test_subagents_have_a_limit_of_their_own(bench: Bench) -> None:
+    async with Lanes(1, subagents=2) as lanes:
+        lanes.submit("agent:main:main", bench.job("main", held=True))
+        for name in ("one", "two", "three"):
+            lanes.submit(f"agent:main:subagent:{name}", bench.job(name, held=True))
+        lanes.submit("agent:main:other", bench.job("other"))
+        await anyio.wait_all_tasks_blocked()
+        assert bench.began == ["main", "one", "two"]
+        bench.end("two")
+        await anyio.wait_all_tasks_blocked()
+        assert bench.began == ["main", "one", "two", "three"]
+        for name in ("main", "one", "three"):
+            bench.end(name)
+        await anyio.wait_all_tasks_blocked()
+        assert bench.began[-1] == "other"
+        assert await lanes.drain(5)

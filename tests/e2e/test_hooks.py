@@ -1,0 +1,172 @@
+"""The thirteen hooks over a whole gateway: the order in which a message passes them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.app.build import Application, Outside, open_application
+from skerry.app.settings import Settings
+from skerry.client.client import GatewayClient
+from skerry.client.discover import Address
+from skerry.config.load import prepare
+from skerry.gateway.server import create_app
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import MessageSendingChange, MessageSent
+from skerry.hooks.points import SyncTransform
+from skerry.hooks.runner import Handler
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.model import ScriptedModel, ScriptedModels, echo
+from tests.support.gateway import serving
+
+THIRTEEN = (
+    "message_received",
+    "before_model_resolve",
+    "before_prompt_build",
+    "before_agent_start",
+    "llm_input",
+    "before_tool_call",
+    "tool_result_persist",
+    "after_tool_call",
+    "llm_output",
+    "agent_end",
+    "message_sending",
+    "before_message_write",
+    "message_sent",
+)
+CALL = 'call read {"path": "note.txt"}'
+
+
+@asynccontextmanager
+async def gateway(
+    home: Path, hooks: Hooks, platform: Platform
+) -> AsyncIterator[tuple[Application, Address]]:
+    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    settings = Settings(prepare(environ), environ)
+    outside = Outside(
+        models=ScriptedModels(ScriptedModel(echo)),
+        adapters=[MemoryChannel(platform)],
+        hooks=hooks,
+    )
+    async with (
+        open_application(settings, environ, outside) as application,
+        serving(create_app(application.context)) as port,
+    ):
+        workspace = settings.config.workspace(settings.config.agents.default_id)
+        (workspace / "note.txt").write_text("a note")
+        yield application, Address(f"ws://127.0.0.1:{port}", application.context.token)
+
+
+def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
+    """Note every hook that is passed; return an event that is set when a part was sent."""
+    sent = anyio.Event()
+
+    async def end(_: MessageSent) -> None:
+        sent.set()
+
+    for name in THIRTEEN:
+        point = hooks.points[name]
+
+        def plain(_: Any, name: str = name) -> None:
+            trace.append(name)
+
+        async def note(_: Any, name: str = name) -> None:
+            trace.append(name)
+
+        handler: Any = plain if isinstance(point, SyncTransform) else note
+        point.add(Handler("trace", handler))
+    hooks.message_sent.add(Handler("trace", end, -1))
+    return sent
+
+
+@pytest.mark.requirement("hooks-thirteen-order")
+@pytest.mark.requirement("hooks-repeat-per-tool-call")
+@pytest.mark.requirement("hooks-13-message-sent")
+async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path: Path) -> None:
+    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    sent = record(hooks, trace)
+    async with gateway(tmp_path / "home", hooks, platform):
+        platform.say(CALL, message_id="m1")
+        with anyio.fail_after(20):
+            await sent.wait()
+    assert [one for one in trace if one != "before_message_write"] == [
+        "message_received",
+        "before_model_resolve",
+        "before_prompt_build",
+        "before_agent_start",
+        "llm_input",
+        "llm_output",
+        "before_tool_call",
+        "tool_result_persist",
+        "after_tool_call",
+        "llm_input",
+        "llm_output",
+        "agent_end",
+        "message_sending",
+        "message_sent",
+    ]
+    # One for each entry: the person's, the call, its result, the answer; the last is number 12.
+    assert trace.count("before_message_write") == 4
+    assert trace[-3:] == ["message_sending", "before_message_write", "message_sent"]
+    assert set(trace) == set(THIRTEEN)
+
+
+async def test_a_clients_message_passes_those_that_are_not_about_delivery(tmp_path: Path) -> None:
+    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    record(hooks, trace)
+    async with (
+        gateway(tmp_path / "home", hooks, platform) as (_, address),
+        GatewayClient(address) as client,
+    ):
+        await client.request(
+            "agent", {"message": CALL, "sessionKey": "main", "idempotencyKey": "k"}
+        )
+        await client.request("agent.wait", {"runId": "k", "timeoutMs": 20_000})
+    assert set(THIRTEEN) - set(trace) == {"message_sending", "message_sent"}
+
+
+async def test_the_platform_shows_what_message_sending_made_of_the_reply(tmp_path: Path) -> None:
+    hooks, platform = Hooks(), Platform(tmp_path / "platform")
+    sent: list[MessageSent] = []
+    told = anyio.Event()
+
+    async def sign(payload: Any) -> MessageSendingChange:
+        return MessageSendingChange(content=f"{payload.content}\n(from Skerry)")
+
+    async def note(payload: MessageSent) -> None:
+        sent.append(payload)
+        told.set()
+
+    hooks.message_sending.add(Handler("sign", sign))
+    hooks.message_sent.add(Handler("sign", note))
+    async with gateway(tmp_path / "home", hooks, platform):
+        platform.say("hello", message_id="m1")
+        with anyio.fail_after(20):
+            await told.wait()
+    (shown,) = platform.received()
+    assert shown.text == "echo: hello\n(from Skerry)"
+    assert (sent[0].content, sent[0].success, sent[0].to) == (shown.text, True, "alice")
+    assert sent[0].message_ids == (shown.nonce,)
+
+
+async def test_a_session_begins_once_and_a_stop_is_told(tmp_path: Path) -> None:
+    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    told = anyio.Event()
+
+    async def note(payload: Any) -> None:
+        trace.append(type(payload).__name__)
+        if isinstance(payload, MessageSent) and payload.content.endswith("two"):
+            told.set()
+
+    for point in (hooks.session_start, hooks.message_sent, hooks.gateway_stop):
+        point.add(Handler("note", note))
+    async with gateway(tmp_path / "home", hooks, platform) as (application, _):
+        platform.say("one", message_id="m1")
+        platform.say("two", message_id="m2")
+        with anyio.fail_after(20):
+            await told.wait()
+        await application.drain()
+    assert trace == ["SessionStart", "MessageSent", "MessageSent", "GatewayStop"]
