@@ -14,8 +14,9 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.config.load import prepare
 from skerry.gateway.server import create_app
+from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
-from skerry.hooks.payloads import MessageSendingChange, MessageSent
+from skerry.hooks.payloads import MessageSendingChange
 from skerry.hooks.points import SyncTransform
 from skerry.hooks.runner import Handler
 from skerry.testing.channel import MemoryChannel, Platform

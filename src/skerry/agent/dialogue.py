@@ -17,7 +17,7 @@ from skerry.agent.prompt import system_prompt
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
-from skerry.hooks.payloads import WEBCHAT, RunContext
+from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message

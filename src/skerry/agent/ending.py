@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
+from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
-from skerry.hooks.payloads import MessageSending, RunContext
+from skerry.hooks.payloads import MessageSending
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, Usage

@@ -14,6 +14,7 @@ import anyio
 import msgspec
 
 from skerry.agent.writing import Writing
+from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     AfterToolCall,
@@ -22,7 +23,6 @@ from skerry.hooks.payloads import (
     LlmOutput,
     ModelResolve,
     PromptDraft,
-    RunContext,
     joined,
 )
 from skerry.infra.clock import Clock

@@ -17,7 +17,7 @@ from skerry.agent.ending import announce, for_guest, outgoing, payloads, settle
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
-from skerry.hooks.payloads import AgentEnd
+from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
 from skerry.model.errors import StoreFailedError

@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
+from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
-from skerry.hooks.payloads import BeforeMessageWrite, RunContext, ToolResultPersist
+from skerry.hooks.payloads import BeforeMessageWrite, ToolResultPersist
 from skerry.model.message import AssistantMessage, Message, TextBlock, ToolResultMessage
 
 WITHHELD: Final = "The result was withheld from the transcript."

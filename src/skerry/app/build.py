@@ -22,8 +22,8 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.presence import Presence
+from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
-from skerry.hooks.payloads import GatewayStop
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import http_client
 from skerry.infra.lock import LockedError, locked

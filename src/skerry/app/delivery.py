@@ -18,8 +18,8 @@ import anyio
 import anyio.lowlevel
 
 from skerry.channels.split import split
+from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
-from skerry.hooks.payloads import MessageSent
 from skerry.infra.clock import Clock
 from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId

@@ -19,7 +19,7 @@ import anyio
 from skerry.agent.dialogue import run_context
 from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
-from skerry.hooks.payloads import MessageReceived, SessionStart
+from skerry.hooks.events import MessageReceived, SessionStart
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
 from skerry.model import message

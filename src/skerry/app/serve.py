@@ -19,7 +19,7 @@ from skerry.config.root import Config
 from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
-from skerry.hooks.payloads import GatewayStart
+from skerry.hooks.events import GatewayStart
 from skerry.infra.lock import owner
 from skerry.model.errors import StateError, StateLockedError
 

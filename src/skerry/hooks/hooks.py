@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import anyio
 
+from skerry.hooks import events as e
 from skerry.hooks import payloads as p
 from skerry.hooks.points import Guard, Observe, Point, SyncTransform, Transform
 from skerry.hooks.runner import HandlerReport, Runner
@@ -21,11 +22,15 @@ class Hooks(anyio.AsyncContextManagerMixin):
     A point without handlers costs one look at an empty tuple.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:  # noqa: PLR0915 - one for each point
         run = self._runner = Runner(clock or SystemClock())
-        self.gateway_start = Observe("gateway_start", run, p.GatewayStart)
-        self.session_start = Observe("session_start", run, p.SessionStart)
-        self.message_received = Observe("message_received", run, p.MessageReceived)
+        self.gateway_start = Observe("gateway_start", run, e.GatewayStart)
+        """The gateway listens and takes messages."""
+        self.session_start = Observe("session_start", run, e.SessionStart)
+        """A conversation got its first message, which is stored."""
+        self.message_received = Observe("message_received", run, e.MessageReceived)
+        """A message was accepted: it is stored, and its run waits for its turn. Once for each
+        message, however often it is sent."""
         self.before_model_resolve = Transform(
             "before_model_resolve",
             run,
@@ -33,6 +38,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.ModelResolve,
             returns=p.ModelResolveChange,
         )
+        """A run begins; its model is about to be chosen. A model that cannot be used leaves the
+        configured one."""
         self.before_prompt_build = Transform(
             "before_prompt_build",
             run,
@@ -41,6 +48,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             returns=p.PromptChange,
             timeout=PROMPT_SECONDS,
         )
+        """The session is loaded and the model is chosen; the system prompt is about to be put
+        together. Once for each run."""
         self.before_agent_start = Transform(
             "before_agent_start",
             run,
@@ -48,12 +57,17 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.PromptDraft,
             returns=p.PromptChange,
         )
+        """The prompt is put together; the first call of the model is about to be made. Once for
+        each run."""
         self.llm_input = Transform(
             "llm_input", run, p.LlmInput.merged, payload=p.LlmInput, returns=p.LlmInputChange
         )
+        """A call of the model is about to be made. A run with tool calls makes several."""
         self.llm_output = Transform(
             "llm_output", run, p.LlmOutput.merged, payload=p.LlmOutput, returns=p.LlmOutputChange
         )
+        """The model has responded; the tool calls of this response have not begun. A call that
+        failed has no response. The text was shown while it came."""
         self.before_tool_call = Guard(
             "before_tool_call",
             run,
@@ -61,6 +75,7 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.BeforeToolCall,
             returns=p.BeforeToolCallChange,
         )
+        """A tool is about to run. Once for each call that is not skipped."""
         self.tool_result_persist = SyncTransform(
             "tool_result_persist",
             run,
@@ -68,6 +83,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.ToolResultPersist,
             returns=p.ToolResultPersistChange,
         )
+        """A tool has ended; its result is about to go to the transcript. In this run the model
+        reads the result itself, from the next run on what the transcript has."""
         self.after_tool_call = Transform(
             "after_tool_call",
             run,
@@ -75,7 +92,11 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.AfterToolCall,
             returns=p.AfterToolCallChange,
         )
-        self.agent_end = Observe("agent_end", run, p.AgentEnd)
+        """A tool call has ended, also one that was blocked. What replaces its result does so for
+        the model and for the transcript."""
+        self.agent_end = Observe("agent_end", run, e.AgentEnd)
+        """The model has said its last word; the reply is not stored yet. Nothing waits for these
+        handlers."""
         self.message_sending = Guard(
             "message_sending",
             run,
@@ -83,6 +104,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.MessageSending,
             returns=p.MessageSendingChange,
         )
+        """A block of a reply to a chat platform is about to be cut into parts and stored. Clients
+        of the gateway read the transcript instead."""
         self.before_message_write = SyncTransform(
             "before_message_write",
             run,
@@ -90,9 +113,12 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.BeforeMessageWrite,
             returns=p.BeforeMessageWriteChange,
         )
-        self.message_sent = Observe("message_sent", run, p.MessageSent)
-        self.session_end = Observe("session_end", run, p.SessionEnd)
-        self.gateway_stop = Observe("gateway_stop", run, p.GatewayStop)
+        """An entry is about to go to the transcript: the person's, the model's or a tool's. What
+        the person is shown or sent is not changed by it."""
+        self.message_sent = Observe("message_sent", run, e.MessageSent)
+        """A platform took a part of a reply, or refused it for good."""
+        self.gateway_stop = Observe("gateway_stop", run, e.GatewayStop)
+        """The gateway takes no more messages; runs that go on have some time to end."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:

@@ -1,4 +1,4 @@
-"""What handlers get and what they may return.
+"""What handlers may change, and the changes that they may return.
 
 Field names are OpenClaw's in snake case. Every field of a record is given by name, and a new one
 gets a default, so that a plugin goes on working. Handlers must not change what a payload holds;
@@ -6,29 +6,11 @@ they return a change.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from skerry.model.ids import AgentId, RunId, SessionId
+from skerry.hooks.events import RunContext
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage
-
-WEBCHAT = "webchat"
-"""The channel of whoever speaks to the gateway itself: the page, the terminal, a program."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
-    """The run that a hook belongs to, and its conversation."""
-
-    run_id: RunId
-    agent_id: AgentId
-    session_key: str
-    session_id: SessionId
-    channel: str = WEBCHAT
-    """Where the message came from: a chat platform's name, or `webchat`."""
-    workspace: Path | None = None
-    """The agent's directory; None where a start closes an interrupted run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +21,6 @@ class Payload:
     def closed(self) -> bool:
         """Return whether no further handler is asked."""
         return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageReceived:
-    """A message that was accepted: it is stored and will be answered."""
-
-    context: RunContext
-    sender: str
-    """The platform's id of who wrote it; empty for a client of the gateway."""
-    content: str
-    timestamp: int
-    """Milliseconds since 1970."""
-    account: str = ""
-    conversation: str = ""
-    """The platform's id of the chat; empty for a client of the gateway."""
-    message_id: str = ""
-    """The platform's id of the message; empty for a client of the gateway."""
-    thread_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,20 +254,6 @@ class AfterToolCallChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentEnd:
-    """A run whose model has said its last word."""
-
-    context: RunContext
-    messages: tuple[Message, ...]
-    """The whole conversation, as it was said: nothing that hooks put before the prompt."""
-    new_messages: tuple[Message, ...]
-    """Those of this run, the prompt first."""
-    success: bool
-    error: str | None
-    duration_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSending(Payload):
     """A block of the reply, before it is cut into parts and stored for the platform."""
 
@@ -374,56 +324,6 @@ class BeforeMessageWriteChange:
     message: Message | None = None
     block: bool = False
     """Whether the transcript does not get it; then no further handler is asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSent:
-    """A part of a reply that the platform took, or refused for good."""
-
-    run_id: RunId
-    channel: str
-    account: str
-    to: str
-    """The platform's id of the chat."""
-    content: str
-    success: bool = True
-    error: str | None = None
-    message_ids: tuple[str, ...] = field(default=())
-    """The platform's ids of what it now shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStart:
-    """A conversation that began."""
-
-    agent_id: AgentId
-    session_key: str
-    session_id: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEnd:
-    """A conversation that was reset or deleted."""
-
-    agent_id: AgentId
-    session_key: str
-    session_id: SessionId
-    message_count: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayStart:
-    """A gateway that takes messages from now on."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayStop:
-    """A gateway that takes no more messages."""
-
-    reason: str
 
 
 def joined(first: str, second: str | None) -> str:

@@ -9,17 +9,16 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.hooks.events import GatewayStart, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     BeforeMessageWrite,
     BeforeMessageWriteChange,
     BeforeToolCall,
     BeforeToolCallChange,
-    GatewayStart,
     LlmInput,
     LlmInputChange,
     PromptChange,
-    RunContext,
 )
 from skerry.hooks.runner import REST_AFTER, REST_MS, Handler
 from skerry.model.ids import AgentId, RunId, SessionId

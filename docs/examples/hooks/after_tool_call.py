@@ -1,0 +1,23 @@
+"""Hide what looks like a key in every result, from the model and from the transcript."""
+
+import re
+
+from skerry.sdk.api import PluginApi
+from skerry.sdk.hooks import AfterToolCall, AfterToolCallChange
+from skerry.sdk.messages import TextBlock, replace
+
+KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{20,}")
+
+
+async def hide(event: AfterToolCall) -> AfterToolCallChange | None:
+    """Return the result with the keys taken out."""
+    text = event.result.text
+    if not KEY.search(text):
+        return None
+    hidden = TextBlock(KEY.sub("[key]", text))
+    return AfterToolCallChange(result=replace(event.result, content=(hidden,)))
+
+
+def register(api: PluginApi) -> None:
+    """Take part."""
+    api.on("after_tool_call", hide)

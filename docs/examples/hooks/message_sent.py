@@ -1,0 +1,21 @@
+"""Log what platforms took and what they refused."""
+
+import logging
+
+from skerry.sdk.api import PluginApi
+from skerry.sdk.hooks import MessageSent
+
+logger = logging.getLogger(__name__)
+
+
+async def sent(event: MessageSent) -> None:
+    """Note the outcome."""
+    if event.success:
+        logger.info("%s: %d characters to %s", event.channel, len(event.content), event.to)
+    else:
+        logger.warning("%s refused a part for %s: %s", event.channel, event.to, event.error)
+
+
+def register(api: PluginApi) -> None:
+    """Take part."""
+    api.on("message_sent", sent)

@@ -1,0 +1,95 @@
+"""What handlers are told of, and the run that it belongs to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from skerry.model.ids import AgentId, RunId, SessionId
+from skerry.model.message import Message
+
+WEBCHAT = "webchat"
+"""The channel of whoever speaks to the gateway itself: the page, the terminal, a program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The run that a hook belongs to, and its conversation."""
+
+    run_id: RunId
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    channel: str = WEBCHAT
+    """Where the message came from: a chat platform's name, or `webchat`."""
+    workspace: Path | None = None
+    """The agent's directory; None where a start closes an interrupted run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageReceived:
+    """A message that was accepted: it is stored and will be answered."""
+
+    context: RunContext
+    sender: str
+    """The platform's id of who wrote it; empty for a client of the gateway."""
+    content: str
+    timestamp: int
+    """Milliseconds since 1970."""
+    account: str = ""
+    conversation: str = ""
+    """The platform's id of the chat; empty for a client of the gateway."""
+    message_id: str = ""
+    """The platform's id of the message; empty for a client of the gateway."""
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnd:
+    """A run whose model has said its last word."""
+
+    context: RunContext
+    messages: tuple[Message, ...]
+    """The whole conversation, as it was said: nothing that hooks put before the prompt."""
+    new_messages: tuple[Message, ...]
+    """Those of this run, the prompt first."""
+    success: bool
+    error: str | None
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSent:
+    """A part of a reply that the platform took, or refused for good."""
+
+    run_id: RunId
+    channel: str
+    account: str
+    to: str
+    """The platform's id of the chat."""
+    content: str
+    success: bool = True
+    error: str | None = None
+    message_ids: tuple[str, ...] = ()
+    """The platform's ids of what it now shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStart:
+    """A conversation that began."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayStart:
+    """A gateway that takes messages from now on."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayStop:
+    """A gateway that takes no more messages."""
+
+    reason: str

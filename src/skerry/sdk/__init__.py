@@ -1,0 +1,1 @@
+"""What plugins are written against; it changes only as its version says."""

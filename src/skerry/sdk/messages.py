@@ -1,0 +1,28 @@
+"""The messages of a conversation, as handlers get them and may make them."""
+
+from msgspec.structs import replace
+
+from skerry.model.message import (
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+
+__all__ = (
+    "AssistantMessage",
+    "ImageBlock",
+    "Message",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolCall",
+    "ToolResultMessage",
+    "Usage",
+    "UserMessage",
+    "replace",
+)
