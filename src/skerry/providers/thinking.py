@@ -13,7 +13,9 @@ logger = logging.getLogger(__name__)
 
 F = TypeVar("F")
 
-_ABOUT_THINKING: Final = re.compile(r"thinking|reasoning|effort|budget", re.IGNORECASE)
+_ABOUT_THINKING: Final = re.compile(
+    r"refused the request \(4.*(?:thinking|reasoning|effort|budget)", re.IGNORECASE | re.DOTALL
+)
 _WEAKER: Final = {
     ThinkingLevel.XHIGH: ThinkingLevel.HIGH,
     ThinkingLevel.MINIMAL: ThinkingLevel.LOW,

@@ -1,4 +1,4 @@
-"""A loopback HTTP server that speaks `openai-completions` and plays a script.
+"""A loopback HTTP server that speaks the wire formats of models and plays a script.
 
 Also a program, for benchmarks and tests that need it in a process of its own:
 `python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers
@@ -18,12 +18,10 @@ import anyio
 import anyio.abc
 import msgspec
 
-from skerry.model.errors import ModelError
-from skerry.model.message import ToolCall
 from skerry.testing.model import Gate, Step, echo_steps
+from skerry.testing.model_wires import Wire, wire_for
 
 _HEAD_LIMIT = 64 * 1024
-_ARGUMENT_PIECE = 7  # characters of a tool call's arguments per event
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,9 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
     """Serves while its block is on, on a port that the system chooses.
 
     `script` gives one reply per completion, or a function that gives the reply to a request body;
-    without one it is `echo_chat`. Each text step is one event and one write. `pieces` cuts a text
-    into that many events; `delay` seconds lie between two events.
+    without one it is `echo_chat`. The path of a request chooses the wire format. Each text step is
+    one event and one write. `pieces` cuts a text into that many events; `delay` seconds lie between
+    two events.
     """
 
     def __init__(
@@ -141,11 +140,14 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
             await stream.send(_response(failure.code, failure.body, failure.headers))
             return True
         await stream.send(_STREAM_HEAD)
-        return await self._play(stream, steps)
+        return await self._play(stream, steps, wire_for(request.path))
 
-    async def _play(self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep]) -> bool:
+    async def _play(
+        self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep], wire: Wire
+    ) -> bool:
         """Send the stream of a reply; return whether the connection goes on."""
-        calls = 0
+        if begun := wire.begin():
+            await stream.send(_chunk(begun))
         for step in steps:
             if isinstance(step, Gate):
                 await self._hold(stream, step)
@@ -153,13 +155,12 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                 if not step.connection:
                     await stream.send(_END)
                 return not step.connection
-            for event in _events(step, calls, self._pieces):
+            events = [step.data] if isinstance(step, Raw) else wire.events(step, self._pieces)
+            for event in events:
                 await stream.send(_chunk(event))
                 if self._delay:
                     await anyio.sleep(self._delay)
-            calls += isinstance(step, ToolCall)
-        finish = _event({}, "tool_calls" if calls else "stop")
-        await stream.send(_chunk(finish + _USAGE + b"data: [DONE]\n\n") + _END)
+        await stream.send(_chunk(wire.end()) + _END)
         return True
 
     async def _hold(self, stream: anyio.abc.SocketStream, gate: Gate) -> None:
@@ -178,62 +179,27 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
             group.cancel_scope.cancel()
 
 
-def _events(step: HttpStep, index: int, pieces: int) -> list[bytes]:
-    """Return what a step puts into the stream."""
-    match step:
-        case str():
-            return [_event({"content": piece}, None) for piece in _cut(step, pieces)]
-        case ToolCall():
-            return [_event(delta, None) for delta in _call_deltas(step, index)]
-        case ModelError():
-            error = {"error": {"message": str(step), "code": "server_error"}}
-            return [b"data: %b\n\n" % msgspec.json.encode(error)]
-        case Raw():
-            return [step.data]
-        case _:
-            return []
-
-
 def echo_chat(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Return the echo of a request's last message."""
+    """Return the echo of a request's last message, in whichever format it came."""
     messages = body["messages"]
     last = messages[-1]
-    return echo_steps(last["content"] or "", len(messages), after_tool=last["role"] == "tool")
+    content = last["content"] or ""
+    if isinstance(content, str):
+        return echo_steps(content, len(messages), after_tool=last["role"] == "tool")
+    after_tool = content[0]["type"] == "tool_result"
+    blocks = content[0]["content"] if after_tool else content
+    text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+    return echo_steps(text, len(messages), after_tool=after_tool)
 
 
 _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 _END = b"0\r\n\r\n"
-_USAGE = (
-    b'data: {"id":"stub","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":12,'
-    b'"completion_tokens":3,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
-)
 
 
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def _event(delta: dict[str, Any], finish: str | None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    chunk = {"id": "stub", "object": "chat.completion.chunk", "model": "stub", "choices": [choice]}
-    return b"data: %b\n\n" % msgspec.json.encode(chunk)
-
-
-def _call_deltas(call: ToolCall, index: int) -> Iterable[dict[str, Any]]:
-    """Return the pieces of a call as OpenAI cuts it: id and name first, then arguments."""
-    first = {"name": call.name, "arguments": ""}
-    yield {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": first}]}
-    text = msgspec.json.encode(call.arguments).decode()
-    for start in range(0, len(text), _ARGUMENT_PIECE):
-        piece = {"arguments": text[start : start + _ARGUMENT_PIECE]}
-        yield {"tool_calls": [{"index": index, "function": piece}]}
-
-
-def _cut(text: str, pieces: int) -> list[str]:
-    size = max(-(-len(text) // pieces), 1)
-    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _response(code: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> bytes:

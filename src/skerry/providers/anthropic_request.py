@@ -1,0 +1,193 @@
+"""A model call as the body of an `anthropic-messages` request (pure)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.message import (
+    AssistantMessage,
+    Block,
+    Content,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.model.thinking import ThinkingLevel
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.providers.thinking import levels
+from skerry.providers.turns import NO_IMAGE, Turns
+
+API = "anthropic-messages"
+
+Options = dict[str, Any]
+
+_BUDGETS: Final = {
+    ThinkingLevel.MINIMAL: 1024,
+    ThinkingLevel.LOW: 2048,
+    ThinkingLevel.MEDIUM: 8192,
+    ThinkingLevel.HIGH: 16_384,
+    ThinkingLevel.XHIGH: 32_768,
+}
+_LEAST_BUDGET: Final = 1024
+_LEAST_ANSWER: Final = 1024  # tokens that a budget leaves for the answer
+_EFFORTS: Final = {ThinkingLevel.MINIMAL: "low"}  # the others are called the same
+_BUDGET_ONLY: Final = re.compile(r"claude-(?:[23]|(?:opus|sonnet|haiku)-4(?!-[6-9]))")
+_CACHE: Final = {"cache_control": {"type": "ephemeral"}}
+_MARK: Final = b',"cache_control":{"type":"ephemeral"}}]}'
+_NOT_IN_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def thinking_options(request: ModelRequest) -> Sequence[Options]:
+    """Return the ways to ask for the thinking that is wanted, best first.
+
+    Newer Claude models decide themselves within an effort and think unless told not to; older ones
+    and others' models take a budget of tokens. Which one a model is, its first refusal says.
+    """
+    model, level = request.model, request.thinking
+    if not model.reasoning:
+        return ({},)
+    adapts = "claude" in model.id and not _BUDGET_ONLY.search(model.id)
+    if level is ThinkingLevel.OFF:
+        return ({"thinking": {"type": "disabled"}}, {}) if adapts else ({},)
+    adaptive = [
+        {
+            # Without this the newest models hide what they think.
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": _EFFORTS.get(one, one.value)},
+        }
+        for one in levels(level)
+    ]
+    budget = min(_BUDGETS[level], model.max_tokens - _LEAST_ANSWER)
+    fixed: list[Options] = []
+    if budget >= _LEAST_BUDGET and not _goes_on_without_thinking(request.history, model):
+        fixed = [{"thinking": {"type": "enabled", "budget_tokens": budget}}]
+    return (*adaptive, *fixed, {}) if adapts else (*fixed, *adaptive, {})
+
+
+def request_body(request: ModelRequest, options: Options) -> bytes:
+    """Return the JSON of a streaming request; `options` is one of `thinking_options`.
+
+    What stays the same from turn to turn is marked for the cache: the tools, the system prompt, the
+    conversation up to its last message.
+    """
+    model = request.model
+    turns = request.history.form(
+        f"{API} {model.ref}", lambda: Turns(lambda one: _blocks(one, model), _turn)
+    ).since(request.first)
+    if turns and turns[-1].endswith(b"}]}"):
+        turns[-1] = turns[-1][:-3] + _MARK
+    body: Options = {"max_tokens": model.max_tokens, "stream": True}
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system, **_CACHE}]
+    if request.tools and model.supports_tools:
+        tools: list[Options] = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": {"type": "object", **tool.parameters},
+            }
+            for tool in request.tools
+        ]
+        tools[-1] |= _CACHE
+        body["tools"] = tools
+    return b'{"model":%b,"messages":[%b],%b' % (
+        _encode(model.id),
+        b",".join(turns),
+        _encode(body | options)[1:],
+    )
+
+
+def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
+    """Return whether a tool loop is on whose last response did not think.
+
+    With a budget such a response is refused: it happens when the model or the level was changed.
+    """
+    if not history.messages or not isinstance(history.messages[-1], ToolResultMessage):
+        return False
+    for message in reversed(history.messages):
+        if isinstance(message, AssistantMessage):
+            thoughts = (one for one in message.content if isinstance(one, ThinkingBlock))
+            return not _is_own(message, model) or not any(map(_thought, thoughts))
+    return False
+
+
+def _turn(assistant: bool, blocks: bytes) -> bytes:  # noqa: FBT001 - called by `Turns` alone
+    role = b"assistant" if assistant else b"user"
+    return b'{"role":"%b","content":[%b]}' % (role, blocks)
+
+
+def _blocks(message: Message, model: ModelInfo) -> bytes:
+    """Return the blocks of a message, joined by commas; none for one that says nothing."""
+    sees = "image" in model.input
+    blocks: list[Options | None]
+    match message:
+        case UserMessage():
+            blocks = [_content(block, sees=sees) for block in message.content]
+        case ToolResultMessage():
+            blocks = [_result(message, sees=sees)]
+        case AssistantMessage():
+            own = _is_own(message, model)
+            blocks = [_said(block, own=own) for block in message.content]
+    return b",".join(_encode(block) for block in blocks if block is not None)
+
+
+def _is_own(message: AssistantMessage, model: ModelInfo) -> bool:
+    """Return whether the model itself said it: what another one thought is none of its business."""
+    return (message.provider, message.model) == (model.provider, model.id)
+
+
+def _content(block: Content, *, sees: bool) -> Options | None:
+    match block:
+        case TextBlock(text=text):
+            return {"type": "text", "text": text} if text.strip() else None  # refused when blank
+        case ImageBlock() if sees:
+            source = {"type": "base64", "media_type": block.mime_type, "data": block.data}
+            return {"type": "image", "source": source}
+    return {"type": "text", "text": NO_IMAGE}
+
+
+def _result(message: ToolResultMessage, *, sees: bool) -> Options:
+    blocks = [_content(block, sees=sees) for block in message.content]
+    return {
+        "type": "tool_result",
+        "tool_use_id": _id(message.tool_call_id),
+        "content": [block for block in blocks if block is not None],
+        "is_error": message.is_error,
+    }
+
+
+def _said(block: Block, *, own: bool) -> Options | None:
+    match block:
+        case TextBlock(text=text):
+            return {"type": "text", "text": text} if text.strip() else None
+        case ThinkingBlock():
+            return _thought(block) if own else None
+        case ToolCall():
+            used = {"id": _id(block.id), "name": block.name, "input": block.arguments}
+            return {"type": "tool_use", **used}
+
+
+def _thought(block: ThinkingBlock) -> Options | None:
+    """Return thinking unchanged; without its signature it would be refused."""
+    if not block.thinking_signature:
+        return None
+    if block.redacted:
+        return {"type": "redacted_thinking", "data": block.thinking_signature}
+    return {
+        "type": "thinking",
+        "thinking": block.thinking,
+        "signature": block.thinking_signature,
+    }
+
+
+def _id(call_id: str) -> str:
+    """Return a call's id as the API takes it; other providers use more characters."""
+    return _NOT_IN_ID.sub("_", call_id)

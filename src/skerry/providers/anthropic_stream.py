@@ -1,0 +1,216 @@
+"""The events of an `anthropic-messages` stream, put together to one reply (pure)."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStreamCutError
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
+from skerry.ports.model import ModelReply
+from skerry.providers.failures import stream_failure
+from skerry.providers.pieces import Heard, Limit, count, parse_arguments
+
+_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class _Details(msgspec.Struct):
+    explanation: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+    stop_details: _Details | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    index: int = 0
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    usage: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One content block while its pieces come."""
+
+    block: _Block
+    said: list[str] = field(default_factory=list)
+    signature: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+
+class AnthropicBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
+
+    `provider` is its name for people.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._slots: dict[int, _Slot] = {}
+        self._usage = _Usage()
+        self._stop_reason = ""
+        self._explanation = ""
+        self._stopped = False
+        self._limit = Limit(provider)
+
+    @property
+    def finished(self) -> bool:
+        """Return whether `message_stop` came; without it the answer is not whole."""
+        return self._stopped
+
+    @property
+    def done(self) -> bool:
+        """Return whether nothing that matters can follow."""
+        return self._stopped
+
+    def take(self, data: bytes) -> Heard | None:
+        """Return what an event added.
+
+        Raises:
+            ModelStreamCutError: the event is not readable.
+            ModelError: it carries an error of the provider.
+            ModelRequestError: the answer is longer than the limit.
+        """
+        try:
+            event = _decoder.decode(data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ModelStreamCutError(
+                f"{self._provider} sent a piece of its answer that is not readable: {error}"
+            ) from error
+        match event.type:
+            case "content_block_delta" if event.delta is not None:
+                return self._add(event.index, event.delta)
+            case "content_block_start" if event.content_block is not None:
+                return self._open(event.index, event.content_block)
+            case "message_start" if event.message is not None:
+                self._count(event.message.usage)
+            case "message_delta":
+                self._count(event.usage)
+                self._end(event.delta or _Delta())
+            case "message_stop":
+                self._stopped = True
+            case "error":
+                raise stream_failure(bytes(event.error), self._provider)
+            case _:
+                pass  # ping, content_block_stop, and what later versions add
+        return None
+
+    def _open(self, index: int, block: _Block) -> Heard | None:
+        self._slots[index] = _Slot(block)
+        self._limit.grow(len(block.data or ""))
+        begun = _Delta(text=block.text, thinking=block.thinking, signature=block.signature)
+        return self._add(index, begun)
+
+    def _add(self, index: int, delta: _Delta) -> Heard | None:
+        slot = self._slots.get(index)
+        if slot is None:
+            raise ModelStreamCutError(f"{self._provider} sent a piece without its beginning.")
+        text, thinking = delta.text or "", delta.thinking or ""
+        if delta.signature:
+            self._limit.grow(len(delta.signature))
+            slot.signature.append(delta.signature)
+        if delta.partial_json:
+            self._limit.grow(len(delta.partial_json))
+            slot.arguments.append(delta.partial_json)
+        if not text and not thinking:
+            return None
+        self._limit.grow(len(text) + len(thinking))
+        slot.said.append(text or thinking)
+        return Heard(text, thinking)
+
+    def _count(self, usage: _Usage | None) -> None:
+        """Take the numbers that came; later ones are of the whole answer, not additional."""
+        for name in _Usage.__struct_fields__:
+            value = getattr(usage, name, None)
+            if value is not None:
+                setattr(self._usage, name, value)
+
+    def _end(self, delta: _Delta) -> None:
+        self._stop_reason = delta.stop_reason or self._stop_reason
+        if delta.stop_details is not None:
+            self._explanation = delta.stop_details.explanation or ""
+
+    def reply(self) -> ModelReply:
+        """Return the whole reply.
+
+        Raises:
+            ModelStreamCutError: `message_stop` did not come.
+            ModelRequestError: the model refused to answer; what came before was given as text. A
+                reply would pass for the whole answer.
+            ModelOverflowError: the window was full before it said anything.
+        """
+        if not self._stopped:
+            raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
+        if self._stop_reason == "refusal":
+            told = f": {self._explanation}" if self._explanation else "."
+            raise ModelRequestError(
+                f"{self._provider} refused to answer{told} Say it another way or begin anew."
+            )
+        slots = (self._slots[index] for index in sorted(self._slots))
+        content = tuple(block for slot in slots if (block := _block(slot)) is not None)
+        if self._stop_reason == "model_context_window_exceeded" and not content:
+            raise ModelOverflowError(f"The conversation is too long for {self._provider}.")
+        if self._stop_reason in _CUT_OFF:
+            stop_reason = "length"
+        else:
+            called = any(isinstance(block, ToolCall) for block in content)
+            stop_reason = "toolUse" if called else "stop"
+        return ModelReply(content, stop_reason, _usage(self._usage))
+
+
+def _block(slot: _Slot) -> Block | None:
+    """Return our block; None for an empty one and for what only other tools make."""
+    said = "".join(slot.said)
+    block = slot.block
+    match block.type:
+        case "text" if said:
+            return TextBlock(said)
+        case "thinking":
+            return ThinkingBlock(said, "".join(slot.signature) or None)
+        case "redacted_thinking":
+            return ThinkingBlock("", block.data, redacted=True)
+        case "tool_use":
+            arguments = parse_arguments("".join(slot.arguments)) or block.input or {}
+            return ToolCall(block.id, block.name, arguments)
+    return None
+
+
+def _usage(usage: _Usage) -> Usage:
+    given, output = count(usage.input_tokens), count(usage.output_tokens)
+    read = count(usage.cache_read_input_tokens)
+    written = count(usage.cache_creation_input_tokens)
+    return Usage(given, output, read, written, given + output + read + written)

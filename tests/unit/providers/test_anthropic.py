@@ -1,0 +1,156 @@
+"""The `anthropic-messages` adapter against a real loopback server."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from skerry.infra.http import http_client
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelStreamCutError,
+)
+from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
+from skerry.model.thinking import ThinkingLevel
+from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.providers.anthropic import AnthropicProvider
+from skerry.providers.exchange import Endpoint
+from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+
+MODEL = ModelInfo("stub", "claude-opus-5", "Stub", reasoning=True)
+THOUGHT = ThinkingBlock("Six times seven.", "c2ln")
+STOP = {"type": "message_stop"}
+CALLS = ToolCall("t1", "read", {"path": "a long name.txt"}), ToolCall("t2", "list", {})
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with http_client() as client:
+        with anyio.fail_after(20):
+            yield client
+
+
+def request(thinking: ThinkingLevel = ThinkingLevel.OFF) -> ModelRequest:
+    return ModelRequest(MODEL, "be brief", History([user("hi", 1)]), thinking=thinking)
+
+
+async def test_a_reply_comes_in_pieces_and_whole(http: httpx2.AsyncClient) -> None:
+    hidden = ThinkingBlock("", "ZW5j", redacted=True)
+    texts: list[str] = []
+    thoughts: list[str] = []
+    async with StubModelServer([[THOUGHT, hidden, "It is ", "42.", *CALLS]], pieces=3) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url, "sk-1"))
+        reply = await provider.complete(request(), Listener(texts.append, thoughts.append))
+        sent = stub.requests[0]
+    assert reply.content == (THOUGHT, hidden, TextBlock("It is 42."), *CALLS)
+    assert (reply.stop_reason, reply.usage) == ("toolUse", Usage(8, 3, 4, 0, 15))
+    assert ("".join(texts), "".join(thoughts)) == ("It is 42.", "Six times seven.")
+    assert sent.path == "/v1/messages"
+    assert (sent.headers["x-api-key"], sent.headers["anthropic-version"]) == ("sk-1", "2023-06-01")
+    assert "authorization" not in sent.headers
+    assert provider.api == "anthropic-messages"
+
+
+async def test_the_base_url_may_leave_out_the_version(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer([["ok"]]) as stub:
+        base = stub.base_url.removesuffix("/v1") + "/anthropic/"
+        endpoint = Endpoint("Stub", base, headers=(("anthropic-beta", "x"),))
+        assert (
+            await AnthropicProvider(http, endpoint).complete(request(), Listener())
+        ).text == "ok"
+        assert stub.requests[0].path == "/anthropic/v1/messages"
+        assert stub.requests[0].headers["anthropic-beta"] == "x"
+
+
+def failure(kind: str, message: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (Status(529, failure("overloaded_error", "busy")), ModelOverloadedError),
+        (Status(500, failure("api_error", "broken")), ModelOverloadedError),
+        (Status(429, failure("rate_limit_error", "prompt is too long")), ModelRateLimitError),
+        (Status(401, failure("authentication_error", "bad key")), ModelAuthError),
+        (
+            Status(400, failure("invalid_request_error", "prompt is too long: 9 tokens > 8")),
+            ModelOverflowError,
+        ),
+        (Status(400, failure("invalid_request_error", "bad")), ModelRequestError),
+        (Cut(), ModelStreamCutError),
+        (ModelOverloadedError("busy"), ModelOverloadedError),
+    ],
+)
+async def test_failures_are_classed(
+    http: httpx2.AsyncClient, step: HttpStep, kind: type[ModelError]
+) -> None:
+    async with StubModelServer([[step]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        with pytest.raises(ModelError) as caught:
+            await provider.complete(request(), Listener())
+    assert type(caught.value) is kind
+
+
+async def test_the_providers_hint_to_wait_is_kept(http: httpx2.AsyncClient) -> None:
+    limited = Status(429, failure("rate_limit_error", "slow"), (("retry-after", "7"),))
+    async with StubModelServer([[limited]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        with pytest.raises(ModelRateLimitError) as caught:
+            await provider.complete(request(), Listener())
+    assert caught.value.retry_after == 7
+
+
+async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembered(
+    http: httpx2.AsyncClient,
+) -> None:
+    def reply(body: dict[str, Any]) -> list[HttpStep]:
+        if body.get("thinking", {}).get("type") != "enabled":
+            said = "adaptive thinking is not supported on this model"
+            return [Status(400, failure("invalid_request_error", said))]
+        return ["ok"]
+
+    async with StubModelServer(reply) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        for _ in range(2):
+            said = await provider.complete(request(ThinkingLevel.HIGH), Listener())
+            assert said.text == "ok"
+        kinds = [one.body["thinking"]["type"] for one in stub.requests]
+    assert kinds == ["adaptive", "enabled", "enabled"]
+
+
+async def test_a_refusal_that_is_not_about_thinking_is_told(http: httpx2.AsyncClient) -> None:
+    refused = Status(400, failure("invalid_request_error", "no such model"))
+    async with StubModelServer([[refused], ["never"]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        with pytest.raises(ModelRequestError, match="no such model"):
+            await provider.complete(request(ThinkingLevel.HIGH), Listener())
+        assert len(stub.requests) == 1
+
+
+async def test_an_answer_that_was_refused_is_not_asked_for_again(http: httpx2.AsyncClient) -> None:
+    why = {"stop_reason": "refusal", "stop_details": {"explanation": "my reasoning"}}
+    ends = {"type": "message_delta", "delta": why}
+    events = b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in (ends, STOP))
+    async with StubModelServer([["half", Raw(events)], ["never"]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        with pytest.raises(ModelRequestError, match="my reasoning"):
+            await provider.complete(request(ThinkingLevel.HIGH), Listener())
+        assert len(stub.requests) == 1
+
+
+async def test_a_model_that_does_not_think_is_not_asked_to(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer([["ok"]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        plain = replace(request(ThinkingLevel.HIGH), model=replace(MODEL, reasoning=False))
+        await provider.complete(plain, Listener())
+        assert "thinking" not in stub.requests[0].body
