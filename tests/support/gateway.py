@@ -16,6 +16,7 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.listen import Listener
+from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
 from skerry.infra.clock import SystemClock
@@ -202,6 +203,7 @@ async def running_gateway(
             clock=clock,
             started_ms=clock.now_ms(),
             health=Health(),
+            notices=Notices(clock),
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

@@ -1,6 +1,14 @@
 """Constructs and connects everything; the only file that names concrete classes."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +26,11 @@ from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
+from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
+from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
@@ -55,6 +65,8 @@ class Outside:
     """Called at each named fault point."""
     hooks: Hooks = field(default_factory=Hooks)
     """Where plugins register."""
+    hide: Callable[[Iterable[str]], object] = set
+    """Called with every secret, at the start and when they changed: the log shows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,12 @@ async def open_application(
         StateError: the database cannot be used.
     """
     token = _token(settings.config)
+
+    def hide(config: Config) -> None:
+        outside.hide(secrets(config, environ))
+
+    hide(settings.config)
+    settings.on_change(hide)
     clock = outside.clock
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
@@ -106,6 +124,7 @@ async def open_application(
             clock=clock,
             started_ms=started_ms,
             health=Health(),
+            notices=Notices(clock),
         )
         yield Application(context, dispatch, settings, outside.hooks)
 

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ from contextlib import AsyncExitStack
 
 import anyio
 
+from skerry import __version__
 from skerry.app.build import Outside, open_application
 from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
@@ -22,6 +24,8 @@ from skerry.gateway.starting import starting
 from skerry.hooks.events import GatewayStart
 from skerry.infra.lock import owner
 from skerry.model.errors import StateError, StateLockedError
+
+logger = logging.getLogger(__name__)
 
 
 class PortTakenError(StateError):
@@ -86,9 +90,11 @@ async def _run(
         gc.freeze()  # what is there now stays: later collections need not look at it
         text = greeting(await application.context.models.status(), listener.port, token)
         print(text, flush=True)  # noqa: T201 - its user interface
+        logger.info("version %s answers on port %d", __version__, listener.port)
         await anext(aiter(stop))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
+            logger.info("stopping")
             drain_ms = round(settings.config.gateway.drain_seconds * 1000)
             application.context.broadcast.shutdown("The gateway is stopping.", drain_ms)
             await application.drain()

@@ -59,6 +59,7 @@ def make_parser() -> ArgumentParser:
     _models(add)
     _sessions(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
+    _logs(add)
     _service(add)
     _update(add)
     _completion(add)
@@ -159,6 +160,15 @@ def _completion(add: _Add) -> None:
     parser.epilog = 'bash: eval "$(skerry completion bash)"'
 
 
+def _logs(add: _Add) -> None:
+    logs = _command(add, "logs", "logs", "the log of the gateway, running or not")
+    logs.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    logs.add_argument(
+        "--lines", type=_lines, default=100, metavar="N", help="how many to begin with (100)"
+    )
+    _output(_reach(logs))
+
+
 def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:
     parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(module=module, parser=parser)
@@ -188,6 +198,12 @@ def _output(parser: ArgumentParser) -> ArgumentParser:
 def _port(text: str) -> int:
     if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
         raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+    return int(text)
+
+
+def _lines(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 5000")
     return int(text)
 
 

@@ -7,10 +7,13 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
+from skerry.app.build import Outside
 from skerry.app.serve import main as serve
 from skerry.cli.render import notice, plain, styled
 from skerry.config.gateway import Bind
 from skerry.config.load import Loaded, prepare
+from skerry.infra.clock import SystemClock
+from skerry.infra.log import LOGS, Redactor, writing
 
 
 def run(arguments: Namespace) -> int:
@@ -18,11 +21,12 @@ def run(arguments: Namespace) -> int:
     loaded = _with_flags(prepare(os.environ), arguments)
     for issue in loaded.warnings:
         notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
-    level = logging.DEBUG if arguments.verbose else logging.INFO
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if not arguments.verbose:
         logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model call
-    return serve(loaded)
+    redactor = Redactor()
+    folder = loaded.config.state_dir / LOGS
+    with writing(folder, redactor, SystemClock(), verbose=arguments.verbose):
+        return serve(loaded, Outside(hide=redactor.know))
 
 
 def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:

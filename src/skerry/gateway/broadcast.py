@@ -20,6 +20,7 @@ from skerry.model.event import (
     RunStarted,
     TextDelta,
     TextEnded,
+    ThinkingDelta,
     ToolFinished,
     ToolStarted,
 )
@@ -61,7 +62,11 @@ class _Stream:
     event: RunEvent
     seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(DRESSES, 0))
     text: str = ""
+    thought: str = ""
+    """What the present response thought so far."""
     pending: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    """Thinking that is not told yet, as `pending` is text."""
     parted: bool = False
     asked: dict[str, str] = field(default_factory=dict)
     """What the tool calls that are on were asked, by their id."""
@@ -165,13 +170,16 @@ class Broadcast:
 
     def publish(self, event: RunEvent) -> None:
         """Tell what a run did. Called in the event loop, in the order in which it happened."""
-        stream = self._streams.get(event.run_id)
-        if stream is None:
-            stream = self._streams[event.run_id] = _Stream(event)
+        stream = self._stream(event)
         match event.body:
             case TextDelta(delta):
                 self._add_text(stream, delta)
+            case ThinkingDelta(delta):
+                stream.thoughts.append(delta)
+                self._flush_soon(stream)
             case TextEnded():
+                self._flush_thoughts(stream)
+                stream.thought = ""
                 stream.parted = True
             case RunStarted(at):
                 self._say(stream, lambda dress: dress.started(at))
@@ -187,11 +195,20 @@ class Broadcast:
                 del self._streams[event.run_id]
                 self._say(stream, lambda dress: dress.ended(result))
 
+    def _stream(self, event: RunEvent) -> _Stream:
+        known = self._streams.get(event.run_id)
+        if known is None:
+            known = self._streams[event.run_id] = _Stream(event)
+        return known
+
     def _add_text(self, stream: _Stream, delta: str) -> None:
         if stream.parted and stream.text:
             delta = "\n\n" + delta
         stream.parted = False
         stream.pending.append(delta)
+        self._flush_soon(stream)
+
+    def _flush_soon(self, stream: _Stream) -> None:
         if stream.timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -203,16 +220,26 @@ class Broadcast:
 
     def _flush(self, stream: _Stream) -> None:
         stream.stop_timer()
+        stream.flushed_at = asyncio.get_running_loop().time()
+        self._flush_thoughts(stream)
         if not stream.pending:
             return
         delta = "".join(stream.pending)
         stream.pending.clear()
         stream.text += delta
-        stream.flushed_at = asyncio.get_running_loop().time()
         text = frames.raw(stream.text)
         said = AgentSays("assistant", {"text": text, "delta": delta})
         shown = message(text, self._clock.now_ms())
         self._say(stream, lambda dress: (said, dress.added(delta, shown)), droppable=True)
+
+    def _flush_thoughts(self, stream: _Stream) -> None:
+        if not stream.thoughts:
+            return
+        delta = "".join(stream.thoughts)
+        stream.thoughts.clear()
+        stream.thought += delta
+        said = AgentSays("thinking", {"text": stream.thought, "delta": delta})
+        self._say(stream, lambda _: (said,), droppable=True)
 
     def _say(
         self, stream: _Stream, say: Callable[[Dress], Says], *, droppable: bool = False

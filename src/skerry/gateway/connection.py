@@ -1,5 +1,6 @@
 """One client: its handshake, its requests in order, and what is sent to it."""
 
+import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 from uuid import uuid4
@@ -28,6 +29,8 @@ from skerry.gateway.methods.system import snapshot
 from skerry.gateway.outgoing import Outgoing
 from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import GatewayProtocol
+
+logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
 MAX_IN_FLIGHT: Final = 256
@@ -79,6 +82,9 @@ class Connection:
 
     async def serve(self, admitted: Admitted) -> None:
         """Serve the client until it leaves or is given up."""
+        client = admitted.params.client
+        told = (client.id, client.mode, admitted.protocol, self.id)
+        logger.info("%s/%s came, protocol %d, connection %s", *told)
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._welcome(admitted)
@@ -86,6 +92,7 @@ class Connection:
                 self._tasks.cancel_scope.cancel()
         finally:
             self._leave()
+            logger.info("connection %s left", self.id)
 
     def event(self, head: bytes, *, droppable: bool) -> None:
         """Send an event; a droppable one is lost when the client is slow."""

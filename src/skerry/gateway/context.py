@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.health import Health
+from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.infra.clock import Clock
 from skerry.ports.dispatch import Dispatcher
@@ -32,3 +33,4 @@ class GatewayContext:
     clock: Clock
     started_ms: int
     health: Health
+    notices: Notices

@@ -9,7 +9,17 @@ from pydantic import ValidationError
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
-from skerry.gateway.methods import config, models, runs, sessions, system
+from skerry.gateway.methods import (
+    absent,
+    config,
+    logs,
+    models,
+    notices,
+    runs,
+    sessions,
+    system,
+    usage,
+)
 from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 
@@ -27,6 +37,10 @@ class MethodTable:
             *sessions.METHODS,
             *models.METHODS,
             *system.METHODS,
+            *notices.METHODS,
+            *usage.METHODS,
+            *logs.METHODS,
+            *absent.METHODS,
             *config.METHODS,
         )
         self._methods = {method.name: method for method in every}

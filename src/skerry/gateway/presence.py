@@ -2,6 +2,7 @@
 
 import platform
 import socket
+from dataclasses import dataclass
 
 import anyio
 import msgspec
@@ -10,6 +11,7 @@ from skerry import __version__
 from skerry.infra.clock import Clock
 
 _MOST = 200
+_TEXT = 512
 
 
 class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -28,6 +30,19 @@ class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     instance_id: str | None = None
     roles: tuple[str, ...] | None = None
     scopes: tuple[str, ...] | None = None
+    last_input_seconds: int | None = None
+    tags: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a client says of itself."""
+
+    text: str
+    reason: str | None = None
+    last_input_seconds: int | None = None
+    """Since a person touched that machine."""
+    tags: tuple[str, ...] = ()
 
 
 class Presence:
@@ -35,6 +50,7 @@ class Presence:
 
     def __init__(self, clock: Clock) -> None:
         self.version = 1
+        self._clock = clock
         self._clients: dict[str, PresenceEntry] = {}
         self._changed = anyio.Event()
         host = socket.gethostname()
@@ -54,6 +70,20 @@ class Presence:
         """Add a client."""
         self._clients[connection_id] = entry
         self._change()
+
+    def tell(self, connection_id: str, told: Told) -> None:
+        """Note what a client says of itself."""
+        entry = self._clients.get(connection_id)
+        if entry is not None:
+            self._clients[connection_id] = msgspec.structs.replace(
+                entry,
+                text=told.text[:_TEXT],
+                reason=told.reason or entry.reason,
+                last_input_seconds=told.last_input_seconds,
+                tags=told.tags or None,
+                ts=self._clock.now_ms(),
+            )
+            self._change()
 
     def leave(self, connection_id: str) -> None:
         """Remove a client."""

@@ -16,6 +16,8 @@ from skerry.model.event import (
     RunEventBody,
     RunStarted,
     TextDelta,
+    TextEnded,
+    ThinkingDelta,
     ToolFinished,
     ToolStarted,
 )
@@ -262,6 +264,19 @@ async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) 
     broadcast.add(other, 4, Role.OPERATOR, (READ,), tools=False)
     tell(broadcast, TextDelta("a"))
     assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))
+
+
+async def test_thinking_is_a_stream_of_its_own(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, ThinkingDelta("hm"), ThinkingDelta(", so"), TextDelta("a"), TextEnded())
+    first, rest = ear.take()
+    assert first["payload"]["stream"] == rest["payload"]["stream"] == "thinking"
+    assert first["payload"]["data"] == {"text": "hm", "delta": "hm"}
+    assert rest["payload"]["data"] == {"text": "hm, so", "delta": ", so"}
+    tell(broadcast, ThinkingDelta("next"), ended(payloads=("a",)))
+    heard = [frame["payload"] for frame in ear.take()]
+    told = [payload["data"] for payload in heard if payload.get("stream") == "thinking"]
+    assert told == [{"text": "next", "delta": "next"}]
+    assert [one["data"]["text"] for one in heard if one.get("stream") == "assistant"] == ["a"]
 
 
 def keys(frame: dict[str, Any]) -> set[str]:

@@ -1,6 +1,8 @@
 """Methods that start, await and stop runs: `agent`, `agent.wait`, `chat.send`, `chat.abort`."""
 
 from collections.abc import Coroutine
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -81,9 +83,28 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
     return _agent(call, request)
 
 
+async def _submit(call: Call, request: RunRequest) -> Admission:
+    """Hand the request on, with what waits to be told to the session's next run."""
+    context, key = call.context, request.key
+    waiting = () if context.dispatcher.active(key) else context.notices.waiting(key)
+    if waiting:
+        told = "\n".join(["Since the last message:", *map(_line, waiting)])
+        whole = f"{request.extra_system_prompt}\n\n{told}".strip()
+        request = replace(request, extra_system_prompt=whole)
+    admission = await context.dispatcher.submit(request)
+    if admission.status is AdmissionStatus.ACCEPTED:
+        context.notices.told(key, waiting)
+    return admission
+
+
+def _line(notice: tuple[int, str]) -> str:
+    at, text = notice
+    return f"[{datetime.fromtimestamp(at // 1000, UTC):%F %R} UTC] {text}"
+
+
 async def _agent(call: Call, request: RunRequest) -> Json:
     run_id, agent = request.run_id, request.key.agent
-    admission = await call.context.dispatcher.submit(request)
+    admission = await _submit(call, request)
     if admission.status is AdmissionStatus.IN_FLIGHT:
         told = call.dress.in_flight(run_id, admission.key, agent)
         if told is not None:
@@ -126,7 +147,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:
-    admission = await call.context.dispatcher.submit(request)
+    admission = await _submit(call, request)
     return {"runId": request.run_id, "status": _standing(admission)}
 
 

@@ -108,36 +108,55 @@ async def status(call: Call, _params: StatusParams) -> Json:
     config = context.config()
     model = (await context.models.status()).model
 
-    def read(reader: Reader) -> tuple[int, list[SessionEntry], dict[str, int]]:
+    def read(
+        reader: Reader,
+    ) -> tuple[int, dict[AgentId, int], list[SessionEntry], dict[str, int]]:
         recent = sessions.recent(reader, limit=2 * _RECENT)
-        return sessions.count(reader), recent, outbox.counts(reader)
+        counts = {agent: sessions.count(reader, agent=agent) for agent in config.agents.ids}
+        return sessions.count(reader), counts, recent, outbox.counts(reader)
 
-    count, recent, undelivered = await context.store.read(read)
+    count, counts, recent, undelivered = await context.store.read(read)
     now = context.clock.now_ms()
+    window = model.context_window if model else None
+    path = str(config.state_dir / DATABASE)
+    rows = [_status_row(one, window, now) for one in recent]
     return {
         "runtimeVersion": __version__,
         "pid": os.getpid(),
         "uptimeMs": now - context.started_ms,
         "ready": context.health.ready,
         "failing": context.health.failing,
-        "heartbeat": {"defaultAgentId": config.agents.default_id, "agents": []},
+        "heartbeat": {
+            "defaultAgentId": config.agents.default_id,
+            "agents": [
+                {"agentId": agent, "enabled": False, "every": "0m", "everyMs": None}
+                for agent in config.agents.ids
+            ],
+        },
         "channelSummary": [],
-        "queuedSystemEvents": [],
+        "queuedSystemEvents": context.notices.all(),
         "activeRuns": len(context.dispatcher.active()),
         "undelivered": undelivered,
         "sessions": {
-            "paths": [str(config.state_dir / DATABASE)],
+            "paths": [path],
             "count": count,
-            "defaults": {
-                "model": model.id if model else None,
-                "contextTokens": model.context_window if model else None,
-            },
-            "recent": [_status_row(one, now) for one in recent],
+            "defaults": {"model": model.id if model else None, "contextTokens": window},
+            "recent": rows,
+            "byAgent": [
+                {
+                    "agentId": agent,
+                    "path": path,
+                    "count": counts[agent],
+                    "recent": [row for row in rows if row["agentId"] == agent],
+                }
+                for agent in config.agents.ids
+            ],
         },
     }
 
 
-def _status_row(session: SessionEntry, now: int) -> Json:
+def _status_row(session: SessionEntry, window: int | None, now: int) -> dict[str, Json]:
+    used = session.total_tokens
     return {
         "agentId": session.agent_id,
         "key": session.key,
@@ -145,10 +164,15 @@ def _status_row(session: SessionEntry, now: int) -> Json:
         "sessionId": session.session_id,
         "updatedAt": session.updated_at,
         "age": max(0, now - session.updated_at),
-        "abortedLastRun": session.aborted_last_run,
+        "abortedLastRun": bool(session.aborted_last_run),
         "inputTokens": session.input_tokens,
         "outputTokens": session.output_tokens,
         "totalTokens": session.total_tokens,
+        "totalTokensFresh": used > 0,
+        "remainingTokens": max(0, window - used) if window else None,
+        "percentUsed": min(100, round(100 * used / window)) if window else None,
+        "contextTokens": window,
+        "systemSent": session.tail > 0,
         "model": session.model,
         "flags": [f"id:{session.session_id}"],
     }

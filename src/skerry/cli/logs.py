@@ -1,0 +1,111 @@
+"""`skerry logs`: the log of the gateway, asked of it while it runs, else read from its file."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from skerry.cli.render import notice, one_line, plain, show, show_json, styled
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config.load import locate
+from skerry.infra.log import LOGS, tail
+from skerry.model.errors import GatewayUnreachableError
+
+POLL_SECONDS: Final = 1.0
+MOST_LINES: Final = 5000
+"""As many as a gateway gives at a time."""
+_MOST_BYTES: Final = 1_000_000
+_STYLES: Final = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
+_SHOWN: Final = ("time", "level", "logger", "message", "error")
+
+Read = Callable[[int | None, int], Awaitable[dict[str, Any]]]
+"""Gives the lines after a cursor, so many at most, as `logs.tail` does."""
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry logs`; return the exit code."""
+    return anyio.run(_logs, arguments)
+
+
+async def _logs(arguments: Namespace) -> int:
+    place = _Place(arguments.json)
+    local = arguments.url is None
+    try:
+        address = find(os.environ, url=arguments.url, token=arguments.token)
+        async with GatewayClient(address, scopes=("operator.read",)) as client:
+
+            async def ask(cursor: int | None, limit: int) -> dict[str, Any]:
+                params: dict[str, Any] = {"limit": limit, "maxBytes": _MOST_BYTES}
+                found = await client.request(
+                    "logs.tail", params if cursor is None else params | {"cursor": cursor}
+                )
+                return dict(found)
+
+            await place.show(ask, arguments.lines, follow=arguments.follow)
+    except GatewayUnreachableError:
+        if not local:
+            raise
+        folder = locate(os.environ)[0] / LOGS
+        notice(f"No gateway runs. This is what it left in {folder}.")
+        await place.show(_of_file(folder), arguments.lines, follow=arguments.follow)
+    return 0
+
+
+def _of_file(folder: Path) -> Read:
+    async def read(cursor: int | None, limit: int) -> dict[str, Any]:
+        def look() -> dict[str, Any]:
+            found = tail(folder, cursor=cursor, limit=limit, max_bytes=_MOST_BYTES)
+            return {"file": str(found.file), "cursor": found.cursor, "lines": found.lines}
+
+        return await anyio.to_thread.run_sync(look)
+
+    return read
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far the log is shown; it stays when the gateway goes and its file is read on."""
+
+    as_json: bool
+    file: str = ""
+    cursor: int | None = None
+
+    async def show(self, read: Read, lines: int, *, follow: bool) -> None:
+        """Print the last `lines`, and with `follow` what comes."""
+        while True:
+            found = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
+            if self.file and found["file"] != self.file:  # a new day
+                found = await read(0, MOST_LINES)
+            self.file, self.cursor = found["file"], found["cursor"]
+            for line in found["lines"]:
+                self._print(line)
+            if not follow:
+                return
+            sys.stdout.flush()
+            await anyio.sleep(POLL_SECONDS)
+
+    def _print(self, line: str) -> None:
+        told: Any = None
+        with suppress(ValueError):
+            told = json.loads(line)
+        if not isinstance(told, dict):
+            show_json({"message": line}) if self.as_json else show(plain(line))
+            return
+        parts = {key: str(told[key]) for key in _SHOWN if key in told}
+        if self.as_json:
+            show_json(parts)
+            return
+        level = parts.get("level", "")
+        head = [parts.get("time", ""), styled(one_line(level).ljust(7), _STYLES.get(level, "dim"))]
+        show(" ".join([*head, one_line(f"{parts.get('logger', '')}: {parts.get('message', '')}")]))
+        if "error" in parts:
+            show(plain(parts["error"]))

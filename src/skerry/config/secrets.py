@@ -1,0 +1,33 @@
+"""Collects the secrets of a configuration and an environment, so that a log can hide them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import BaseModel, SecretStr
+
+from skerry.config.redact import is_secret
+from skerry.config.root import Config
+
+_HOLDERS = frozenset({"headers", "env", "vars"})
+"""Sections of free names whose values are secrets more often than not."""
+
+
+def secrets(config: Config, environ: Mapping[str, str]) -> set[str]:
+    """Return every text that is a secret by its type, or by the name it goes by."""
+    found = {value for name, value in environ.items() if is_secret(name)}
+    return (found | set(_within(config, named=False))) - {""}
+
+
+def _within(value: object, *, named: bool) -> Iterator[str]:
+    """Yield the secrets in `value`; `named`: what it goes by says that all of it is."""
+    match value:
+        case SecretStr():
+            yield value.get_secret_value()
+        case str():
+            if named:
+                yield value
+        case BaseModel() | Mapping():
+            for key, one in value.items() if isinstance(value, Mapping) else value:
+                yield from _within(one, named=named or is_secret(str(key)) or key in _HOLDERS)
+        case Sequence():
+            for one in value:
+                yield from _within(one, named=named)

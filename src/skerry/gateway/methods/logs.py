@@ -1,0 +1,56 @@
+"""The method `logs.tail`: the end of the gateway's own log."""
+
+import json
+from typing import Annotated, Final
+
+import anyio.to_thread
+import msgspec
+from pydantic import Field
+
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Params
+from skerry.infra import log
+
+
+class LogsTailParams(Params):
+    """Parameters of `logs.tail`; `cursor` is what the last answer gave."""
+
+    cursor: Annotated[int, Field(ge=0, le=1 << 53)] | None = None
+    limit: Annotated[int, Field(ge=1, le=5000)] = 500
+    max_bytes: Annotated[int, Field(ge=1, le=1_000_000)] = 250_000
+
+
+async def logs_tail(call: Call, params: LogsTailParams) -> Json:
+    """Return lines of the latest file of the log, each a JSON object as text."""
+    folder = call.context.config().state_dir / log.LOGS
+
+    def read() -> Json:
+        found = log.tail(
+            folder, cursor=params.cursor, limit=params.limit, max_bytes=params.max_bytes
+        )
+        return {
+            "file": str(found.file),
+            "cursor": found.cursor,
+            "size": found.size,
+            "lines": [_dressed(line) for line in found.lines],
+            "truncated": found.truncated,
+            "reset": found.reset,
+        }
+
+    return await anyio.to_thread.run_sync(read)
+
+
+def _dressed(line: str) -> str:
+    """Return the line with the keys beside ours that clients of the protocol read."""
+    try:
+        told = json.loads(line)
+        level, time = told["level"].upper(), told["time"]
+        who = json.dumps({"subsystem": told["logger"]})
+        told |= {"0": who, "1": told["message"]}
+    except (ValueError, KeyError, TypeError, AttributeError):  # somebody else's line
+        return line
+    meta = {"_meta": {"logLevelName": level, "date": time, "name": who}}
+    return msgspec.json.encode(told | meta).decode()
+
+
+METHODS: Final = (Method("logs.tail", LogsTailParams, logs_tail),)

@@ -1,0 +1,43 @@
+"""What a session's next run is told beside its message: events of the system, in their order."""
+
+from typing import Final
+
+from skerry.infra.clock import Clock
+from skerry.model.ids import SessionKey
+
+MOST: Final = 20
+"""Notices that wait for one session; the oldest goes first."""
+_SESSIONS: Final = 200
+
+
+class Notices:
+    """Kept in memory, for they are about the moment: what waits at a stop is gone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[SessionKey, list[tuple[int, str]]] = {}
+
+    def add(self, key: SessionKey, text: str) -> None:
+        """Keep a notice for the session's next run, once where the same comes again and again."""
+        waiting = self._waiting.setdefault(key, [])
+        if not waiting or waiting[-1][1] != text:
+            waiting.append((self._clock.now_ms(), text))
+        del waiting[:-MOST]
+        while len(self._waiting) > _SESSIONS:
+            del self._waiting[next(iter(self._waiting))]
+
+    def waiting(self, key: SessionKey) -> tuple[tuple[int, str], ...]:
+        """Return what waits for the session, each with its time in ms."""
+        return tuple(self._waiting.get(key, ()))
+
+    def told(self, key: SessionKey, notices: tuple[tuple[int, str], ...]) -> None:
+        """Forget notices that a run was told."""
+        left = [one for one in self._waiting.get(key, ()) if one not in notices]
+        if left:
+            self._waiting[key] = left
+        else:
+            self._waiting.pop(key, None)
+
+    def all(self) -> list[str]:
+        """Return the texts that wait, for whichever session."""
+        return [text for waiting in self._waiting.values() for _, text in waiting]
