@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
+from skerry.config.models import AllowedModel
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 
 SHORT_FORMS: Final = {"agents.defaults.model": "primary"}
@@ -37,6 +38,9 @@ class AgentDefaults(OpenSection):
     """What holds for every agent."""
 
     model: ModelChoice = ModelChoice()
+    models: dict[str, AllowedModel] = Field(default_factory=dict)
+    """`provider/model` to its alias. When it has entries, no other model may be asked for, but the
+    primary ones."""
     workspace: Path | None = None
     """The default agent's directory; without one `<state>/workspace`."""
     timeout_seconds: float = Field(default=600.0, ge=0)

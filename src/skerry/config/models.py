@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
@@ -12,26 +13,59 @@ class Api(StrEnum):
     """Wire formats of model APIs."""
 
     OPENAI_COMPLETIONS = "openai-completions"
+    OPENAI_RESPONSES = "openai-responses"
+    GOOGLE_GENERATIVE_AI = "google-generative-ai"
+
+
+class Mode(StrEnum):
+    """What `models.providers` is to the providers that are known."""
+
+    MERGE = "merge"
+    REPLACE = "replace"
+
+
+class CostConfig(OpenSection):
+    """What a million tokens cost, in US dollars."""
+
+    input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    cache_read: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Of tokens that came from the provider's cache."""
+    cache_write: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Of tokens that went into it."""
 
 
 class ModelConfig(OpenSection):
-    """One model of a provider."""
+    """One model of a provider; what is not said comes from the catalogue, if it knows the model."""
 
     id: str = Field(min_length=1)
     name: str = ""
+    api: Api | None = None
+    """Where it differs from the provider's."""
+    reasoning: bool = False
+    """Whether it can think before it answers."""
+    input: tuple[Literal["text", "image"], ...] = ("text",)
+    """What it reads."""
+    cost: CostConfig = CostConfig()
     context_window: int = Field(default=200_000, ge=1)
     """Tokens that prompt and answer may have together."""
     max_tokens: int = Field(default=8192, ge=1)
     """Tokens that an answer may have."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Sent with every call, over those of the provider."""
 
 
 class ProviderConfig(OpenSection):
     """One model API."""
 
     base_url: HttpUrl
-    """Up to and including `/v1`; `/chat/completions` is added."""
+    """Up to and including the version, such as `/v1`; the rest of the address is added."""
     api_key: SecretStr | None = None
-    api: Api = Api.OPENAI_COMPLETIONS
+    api: Api | None = None
+    """The wire format; without one that of the known provider at this address, else
+    `openai-completions`."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Sent with every call, over our own."""
     models: tuple[ModelConfig, ...] = ()
 
 
@@ -48,5 +82,14 @@ class EmbeddedConfig(OpenSection):
 class ModelsConfig(OpenSection):
     """Providers beyond those that are found by themselves."""
 
+    mode: Mode = Mode.MERGE
+    """`merge` adds `providers` to those that are found by themselves; `replace` looks for none."""
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
     embedded: EmbeddedConfig = EmbeddedConfig()
+
+
+class AllowedModel(OpenSection):
+    """One entry of `agents.defaults.models`."""
+
+    alias: str = Field(default="", max_length=64, pattern=r"^[^/\s]*$")
+    """A short name for it."""

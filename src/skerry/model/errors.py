@@ -17,6 +17,7 @@ SkerryError
     ModelError
         ModelUnavailableError
         ModelAuthError
+        ModelBillingError
         ModelRateLimitError
         ModelOverloadedError
         ModelOverflowError
@@ -212,6 +213,13 @@ class ModelAuthError(ModelError):
     """The provider refused the key (401, 403)."""
 
     code = "model.auth"
+
+
+class ModelBillingError(ModelError):
+    """The account has no credit left (402, or a 429 that says so); waiting does not help."""
+
+    code = "model.billing"
+    remedy = "Add credit at the provider, or choose another model: skerry models use."
 
 
 class ModelRateLimitError(ModelError):

@@ -11,14 +11,20 @@ import httpx2
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus
-from skerry.providers.compat import CompatProvider
+from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
+from skerry.providers.facts import Facts
 from skerry.providers.known import LOCAL, LocalServer
 from skerry.providers.machine import Machine
+from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local
 from skerry.providers.retry import RetryingProvider
+from skerry.providers.vanished import WatchedProvider
+
+if TYPE_CHECKING:
+    from skerry.providers.exchange import Endpoint
 
 if TYPE_CHECKING:
     from skerry.providers.exchange import Endpoint
@@ -68,7 +74,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def reconfigure(self, config: Config) -> None:
         """Use `config` from the next choice on."""
         self._config = config
-        self._resolver = Resolver(config.models, self._environ, self._servers)
+        self._names = Names(config.agents)
+        facts = Facts(config.state_dir)
+        self._resolver = Resolver(config.models, self._environ, self._servers, facts)
         self._providers: dict[Endpoint, ModelProvider] = {}
         self._choices: dict[str, Choice] = {}
         self._probed: tuple[float, list[LocalModel]] | None = None
@@ -81,15 +89,22 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelUnavailableError: with what to do.
         """
-        wanted = ref or self._config.agents.defaults.model.primary
+        wanted = self._names.reference(ref or self._config.agents.defaults.model.primary or "")
         if wanted:
+            self._names.check(wanted)
             if wanted.partition("/")[0] == EMBEDDED:
                 return self._embedded_choice()
             return self._named(wanted)
+        return await self._first()
+
+    async def _first(self) -> Choice:
         for target in self._resolver.with_key():
             return self._choice(target)
         for found in await self._local_models():
             return self._choice(local(found.server, found.id))
+        if not self._resolver.looks_around:
+            for target in self._resolver.configured():
+                return self._choice(target)
         return self._embedded_choice()
 
     async def listing(self) -> list[ModelInfo]:
@@ -123,7 +138,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _choice(self, target: Target) -> Choice:
         provider = self._providers.get(target.endpoint)
         if provider is None:
-            provider = RetryingProvider(CompatProvider(self._http, target.endpoint))
+            provider = RetryingProvider(adapter(self._http, target.endpoint))
+            if target.local:
+                provider = WatchedProvider(provider, target.endpoint.name, self._forget)
             self._providers[target.endpoint] = provider
         return provider, target.info
 
@@ -141,7 +158,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
         info = embedded_info(file, config.context_window, packaged=packaged)
         return self._embedded_retrying, info
 
+    def _forget(self) -> None:
+        """Ask the local servers again before the next choice."""
+        self._probed = None
+
     async def _local_models(self) -> list[LocalModel]:
+        if not self._resolver.looks_around:
+            return []
         async with self._probing:
             now = self._monotonic()
             if self._probed is None or now - self._probed[0] > _FRESH:

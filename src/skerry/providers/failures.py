@@ -13,6 +13,7 @@ import msgspec
 
 from skerry.model.errors import (
     ModelAuthError,
+    ModelBillingError,
     ModelError,
     ModelOverflowError,
     ModelOverloadedError,
@@ -35,10 +36,18 @@ _OVERFLOW: Final = re.compile(
     | context\ window\ exceeds\ limit                         # MiniMax
     | exceeded\ model\ token\ limit                           # Kimi
     | model_context_window_exceeded                           # z.ai
+    | too\ large\ for\ model\ with\ \d+\ maximum          # Mistral
     | too\ many\ tokens | token\ limit\ exceeded
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_UNPAID: Final = re.compile(
+    r"insufficient[_ ](quota|balance|credit|funds)|credit balance is too low|billing_hard_limit",
+    re.IGNORECASE,
+)
+_MAY_BE_UNPAID: Final = frozenset({400, 403, 429})
+_MAY_BE_A_BAD_KEY: Final = frozenset({400})  # Gemini
+_BAD_KEY: Final = re.compile(r"api_key_invalid|api key not valid|api key expired", re.IGNORECASE)
 # Some local servers answer an overflow with 500; Cerebras with an empty 400 or 413.
 _MAY_OVERFLOW: Final = frozenset({400, 413, 422, 500})
 _MAY_OVERFLOW_SILENTLY: Final = frozenset({400, 413})
@@ -46,13 +55,14 @@ _TOLD: Final = 500  # characters of the provider's own words
 
 # An error inside a stream has no status: these words of its type or code stand for one.
 _STATUS_BY_WORD: Final = (
+    ("insufficient_quota", 402),
     ("rate_limit", 429),
     ("resource_exhausted", 429),
     ("overloaded", 529),
     ("authentication", 401),
     ("api_key", 401),
     ("permission", 403),
-    ("invalid_request", 400),
+    ("invalid_", 400),
     ("context", 400),
 )
 
@@ -64,20 +74,23 @@ def response_failure(
 
     `headers` has lower-case names; `provider` is its name for people.
     """
-    return _failure(status, describe(body), provider, retry_after(headers))
+    after = retry_after(headers)
+    return _failure(status, describe(body), provider, _told_delay(body) if after is None else after)
 
 
 def stream_failure(error: bytes, provider: str) -> ModelError:
     """Return the error that an error object inside a stream means; unknown ones may be retried."""
     text = describe(b'{"error":%b}' % error)
-    return _failure(_stream_status(error, text), text, provider, None)
+    return _failure(_stream_status(error, text), text, provider, _told_delay(error))
 
 
 def _failure(status: int, text: str, provider: str, after: float | None) -> ModelError:
     said = f": {text}" if text else ""
+    if _is_unpaid(status, text):
+        return ModelBillingError(f"The account at {provider} has no credit left ({status}){said}")
     if status == 429:  # noqa: PLR2004 - HTTP: too many requests
         return ModelRateLimitError(f"{provider} limits the rate (429){said}", retry_after=after)
-    if status in {401, 403}:
+    if status in {401, 403} or (status in _MAY_BE_A_BAD_KEY and _BAD_KEY.search(text)):
         return ModelAuthError(f"{provider} refused the key ({status}){said}")
     if _overflows(status, text):
         return ModelOverflowError(f"The conversation is too long for {provider} ({status}){said}")
@@ -86,6 +99,13 @@ def _failure(status: int, text: str, provider: str, after: float | None) -> Mode
     if 300 <= status < 400:  # noqa: PLR2004 - HTTP: redirects
         said = ": it wants a redirect, which is not followed. Check its base URL."
     return ModelRequestError(f"{provider} refused the request ({status}){said}")
+
+
+def _is_unpaid(status: int, text: str) -> bool:
+    """Return whether a refusal is about money: by status 402, or by text where many mean it."""
+    if status == 402:  # noqa: PLR2004 - HTTP: payment required
+        return True
+    return status in _MAY_BE_UNPAID and _UNPAID.search(text) is not None
 
 
 def _overflows(status: int, text: str) -> bool:
@@ -134,11 +154,13 @@ def _json(body: bytes) -> Any:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the provider's hint in seconds, from `retry-after-ms` or `retry-after`.
 
-    A date is taken against the response's own `date`, so that no clock here matters.
+    A date is taken against the response's own `date`, so that no clock here matters. Azure's
+    `x-ms-retry-after-ms` counts as well.
     """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        milliseconds = _number(headers.get(name, ""))
+        if milliseconds is not None:
+            return milliseconds / 1000
     text = headers.get("retry-after", "")
     seconds = _number(text)
     if seconds is not None or not text:
@@ -148,6 +170,19 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (TypeError, ValueError):  # no date, or one with and one without a zone
         return None
     return max(wait.total_seconds(), 0.0)
+
+
+def _told_delay(body: bytes) -> float | None:
+    """Return the hint in seconds that a body carries as `google.rpc.RetryInfo`."""
+    parsed = _json(body)
+    if isinstance(parsed, list) and parsed:
+        parsed = parsed[0]
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith("rpc.RetryInfo"):
+            return _number(str(detail.get("retryDelay", "")).removesuffix("s"))
+    return None
 
 
 def _number(text: str) -> float | None:

@@ -1,7 +1,9 @@
-"""Providers and local servers that are found by themselves; all speak `openai-completions`."""
+"""Providers and local servers that are found by themselves."""
 
 from dataclasses import dataclass
 from typing import Final
+
+from skerry.config.models import Api
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class KnownProvider:
     context_window: int = 200_000
     output_limit: str = "max_tokens"
     """Field of a request that limits the answer; sent only for models that are configured."""
+    api: Api = Api.OPENAI_COMPLETIONS
+    """The wire format at this address."""
 
 
 KNOWN: Final = (
@@ -27,13 +31,14 @@ KNOWN: Final = (
         "https://api.openai.com/v1",
         "gpt-5.4-mini",
         output_limit="max_completion_tokens",
+        api=Api.OPENAI_RESPONSES,
     ),
     KnownProvider(
         "anthropic",
         "Anthropic",
         ("ANTHROPIC_API_KEY",),
         "https://api.anthropic.com/v1",
-        "claude-sonnet-5",
+        "claude-sonnet-5-5",
     ),
     KnownProvider(
         "openrouter",
@@ -43,11 +48,13 @@ KNOWN: Final = (
         "openrouter/auto",
     ),
     KnownProvider(
-        "gemini",
-        "Gemini",
+        "google",
+        "Google Gemini",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-        "gemini-3.5-flash",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "gemini-3.8-flash",
+        context_window=1_048_576,
+        api=Api.GOOGLE_GENERATIVE_AI,
     ),
     KnownProvider(
         "groq",
@@ -93,9 +100,13 @@ KNOWN: Final = (
 """In the order in which a key in the environment counts."""
 
 
+_OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
+
+
 def known_provider(name: str) -> KnownProvider | None:
-    """Return the hosted model API of this id, if it is known."""
-    return next((one for one in KNOWN if one.id == name), None)
+    """Return the hosted model API of this id, if it is known; `gemini` is `google` too."""
+    wanted = _OTHER_IDS.get(name, name)
+    return next((one for one in KNOWN if one.id == wanted), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from skerry.config.models import ModelConfig, ModelsConfig, ProviderConfig
+from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.model.errors import ModelUnavailableError
-from skerry.ports.model import ModelInfo
+from skerry.ports.model import ModelCost, ModelInfo
 from skerry.providers.exchange import Endpoint
+from skerry.providers.facts import Fact, Facts
 from skerry.providers.known import KNOWN, KnownProvider, LocalServer, known_provider
 
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte
 _LOCAL_WINDOW: Final = 32_768  # they do not say; most are started with less than hosted ones have
+_WINDOW: Final = 200_000
+_ANSWER: Final = 8192
+_LONG_ANSWER: Final = 32_000
+"""Tokens that an answer gets of what its model could write, unless the file says more: an answer of
+128,000 tokens costs what nobody meant to spend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +27,8 @@ class Target:
 
     endpoint: Endpoint
     info: ModelInfo
+    local: bool = False
+    """Whether a server on this machine serves it, which may go away at any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,12 @@ class Resolver:
     models: ModelsConfig
     environ: Mapping[str, str]
     servers: Sequence[LocalServer]
+    facts: Facts
+
+    @property
+    def looks_around(self) -> bool:
+        """Return whether providers and servers count that the file does not name."""
+        return self.models.mode is Mode.MERGE
 
     def with_key(self) -> Iterator[Target]:
         """Give the hosted providers whose key is in the environment, in the order of `KNOWN`.
@@ -37,7 +51,7 @@ class Resolver:
         One that the file describes too is asked at the address of the file: a key goes nowhere
         else.
         """
-        for known in KNOWN:
+        for known in KNOWN if self.looks_around else ():
             if self._key(known):
                 yield self.named(known.id)
 
@@ -55,24 +69,31 @@ class Resolver:
         """
         name, _, model = ref.partition("/")
         provider = self.models.providers.get(name)
-        known = known_provider(name)
         if provider is not None:
+            known = known_provider(name)
             listed = provider.models[0].id if provider.models else ""
             model = model or listed or (known.model if known else "")
             if model:
                 return self._configured(name, provider, model)
-        elif known is not None:
+        elif self.looks_around:
+            found = self._found(name, model)
+            if found is not None:
+                return found
+        raise self._unknown(ref, name)
+
+    def _found(self, name: str, model: str) -> Target | None:
+        """Return the model of a provider that the file does not name."""
+        known = known_provider(name)
+        if known is not None:
             key = self._key(known)
             if not key:
                 raise ModelUnavailableError(
                     f"There is no key for {known.name}.",
                     f"Set {known.variables[0]} in the environment, or enter the key on the page.",
                 )
-            return _hosted(known, model or known.model, key)
+            return self._hosted(known, name, model or known.model, key)
         server = next((one for one in self.servers if one.id == name), None)
-        if server is not None and model:
-            return local(server, model)
-        raise self._unknown(ref, name)
+        return local(server, model) if server is not None and model else None
 
     def _key(self, known: KnownProvider) -> str:
         values = (self.environ.get(variable, "").strip() for variable in known.variables)
@@ -84,19 +105,30 @@ class Resolver:
         key = provider.api_key.get_secret_value().strip() if provider.api_key else ""
         key = _sendable(title, key) or (self._key(known) if known else "")
         entry = next((one for one in provider.models if one.id == model), ModelConfig(id=model))
-        limits = "max_tokens" in entry.model_fields_set
-        window = entry.context_window
-        if known and "context_window" not in entry.model_fields_set:
-            window = known.context_window
+        headers = {name.lower(): value for name, value in provider.headers.items()}
+        headers |= {name.lower(): value for name, value in entry.headers.items()}
         field = known.output_limit if known else "max_tokens"
         endpoint = Endpoint(
             title,
             str(provider.base_url),
             key or None,
-            field if limits else None,
+            field if "max_tokens" in entry.model_fields_set else None,
+            api=entry.api or _api(provider, known),
+            headers=tuple(
+                (name, _sendable(title, value.get_secret_value()))
+                for name, value in headers.items()
+            ),
         )
-        info = ModelInfo(name, model, entry.name or model, window, max_tokens=entry.max_tokens)
+        fact = self.facts.of(known.id if known else name, model)
+        window = fact.context_window or (known.context_window if known else _WINDOW)
+        info = _info(name, entry, fact, window, endpoint.api)
         return Target(endpoint, info)
+
+    def _hosted(self, known: KnownProvider, name: str, model: str, key: str) -> Target:
+        fact = self.facts.of(known.id, model)
+        window = fact.context_window or known.context_window
+        endpoint = Endpoint(known.name, known.base_url, key, api=known.api)
+        return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, known.api))
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
@@ -122,11 +154,35 @@ def local(server: LocalServer, model: str) -> Target:
     """Return a model of a local server."""
     note = f"Served by {server.name} on this machine."
     endpoint = Endpoint(server.name, server.base_url, silence=_LOCAL_SILENCE)
-    return Target(endpoint, ModelInfo(server.id, model, model, _LOCAL_WINDOW, note=note))
-
-
-def _hosted(known: KnownProvider, model: str, key: str) -> Target:
     return Target(
-        Endpoint(known.name, known.base_url, key),
-        ModelInfo(known.id, model, model, known.context_window),
+        endpoint, ModelInfo(server.id, model, model, _LOCAL_WINDOW, note=note), local=True
+    )
+
+
+def _api(provider: ProviderConfig, known: KnownProvider | None) -> Api:
+    """Return the wire format of a provider for which the file names none."""
+    if provider.api is not None:
+        return provider.api
+    if known is not None and str(provider.base_url).rstrip("/") == known.base_url:
+        return known.api
+    return Api.OPENAI_COMPLETIONS
+
+
+def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) -> ModelInfo:
+    """Return what is known of a model: what the file says, then what the catalogue says."""
+    said = entry.model_fields_set
+    price = entry.cost
+    cost = ModelCost(price.input, price.output, price.cache_read, price.cache_write)
+    return ModelInfo(
+        provider,
+        entry.id,
+        entry.name or entry.id,
+        entry.context_window if "context_window" in said else window,
+        max_tokens=entry.max_tokens
+        if "max_tokens" in said
+        else min(fact.max_tokens or _ANSWER, _LONG_ANSWER),
+        reasoning=entry.reasoning if "reasoning" in said else fact.reasoning,
+        input=frozenset(entry.input if "input" in said else fact.input),
+        cost=cost if "cost" in said else fact.cost.known(),
+        api=api,
     )

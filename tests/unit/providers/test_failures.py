@@ -1,9 +1,13 @@
 """What providers' errors mean: by status first, by text second."""
 
+import json
+from typing import Any
+
 import pytest
 
 from skerry.model.errors import (
     ModelAuthError,
+    ModelBillingError,
     ModelError,
     ModelOverflowError,
     ModelOverloadedError,
@@ -41,7 +45,7 @@ def failure(status: int, text: str = "", **headers: str) -> ModelError:
     [
         (400, ModelRequestError),
         (401, ModelAuthError),
-        (402, ModelRequestError),
+        (402, ModelBillingError),
         (403, ModelAuthError),
         (404, ModelRequestError),
         (408, ModelOverloadedError),
@@ -87,6 +91,7 @@ def test_an_overflow_known_by_its_code_alone() -> None:
     [
         ({"retry-after": "7"}, 7.0),
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"x-ms-retry-after-ms": "250"}, 0.25),
         ({"retry-after": "0"}, 0.0),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
@@ -111,6 +116,65 @@ def test_an_overflow_known_by_its_code_alone() -> None:
 )
 def test_the_hint_when_to_come_back_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}
+
+
+def google(code: int, status: str, message: str, *details: Any) -> bytes:
+    error = {"code": code, "message": message, "status": status, "details": details}
+    return json.dumps({"error": error}).encode()
+
+
+def openai(message: str, kind: str, code: str | None = None) -> bytes:
+    return json.dumps({"error": {"message": message, "type": kind, "code": code}}).encode()
+
+
+def anthropic(kind: str, message: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+BROKE = "Your credit balance is too low to access the Anthropic API."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (429, openai("Rate limit reached", "tokens", "rate_limit_exceeded"), ModelRateLimitError),
+        (429, openai("No.", "insufficient_quota", "insufficient_quota"), ModelBillingError),
+        (429, openai("maximum context length is 1", "requests"), ModelRateLimitError),
+        (401, openai("Incorrect API key", "invalid_request_error"), ModelAuthError),
+        (400, openai("Big", "x", "context_length_exceeded"), ModelOverflowError),
+        (503, openai("Overloaded", "server_error"), ModelOverloadedError),
+        (529, anthropic("overloaded_error", "Overloaded"), ModelOverloadedError),
+        (429, anthropic("rate_limit_error", "Slow down"), ModelRateLimitError),
+        (400, anthropic("invalid_request_error", BROKE), ModelBillingError),
+        (400, anthropic("invalid_request_error", "prompt is too long: 2 > 1"), ModelOverflowError),
+        (401, anthropic("authentication_error", "invalid x-api-key"), ModelAuthError),
+        (403, anthropic("permission_error", "Not yours"), ModelAuthError),
+        (429, google(429, "RESOURCE_EXHAUSTED", "You exceeded your quota"), ModelRateLimitError),
+        (503, google(503, "UNAVAILABLE", "The model is overloaded."), ModelOverloadedError),
+        (400, google(400, "INVALID_ARGUMENT", "API key not valid."), ModelAuthError),
+        (400, google(400, "INVALID_ARGUMENT", "Bad schema"), ModelRequestError),
+        (
+            400,
+            google(400, "X", "The input token count (9) exceeds the maximum"),
+            ModelOverflowError,
+        ),
+        (403, google(403, "PERMISSION_DENIED", "No."), ModelAuthError),
+    ],
+)
+def test_each_provider_s_errors_are_classed(
+    status: int, body: bytes, kind: type[ModelError]
+) -> None:
+    assert type(response_failure(status, {}, body, "P")) is kind
+
+
+def test_google_s_hint_stands_in_the_body() -> None:
+    body = google(429, "RESOURCE_EXHAUSTED", "Slow down.", {"@type": "other"}, RETRY)
+    assert response_failure(429, {}, body, "P").retry_after == 37.5
+    assert response_failure(429, {"retry-after": "2"}, body, "P").retry_after == 2.0
+    assert response_failure(429, {}, b"[%b]" % body, "P").retry_after == 37.5
 
 
 def test_the_hint_is_kept_in_the_error() -> None:
@@ -140,6 +204,7 @@ def test_an_error_body_becomes_one_line_for_people(body: bytes, text: str) -> No
     ("error", "kind"),
     [
         (b'{"code":429,"message":"slow"}', ModelRateLimitError),
+        (b'{"type":"error","code":"insufficient_quota","message":"no"}', ModelBillingError),
         (b'{"code":"502","message":"bad gateway"}', ModelOverloadedError),
         (b'{"type":"rate_limit_error","message":"slow"}', ModelRateLimitError),
         (b'{"type":"overloaded_error","message":"busy"}', ModelOverloadedError),

@@ -6,6 +6,7 @@ import pytest
 
 from skerry.config.models import ModelsConfig
 from skerry.model.errors import ModelUnavailableError
+from skerry.providers.facts import Facts
 from skerry.providers.known import KNOWN, LOCAL
 from skerry.providers.resolve import Resolver
 
@@ -18,13 +19,13 @@ MINE = {
 
 def resolver(providers: dict[str, Any] | None = None, **environ: str) -> Resolver:
     config = ModelsConfig.model_validate({"providers": providers or {}})
-    return Resolver(config, environ, LOCAL)
+    return Resolver(config, environ, LOCAL, Facts())
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.id)
 def test_a_known_provider_is_used_with_the_key_of_its_variable(known: Any) -> None:
     for variable in known.variables:
-        target = Resolver(ModelsConfig(), {variable: " key "}, LOCAL).named(
+        target = Resolver(ModelsConfig(), {variable: " key "}, LOCAL, Facts()).named(
             f"{known.id}/some/model"
         )
         assert target.endpoint.base_url == known.base_url

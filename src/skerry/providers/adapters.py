@@ -1,0 +1,25 @@
+"""The adapter of a wire format, imported when one of its endpoints is first used."""
+
+import httpx2
+
+from skerry.config.models import Api
+from skerry.ports.model import ModelProvider
+from skerry.providers.compat import CompatProvider
+from skerry.providers.exchange import Endpoint
+
+
+def adapter(http: httpx2.AsyncClient, endpoint: Endpoint) -> ModelProvider:
+    """Return what speaks the wire format of `endpoint`."""
+    match Api(endpoint.api):
+        case Api.OPENAI_COMPLETIONS:
+            return CompatProvider(http, endpoint)
+        case Api.OPENAI_RESPONSES:
+            from skerry.providers.responses import (  # noqa: PLC0415 - start-up pays for what it uses
+                ResponsesProvider,
+            )
+
+            return ResponsesProvider(http, endpoint)
+        case Api.GOOGLE_GENERATIVE_AI:
+            from skerry.providers.google import GoogleProvider  # noqa: PLC0415 - as above
+
+            return GoogleProvider(http, endpoint)

@@ -1,0 +1,53 @@
+"""Adapter for every API that speaks `google-generative-ai`: Gemini."""
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+import httpx2
+
+from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.exchange import Endpoint, Exchange
+from skerry.providers.google_request import (
+    API,
+    Thinking,
+    request_body,
+    thinking_forms,
+)
+from skerry.providers.google_stream import GoogleBuilder
+from skerry.providers.thinking import Downgrades
+
+_VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
+_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
+
+
+class GoogleProvider:
+    """One endpoint. Makes one request per call; retrying is `providers.retry`'s."""
+
+    def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        base = endpoint.base_url.rstrip("/")
+        self._base = base if _VERSION.search(base) else base + _DEFAULT_VERSION
+        key = {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
+        self._exchange = Exchange(http, endpoint, key)
+        self._downgrades = Downgrades()
+
+    @property
+    def api(self) -> str:
+        """Return `google-generative-ai`."""
+        return API
+
+    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+        """Return the response; see `ports.model.ModelProvider`."""
+        model = request.model.id
+        name = model if "/" in model else f"models/{model}"
+        url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
+        place = len(request.history.messages)
+
+        async def ask(thinking: Thinking) -> ModelReply:
+            limits = self._endpoint.output_limit is not None
+            body = request_body(request, thinking, limits=limits)
+            builder = GoogleBuilder(self._endpoint.name, place)
+            return await self._exchange.ask(request, url, body, builder, hear)
+
+        return await self._downgrades.ask(request, thinking_forms(request), ask)

@@ -1,0 +1,109 @@
+"""JSON Schema as Gemini accepts it: the part of OpenAPI 3.0 that its `Schema` has (pure)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_KEPT: Final = frozenset(
+    {
+        "description",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "nullable",
+        "pattern",
+        "required",
+        "title",
+    }
+)
+_FORMATS: Final = {
+    "string": {"enum", "date-time"},
+    "integer": {"int32", "int64"},
+    "number": {"float", "double"},
+}
+_DEEPEST: Final = 32  # a schema that refers to itself has no end
+
+
+def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema with references resolved and without what Gemini would refuse.
+
+    What it has no word for is left out or told in other words, so that it accepts more than before,
+    never less; our own check of the arguments still holds.
+    """
+    return _converted(schema, _definitions(schema), 0)
+
+
+def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"#/{place}/{name}": value
+        for place in ("$defs", "definitions")
+        for name, value in (schema.get(place) or {}).items()
+    }
+
+
+def _converted(schema: Any, known: dict[str, Any], depth: int) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return {}  # `true` and `false` are schemas too
+    if "$ref" in schema:
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return _converted({**known.get(schema["$ref"], {}), **beside}, known, depth + 1)
+    result = {key: value for key, value in schema.items() if key in _KEPT}
+    result |= _kind(schema)
+    result |= _choices(schema, known, depth)
+    if isinstance(properties := schema.get("properties"), Mapping):
+        result["properties"] = {
+            name: _converted(value, known, depth + 1) for name, value in properties.items()
+        }
+        result.setdefault("type", "object")
+    if isinstance(required := result.get("required"), list):
+        result["required"] = [name for name in required if name in result.get("properties", {})]
+        if not result["required"]:
+            del result["required"]
+    if result.get("type") == "array":  # a list whose entries are not described is refused
+        result["items"] = _converted(schema.get("items", {}), known, depth + 1)
+    return result
+
+
+def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return type, format and allowed values; only texts may be enumerated."""
+    kinds = schema.get("type")
+    named = [kinds] if isinstance(kinds, str) else list(kinds or ())
+    values = [schema["const"]] if "const" in schema else schema.get("enum") or []
+    texts = [value for value in values if isinstance(value, str)]
+    kind = next((one for one in named if one != "null"), "string" if named or texts else None)
+    result: dict[str, Any] = {"type": kind} if kind else {}
+    if "null" in named or None in values:
+        result["nullable"] = True
+    if texts and kind == "string":
+        result["enum"] = texts
+    if schema.get("format") in _FORMATS.get(str(kind), ()):
+        result["format"] = schema["format"]
+    return result
+
+
+def _choices(schema: Mapping[str, Any], known: dict[str, Any], depth: int) -> dict[str, Any]:
+    """Return alternatives as `anyOf`, a null among them as `nullable`, a single one as itself."""
+    result: dict[str, Any] = {}
+    for part in schema.get("allOf") or ():
+        result |= _converted(part, known, depth + 1)
+    options = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    real = [one for one in options if not _is_null(one)]
+    if len(real) < len(options):
+        result["nullable"] = True
+    if len(real) == 1:
+        result |= {
+            key: value
+            for key, value in _converted(real[0], known, depth + 1).items()
+            if key not in {"description", "title"} or key not in schema
+        }
+    elif real:
+        result["anyOf"] = [_converted(one, known, depth + 1) for one in real]
+    return result
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "null"

@@ -1,0 +1,75 @@
+"""What people call models: references, aliases, and which of them may be asked for (pure)."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from skerry.config.agents import AgentsConfig
+from skerry.model.errors import ModelUnavailableError
+
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "opus": (
+        "anthropic/claude-opus-5-5",
+        "anthropic/claude-opus-5",
+        "anthropic/claude-opus-4-8",
+        "anthropic/claude-opus-4-6",
+    ),
+    "sonnet": (
+        "anthropic/claude-sonnet-5-5",
+        "anthropic/claude-sonnet-5",
+        "anthropic/claude-sonnet-4-6",
+        "anthropic/claude-sonnet-4-5",
+    ),
+    "gpt": ("openai/gpt-6.1-sol", "openai/gpt-6-sol", "openai/gpt-5.4", "openai/gpt-5.2"),
+    "gpt-mini": ("openai/gpt-6-luna", "openai/gpt-5.4-mini", "openai/gpt-5-mini"),
+    "gemini": (
+        "google/gemini-4-argon",
+        "google/gemini-3.1-pro-preview",
+        "google/gemini-3-pro-preview",
+    ),
+    "gemini-flash": (
+        "google/gemini-3.8-flash",
+        "google/gemini-3.5-flash",
+        "google/gemini-3-flash-preview",
+    ),
+}
+"""Aliases that need no configuration: each is the first of its models that stands in
+`agents.defaults.models` without an alias of its own."""
+
+
+class Names:
+    """The aliases and the allowed models of one configuration."""
+
+    def __init__(self, agents: AgentsConfig) -> None:
+        listed = agents.defaults.models
+        self.aliases: dict[str, str] = {}
+        """Alias, in lower case, to reference."""
+        for alias, refs in FAMILIES.items():
+            present = next((ref for ref in refs if ref in listed and not listed[ref].alias), None)
+            if present is not None:
+                self.aliases[alias] = present
+        for ref, entry in listed.items():
+            if entry.alias:
+                self.aliases[entry.alias.lower()] = ref
+        chosen = [agents.defaults.model, *(agent.model for agent in agents.list if agent.model)]
+        primaries = {self.reference(one.primary) for one in chosen if one.primary}
+        self._allowed = frozenset({*listed, *primaries}) if listed else None
+
+    def reference(self, name: str) -> str:
+        """Return the reference that a name stands for: of its alias, or itself."""
+        return self.aliases.get(name.lower(), name)
+
+    def check(self, ref: str) -> None:
+        """Return when the model may be asked for.
+
+        Raises:
+            ModelUnavailableError: `agents.defaults.models` has entries, and none for it.
+        """
+        if self._allowed is None or ref in self._allowed:
+            return
+        near = get_close_matches(ref, self._allowed, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ModelUnavailableError(
+            f"The model {ref!r} is not allowed.{hint}",
+            f"Allowed: {', '.join(sorted(self._allowed))}. Others go into agents.defaults.models.",
+        )

@@ -1,0 +1,142 @@
+"""A model call as the body of an `openai-responses` request (pure)."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.message import (
+    AssistantMessage,
+    Content,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.model.thinking import ThinkingLevel
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.providers.thinking import levels
+
+API: Final = "openai-responses"
+
+_encode = msgspec.json.Encoder().encode
+_MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
+_NO_IMAGE = "(An image, which this model cannot read.)"
+
+
+def efforts(request: ModelRequest) -> Sequence[str]:
+    """Return the values of `reasoning.effort` to try, best first; empty is the model's own."""
+    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
+        return ("",)
+    return (*levels(request.thinking), "")
+
+
+def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
+    """Return the JSON of a streaming request; messages are encoded once and joined.
+
+    Nothing is stored at the provider, so reasoning comes encrypted and goes back as it came.
+    `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
+    """
+    model = request.model
+    wire = request.history.wire(f"{API} {model.ref}", partial(encode_message, model))
+    options: dict[str, Any] = {"stream": True, "store": False}
+    if request.system:
+        options["instructions"] = request.system
+    if request.tools and model.supports_tools:
+        options["tools"] = [_tool(tool) for tool in request.tools]
+    if model.reasoning:
+        options["include"] = ["reasoning.encrypted_content"]
+    if effort:
+        options["reasoning"] = {"effort": effort, "summary": "auto"}
+    if request.session_id:
+        options["prompt_cache_key"] = request.session_id[:_MOST_CACHE_KEY]
+    if limits:
+        options["max_output_tokens"] = model.max_tokens
+    return b'{"model":%b,"input":[%b],%b' % (
+        _encode(model.id),
+        b",".join(filter(None, wire[request.first :])),
+        _encode(options)[1:],
+    )
+
+
+def encode_message(model: ModelInfo, message: Message) -> bytes:
+    """Return the items of one message for `model`, joined by commas; empty when it says nothing.
+
+    Reasoning goes back only to the model that wrote it: no other can decrypt it.
+    """
+    match message:
+        case UserMessage():
+            return _encode({"role": "user", "content": _content(model, message.content)})
+        case ToolResultMessage():
+            return _encode(_result(model, message))
+        case AssistantMessage():
+            own = (message.api, message.provider, message.model) == (API, model.provider, model.id)
+            broken = message.stop_reason in {"error", "aborted"}
+            return b",".join(_said(message, keep_reasoning=own and not broken))
+
+
+def _said(message: AssistantMessage, *, keep_reasoning: bool) -> list[bytes]:
+    items: list[bytes] = []
+    reasoning = b""  # held back: without the item that followed it the API refuses it
+    for block in message.content:
+        if isinstance(block, ThinkingBlock):
+            reasoning = (block.thinking_signature or "").encode() if keep_reasoning else b""
+            continue
+        if reasoning:
+            items.append(reasoning)
+            reasoning = b""
+        items.append(_encode(_item(block, keep_phase=keep_reasoning)))
+    return items
+
+
+def _item(block: TextBlock | ToolCall, *, keep_phase: bool) -> dict[str, Any]:
+    match block:
+        case TextBlock():
+            phase = {"phase": block.text_signature} if keep_phase and block.text_signature else {}
+            return {"role": "assistant", "content": block.text, **phase}
+        case ToolCall():
+            return {
+                "type": "function_call",
+                "call_id": block.id,
+                "name": block.name,
+                "arguments": _encode(block.arguments).decode(),
+            }
+
+
+def _result(model: ModelInfo, message: ToolResultMessage) -> dict[str, Any]:
+    plain = all(isinstance(block, TextBlock) for block in message.content)
+    return {
+        "type": "function_call_output",
+        "call_id": message.tool_call_id,
+        "output": message.text if plain else _content(model, message.content),
+    }
+
+
+def _content(model: ModelInfo, content: tuple[Content, ...]) -> list[dict[str, Any]]:
+    return [_part(block, images="image" in model.input) for block in content]
+
+
+def _part(block: Content, *, images: bool) -> dict[str, Any]:
+    match block:
+        case TextBlock():
+            return {"type": "input_text", "text": block.text}
+        case ImageBlock() if images:
+            url = f"data:{block.mime_type};base64,{block.data}"
+            return {"type": "input_image", "detail": "auto", "image_url": url}
+        case ImageBlock():
+            return {"type": "input_text", "text": _NO_IMAGE}
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,  # else every parameter would have to be required
+    }
