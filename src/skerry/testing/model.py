@@ -161,12 +161,16 @@ class ScriptedModels:
     info: ModelInfo = MODEL
     chosen: list[str | None] = field(default_factory=list)
     """The refs that were asked for, oldest first."""
+    unknown: str | None = None
+    """A ref that names no model."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
         """Return the model, whatever `ref` says."""
         self.chosen.append(ref)
         if self.provider is None:
             raise ModelUnavailableError("No model is configured.")
+        if ref is not None and ref == self.unknown:
+            raise ModelUnavailableError(f"There is no model {ref}.")
         return self.provider, self.info
 
     async def listing(self) -> list[ModelInfo]:

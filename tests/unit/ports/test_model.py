@@ -43,3 +43,23 @@ def test_a_reply_gives_its_text_and_its_calls() -> None:
     call = ToolCall("c", "read", {})
     reply = ModelReply((TextBlock("a"), call, TextBlock("b")), "toolUse", Usage())
     assert (reply.text, reply.tool_calls) == ("ab", (call,))
+
+
+def test_a_message_that_changes_is_encoded_anew_with_those_behind_it() -> None:
+    history = History([user("a", 1), user("b", 2), user("c", 3)])
+    encoded: list[str] = []
+
+    def encode(message: Message) -> bytes:
+        encoded.append(str(message.content))
+        return str(message.content).encode()
+
+    history.wire("x", encode)
+    form = history.form("y", Count)
+    encoded.clear()
+    history.put(1, user("longer", 2))
+    assert history.messages == [user("a", 1), user("longer", 2), user("c", 3)]
+    assert history.ends == History(history.messages).ends
+    assert history.wire("x", encode) == History(history.messages).wire("x", encode)
+    assert len(encoded) == 2 + 3
+    assert history.form("y", Count) is not form
+    assert history.form("y", Count).added == history.messages
