@@ -9,10 +9,11 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import fields
 
 from skerry.hooks import hooks
 from skerry.hooks.events import RunContext

@@ -1,11 +1,11 @@
 """The reference pages of the hooks are current, and every example in them runs."""
 
 import logging
-from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from scripts.hooks import EXAMPLES, PAGES, pages
 from skerry.hooks.events import (

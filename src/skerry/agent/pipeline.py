@@ -8,10 +8,10 @@ waits for their time limit at most.
 import copy
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
-import msgspec
+from msgspec.structs import replace
 
 from skerry.agent.writing import Writing
 from skerry.hooks.events import RunContext
@@ -134,7 +134,7 @@ class Pipeline:
                     params=copy.deepcopy(call.arguments),
                 )
             )
-            call = msgspec.structs.replace(call, arguments=dict(asked.params))
+            call = replace(call, arguments=dict(asked.params))
             refusal = asked.block_reason
         if refusal is None:
             result = await execute(call)

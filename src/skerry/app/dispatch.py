@@ -11,10 +11,11 @@ of active runs first, which is decided before the first await, and for the uniqu
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.agent.dialogue import run_context
 from skerry.agent.run import Run

@@ -1,7 +1,8 @@
 """What handlers are told of, and the run that it belongs to."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import Message
@@ -10,8 +11,7 @@ WEBCHAT = "webchat"
 """The channel of whoever speaks to the gateway itself: the page, the terminal, a program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
+class RunContext(Struct, frozen=True, kw_only=True):
     """The run that a hook belongs to, and its conversation."""
 
     run_id: RunId
@@ -24,8 +24,7 @@ class RunContext:
     """The agent's directory; None where a start closes an interrupted run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageReceived:
+class MessageReceived(Struct, frozen=True, kw_only=True):
     """A message that was accepted: it is stored and will be answered."""
 
     context: RunContext
@@ -42,8 +41,7 @@ class MessageReceived:
     thread_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentEnd:
+class AgentEnd(Struct, frozen=True, kw_only=True):
     """A run whose model has said its last word."""
 
     context: RunContext
@@ -56,8 +54,7 @@ class AgentEnd:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSent:
+class MessageSent(Struct, frozen=True, kw_only=True):
     """A part of a reply that the platform took, or refused for good."""
 
     run_id: RunId
@@ -72,8 +69,7 @@ class MessageSent:
     """The platform's ids of what it now shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStart:
+class SessionStart(Struct, frozen=True, kw_only=True):
     """A conversation that began."""
 
     agent_id: AgentId
@@ -81,15 +77,13 @@ class SessionStart:
     session_id: SessionId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayStart:
+class GatewayStart(Struct, frozen=True, kw_only=True):
     """A gateway that takes messages from now on."""
 
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayStop:
+class GatewayStop(Struct, frozen=True, kw_only=True):
     """A gateway that takes no more messages."""
 
     reason: str

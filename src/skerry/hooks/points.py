@@ -8,9 +8,8 @@ Guard          changes or refuses; who fails refuses, so that a broken guard ope
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -193,7 +192,8 @@ def _checked(value: object, returns: type[R]) -> R | None:
         return None
     if not isinstance(value, returns):
         raise HandlerError(f"it returned {type(value).__name__}, not {returns.__name__} or None")
-    given: dict[str, Any] = {one.name: getattr(value, one.name) for one in fields(returns)}  # type: ignore[arg-type]  # every change is a dataclass
+    names: tuple[str, ...] = returns.__struct_fields__  # type: ignore[attr-defined]  # every change is a struct
+    given = {name: getattr(value, name) for name in names}
     try:
         msgspec.convert(given, returns)
     except msgspec.ValidationError as error:

@@ -11,11 +11,11 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import anyio
+from msgspec import Struct
 
 from skerry.infra.clock import Clock
 from skerry.infra.threads import in_daemon_thread
@@ -38,26 +38,38 @@ LAST_SECONDS: Final = 5.0
 """For what was started and is not waited for, when the gateway stops."""
 
 
-@dataclass(slots=True, eq=False)
 class Handler(Generic[P, R]):
     """A plugin's function at a hook point; of two, the one with the higher priority runs first."""
 
-    plugin: str
-    call: Callable[[P], Awaitable[R | None] | R | None]
-    priority: int = 0
-    failures: int = field(default=0, init=False)
-    in_a_row: int = field(default=0, init=False)
-    last_error: str = field(default="", init=False)
-    last_failed_at: int = field(default=0, init=False)
-    under_way: int = field(default=0, init=False)
+    __slots__ = (
+        "call",
+        "failures",
+        "in_a_row",
+        "last_error",
+        "last_failed_at",
+        "plugin",
+        "priority",
+        "under_way",
+    )
+
+    def __init__(
+        self, plugin: str, call: Callable[[P], Awaitable[R | None] | R | None], priority: int = 0
+    ) -> None:
+        self.plugin = plugin
+        self.call = call
+        self.priority = priority
+        self.failures = 0
+        self.in_a_row = 0
+        self.last_error = ""
+        self.last_failed_at = 0
+        self.under_way = 0
 
     def resting(self, now: int) -> bool:
         """Return whether it failed so often that it is left alone at `now`, ms since 1970."""
         return self.in_a_row >= REST_AFTER and 0 <= now - self.last_failed_at < REST_MS
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerReport:
+class HandlerReport(Struct, frozen=True):
     """How one handler does; what `doctor` and `status` print."""
 
     hook: str
@@ -77,16 +89,18 @@ class HandlerError(Exception):
     """A handler did not do what handlers do; the message says what, for `doctor`."""
 
 
-@dataclass(slots=True, eq=False)
 class Call(Generic[P, R]):
     """One call of a handler, which has begun."""
 
-    hook: str
-    handler: Handler[P, R]
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    ended: anyio.Event = field(default_factory=anyio.Event)
-    value: object = None
-    error: Exception | None = None
+    __slots__ = ("ended", "error", "handler", "hook", "scope", "value")
+
+    def __init__(self, hook: str, handler: Handler[P, R]) -> None:
+        self.hook = hook
+        self.handler = handler
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        self.value: object = None
+        self.error: Exception | None = None
 
 
 class Runner(anyio.AsyncContextManagerMixin):

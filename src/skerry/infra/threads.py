@@ -4,16 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Outcome(Generic[T]):
-    value: T | None = None
-    error: BaseException | None = None
 
 
 async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
@@ -27,20 +20,21 @@ async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
     """
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
-    outcome = _Outcome[T]()
+    values: list[T] = []
+    errors: list[BaseException] = []
 
     def work() -> None:
         try:
-            outcome.value = call()
+            values.append(call())
         except BaseException as error:  # noqa: BLE001 - raised again in the caller
-            outcome.error = error
+            errors.append(error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=work, name=name, daemon=True).start()
     await ended.wait()
-    if isinstance(outcome.error, Exception):
-        raise outcome.error
-    if outcome.error is not None:
-        raise RuntimeError(f"it raised {outcome.error!r}") from outcome.error
-    return outcome.value  # type: ignore[return-value]  # set where there is no error
+    for error in errors:
+        if isinstance(error, Exception):
+            raise error
+        raise RuntimeError(f"it raised {error!r}") from error
+    return values[0]
