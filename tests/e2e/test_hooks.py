@@ -1,27 +1,19 @@
 """The thirteen hooks over a whole gateway: the order in which a message passes them."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from skerry.app.build import Application, Outside, open_application
-from skerry.app.settings import Settings
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
-from skerry.config.load import prepare
-from skerry.gateway.server import create_app
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import MessageSendingChange
 from skerry.hooks.points import SyncTransform
 from skerry.hooks.runner import Handler
-from skerry.testing.channel import MemoryChannel, Platform
-from skerry.testing.model import ScriptedModel, ScriptedModels, echo
-from tests.support.gateway import serving
+from skerry.testing.channel import Platform
+from tests.support.whole import CALL, whole_gateway
 
 THIRTEEN = (
     "message_received",
@@ -38,27 +30,6 @@ THIRTEEN = (
     "before_message_write",
     "message_sent",
 )
-CALL = 'call read {"path": "note.txt"}'
-
-
-@asynccontextmanager
-async def gateway(
-    home: Path, hooks: Hooks, platform: Platform
-) -> AsyncIterator[tuple[Application, Address]]:
-    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-    settings = Settings(prepare(environ), environ)
-    outside = Outside(
-        models=ScriptedModels(ScriptedModel(echo)),
-        adapters=[MemoryChannel(platform)],
-        hooks=hooks,
-    )
-    async with (
-        open_application(settings, environ, outside) as application,
-        serving(create_app(application.context)) as port,
-    ):
-        workspace = settings.config.workspace(settings.config.agents.default_id)
-        (workspace / "note.txt").write_text("a note")
-        yield application, Address(f"ws://127.0.0.1:{port}", application.context.token)
 
 
 def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
@@ -89,7 +60,7 @@ def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
 async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path: Path) -> None:
     hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
     sent = record(hooks, trace)
-    async with gateway(tmp_path / "home", hooks, platform):
+    async with whole_gateway(tmp_path / "home", hooks, platform):
         platform.say(CALL, message_id="m1")
         with anyio.fail_after(20):
             await sent.wait()
@@ -119,7 +90,7 @@ async def test_a_clients_message_passes_those_that_are_not_about_delivery(tmp_pa
     hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
     record(hooks, trace)
     async with (
-        gateway(tmp_path / "home", hooks, platform) as (_, address),
+        whole_gateway(tmp_path / "home", hooks, platform) as (_, address),
         GatewayClient(address) as client,
     ):
         await client.request(
@@ -143,7 +114,7 @@ async def test_the_platform_shows_what_message_sending_made_of_the_reply(tmp_pat
 
     hooks.message_sending.add(Handler("sign", sign))
     hooks.message_sent.add(Handler("sign", note))
-    async with gateway(tmp_path / "home", hooks, platform):
+    async with whole_gateway(tmp_path / "home", hooks, platform):
         platform.say("hello", message_id="m1")
         with anyio.fail_after(20):
             await told.wait()
@@ -164,7 +135,7 @@ async def test_a_session_begins_once_and_a_stop_is_told(tmp_path: Path) -> None:
 
     for point in (hooks.session_start, hooks.message_sent, hooks.gateway_stop):
         point.add(Handler("note", note))
-    async with gateway(tmp_path / "home", hooks, platform) as (application, _):
+    async with whole_gateway(tmp_path / "home", hooks, platform) as (application, _):
         platform.say("one", message_id="m1")
         platform.say("two", message_id="m2")
         with anyio.fail_after(20):

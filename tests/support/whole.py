@@ -1,0 +1,49 @@
+"""A whole gateway in the test's own process: the real application, a scripted model, a platform."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skerry.app.build import Application, Outside, open_application
+from skerry.app.settings import Settings
+from skerry.client.discover import Address
+from skerry.config.load import prepare
+from skerry.gateway.server import create_app
+from skerry.hooks.hooks import Hooks
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.model import ScriptedModel, ScriptedModels, echo
+from tests.support.gateway import serving
+
+CALL = 'call read {"path": "note.txt"}'
+"""What makes the model read the note that every workspace has."""
+
+
+@asynccontextmanager
+async def whole_gateway(
+    home: Path,
+    hooks: Hooks,
+    platform: Platform | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> AsyncIterator[tuple[Application, Address]]:
+    """Serve a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
+    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    if config is not None:
+        home.mkdir(mode=0o700)
+        (home / "skerry.json").touch(mode=0o600)
+        (home / "skerry.json").write_bytes(msgspec.json.encode(config))
+    settings = Settings(prepare(environ), environ)
+    outside = Outside(
+        models=ScriptedModels(ScriptedModel(echo)),
+        adapters=[MemoryChannel(platform)] if platform else [],
+        hooks=hooks,
+    )
+    async with (
+        open_application(settings, environ, outside) as application,
+        serving(create_app(application.context)) as port,
+    ):
+        for agent in settings.config.agents.ids:
+            (settings.config.workspace(agent) / "note.txt").write_text(f"a note of {agent}")
+        yield application, Address(f"ws://127.0.0.1:{port}", application.context.token)
