@@ -33,6 +33,7 @@ from skerry.model.run import (
 )
 from skerry.ports.model import ModelInfo, ModelProvider, ModelSetup, ModelState, ModelStatus
 from skerry.store import Store, open_store
+from skerry.testing.model import ScriptedModel
 
 TOKEN = "5eed" * 12
 MODEL = ModelInfo("stub", "stub-model", "Stub")
@@ -137,9 +138,12 @@ class FakeModels:
 
     setups: list[ModelSetup] = field(default_factory=list)
     refuse: Exception | None = None
+    model: ModelInfo = MODEL
+    """The one that is chosen."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        raise NotImplementedError(ref)
+        del ref
+        return ScriptedModel(), self.model
 
     async def listing(self) -> list[ModelInfo]:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]

@@ -47,6 +47,7 @@ from skerry.model.message import (
     UserMessage,
 )
 from skerry.model.run import RunFailure, RunRequest, StopReason
+from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
@@ -171,7 +172,16 @@ class Dialogue:
         system = await self._pipeline.llm_input(self._system, model, history.messages)
         budget = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
         first = first_that_fits(history, budget)
-        return ModelRequest(model, system, history, specs, first)
+        thinking = self._thinking(model)
+        session_id = self._active.session_id
+        return ModelRequest(model, system, history, specs, first, thinking, session_id)
+
+    def _thinking(self, model: ModelInfo) -> ThinkingLevel:
+        """Return how much the model is to think: as the request says, else the configuration."""
+        if not model.reasoning:
+            return ThinkingLevel.OFF
+        asked = self._active.request.thinking or self._config.thinking(self._agent)
+        return asked or ThinkingLevel.LOW
 
     async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         """Return the system prompt of the run; put before the prompt what plugins add to it."""
@@ -219,7 +229,7 @@ class Dialogue:
             await guest.admitted.wait()
             if guest.withdrawn or guest.aborted_by is not None:
                 continue
-            entered = message.user(guest.request.text, guest.accepted_at)
+            entered = guest.request.said(guest.accepted_at)
             await self._write([*self.loop.unsaved, entered], guest)
             mailbox.remove(guest)
             self.loop.unsaved.clear()

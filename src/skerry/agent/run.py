@@ -19,7 +19,6 @@ from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
 from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun
-from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Message, Usage, UserMessage
@@ -54,7 +53,7 @@ class Run:
             return
         started_at = self.runtime.clock.now_ms()
         self.runtime.publish(run_event(active, RunStarted(started_at)))
-        prompt = message.user(active.request.text, active.accepted_at)
+        prompt = active.request.said(active.accepted_at)
         writing = Writing(self.runtime.hooks)
         try:
             conversation = await self._enter(prompt, writing)

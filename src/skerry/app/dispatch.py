@@ -23,7 +23,6 @@ from skerry.agent.runtime import Runtime
 from skerry.hooks.events import MessageReceived, SessionStart
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
-from skerry.model import message
 from skerry.model.errors import BusyError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
@@ -203,7 +202,7 @@ class Dispatch:
         active.session_id, tail = sessions.ensure(unit, request.key, new_id, active.accepted_at)
         entry = 0
         if enter:
-            said = message.user(request.text, active.accepted_at)
+            said = request.said(active.accepted_at)
             entry = sessions.append(
                 unit, active.session_id, tail, run_id, [said], active.accepted_at
             )

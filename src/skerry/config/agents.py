@@ -9,6 +9,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from skerry.config.base import OpenSection
 from skerry.config.models import AllowedModel
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
+from skerry.model.thinking import ThinkingLevel
 
 SHORT_FORMS: Final = {"agents.defaults.model": "primary"}
 """Sections for which the file may have a text: the value of this one key."""
@@ -43,6 +44,9 @@ class AgentDefaults(OpenSection):
     primary ones."""
     workspace: Path | None = None
     """The default agent's directory; without one `<state>/workspace`."""
+    thinking_default: ThinkingLevel | None = None
+    """How much a model that can think does so: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`;
+    without it `low`."""
     timeout_seconds: float = Field(default=600.0, ge=0)
     """A run is aborted after this many seconds; 0 is no limit."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
@@ -61,6 +65,8 @@ class AgentConfig(OpenSection):
     workspace: Path | None = None
     """Its directory; without one `<state>/workspace-<id>`."""
     model: ModelChoice | None = None
+    thinking_default: ThinkingLevel | None = None
+    """How much its model thinks; without it as `agents.defaults` says."""
 
     @field_validator("id")
     @classmethod

@@ -10,6 +10,7 @@ from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.model.ids import AgentId
+from skerry.model.thinking import ThinkingLevel
 
 
 class Config(OpenSection):
@@ -34,6 +35,13 @@ class Config(OpenSection):
             configured = self.agents.defaults.workspace
             return configured.expanduser() if configured else self.state_dir / "workspace"
         return self.state_dir / f"workspace-{agent}"
+
+    def thinking(self, agent: AgentId) -> ThinkingLevel | None:
+        """Return how much the agent's model is to think, if that is configured."""
+        own = self.agents.get(agent)
+        if own is not None and own.thinking_default is not None:
+            return own.thinking_default
+        return self.agents.defaults.thinking_default
 
     def primary_model(self, agent: AgentId) -> str | None:
         """Return the `provider/model` that is configured for the agent, if any."""

@@ -10,7 +10,7 @@ import anyio.abc
 from starlette.types import Receive
 
 from skerry import __version__
-from skerry.gateway import access, auth, dispatch, frames
+from skerry.gateway import access, attachments, auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.dress import DRESSES
@@ -132,6 +132,7 @@ class Connection:
                 "maxPayload": MAX_PAYLOAD,
                 "maxBufferedBytes": MAX_BUFFERED,
                 "tickIntervalMs": self._context.config().gateway.tick_interval_ms,
+                "attachments": attachments.POLICY,
             },
         }
         return DRESSES[admitted.protocol].hello(hello)

@@ -20,6 +20,8 @@ Object = dict[str, Json]
 _TOOL_TEXT: Final = 8000
 """Characters of a tool's result that an event shows."""
 
+_POLICY_3: Final = ("maxPayload", "maxBufferedBytes", "tickIntervalMs")
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSays:
@@ -102,6 +104,7 @@ class Version3:
             **hello,
             "server": {**hello["server"], "host": socket.gethostname()},
             "features": {key: hello["features"][key] for key in ("methods", "events")},
+            "policy": {key: hello["policy"][key] for key in _POLICY_3},
         }
         if "deviceToken" not in hello["auth"]:
             del dressed["auth"]

@@ -7,7 +7,8 @@ import msgspec
 
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
-from skerry.model.message import Usage
+from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
+from skerry.model.thinking import ThinkingLevel
 
 
 class QueueMode(StrEnum):
@@ -33,6 +34,15 @@ class RunRequest:
     extra_system_prompt: str = ""
     queue_mode: QueueMode = QueueMode.QUEUE
     reply_to: ReplyTo | None = None
+    thinking: ThinkingLevel | None = None
+    """None is the configured default."""
+    images: tuple[ImageBlock, ...] = ()
+    """Come with the text, behind it."""
+
+    def said(self, at: int) -> UserMessage:
+        """Return what the person says with it, as a message of the transcript."""
+        text = (TextBlock(self.text),) if self.text or not self.images else ()
+        return UserMessage((*text, *self.images), at)
 
 
 class StopReason(StrEnum):

@@ -1,6 +1,7 @@
 """How much a model is to think before it answers."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class ThinkingLevel(StrEnum):
@@ -12,3 +13,30 @@ class ThinkingLevel(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
     XHIGH = "xhigh"
+
+
+_OTHER_WORDS: Final = {
+    "none": ThinkingLevel.OFF,
+    "min": ThinkingLevel.MINIMAL,
+    "on": ThinkingLevel.LOW,
+    "mid": ThinkingLevel.MEDIUM,
+    "med": ThinkingLevel.MEDIUM,
+    "highest": ThinkingLevel.HIGH,
+    "max": ThinkingLevel.XHIGH,
+    "x-high": ThinkingLevel.XHIGH,
+}
+
+
+def thinking_level(text: str) -> ThinkingLevel:
+    """Return the level that a word names, whatever its case.
+
+    Raises:
+        ValueError: it names none; the message has those there are.
+    """
+    word = text.strip().lower()
+    try:
+        return _OTHER_WORDS.get(word) or ThinkingLevel(word)
+    except ValueError:
+        known = ", ".join(ThinkingLevel)
+        message = f"{text!r} is no thinking level; there are {known}"
+        raise ValueError(message) from None

@@ -11,6 +11,7 @@ from skerry.store.unit import Reader, Unit
 _encode = msgspec.json.encode
 _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
+_LARGE = 65_536  # bytes; a request with images, which stand in the transcript by then
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host"
 
 
@@ -97,8 +98,9 @@ def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
 def finish(unit: Unit, ended: RunResult) -> None:
     """End the run; its id now answers with `ended`."""
     unit.execute(
-        "UPDATE run SET result = ?, partial = '' WHERE run_id = ?",
-        (_encode(ended), ended.run_id),
+        "UPDATE run SET result = ?, partial = '',"
+        " request = CASE WHEN length(request) > ? THEN x'' ELSE request END WHERE run_id = ?",
+        (_encode(ended), _LARGE, ended.run_id),
     )
 
 

@@ -36,9 +36,16 @@ async def test_hello_has_the_keys_of_its_version(rig: Rig) -> None:
         assert new.hello["features"].keys() == {"methods", "events", "capabilities"}
 
 
-def test_version_3_is_told_of_its_device_token() -> None:
-    hello = {"server": {}, "features": {"methods": [], "events": []}, "auth": {"deviceToken": "t"}}
-    assert DRESSES[3].hello(hello)["auth"] == {"deviceToken": "t"}
+def test_version_3_is_told_of_its_device_token_and_of_no_attachments() -> None:
+    policy = {"maxPayload": 1, "maxBufferedBytes": 2, "tickIntervalMs": 3}
+    hello = {
+        "server": {},
+        "features": {"methods": [], "events": []},
+        "auth": {"deviceToken": "t"},
+        "policy": {**policy, "attachments": {}},
+    }
+    dressed = DRESSES[3].hello(hello)
+    assert (dressed["auth"], dressed["policy"]) == ({"deviceToken": "t"}, policy)
 
 
 @pytest.mark.parametrize("method", ["no.such.method", "models.configure", "connect"])

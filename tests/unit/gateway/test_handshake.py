@@ -39,6 +39,7 @@ async def test_hello_has_every_key_that_clients_need(rig: Rig) -> None:
         "maxPayload": 26_214_400,
         "maxBufferedBytes": 52_428_800,
         "tickIntervalMs": 30_000,
+        "attachments": {"maxBytes": 19_464_192, "maxImageBytes": 6_291_456},
     }
     assert set(hello["features"]["events"]) > {"agent", "chat", "presence", "health", "tick"}
     assert {"agent", "chat.send", "config.get"} <= set(hello["features"]["methods"])

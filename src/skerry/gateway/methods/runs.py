@@ -3,27 +3,43 @@
 from collections.abc import Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from skerry.gateway import replies
+from skerry.gateway import attachments, replies
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, IdempotencyKey, Message, Method, Name, Params, RefusedError
+from skerry.gateway.method import (
+    MAX_TEXT,
+    Call,
+    IdempotencyKey,
+    Message,
+    Method,
+    Name,
+    Params,
+    RefusedError,
+)
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import RunId
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+from skerry.model.thinking import ThinkingLevel, thinking_level
 
 _WAIT_MS: Final = 30_000
 _LONGEST_MS: Final = 2_147_000_000
 _MAX_SYSTEM: Final = 65_536
 
+
+def _level(value: object) -> object:
+    return thinking_level(value) if isinstance(value, str) else value
+
+
 Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
-NoAttachments = Annotated[list[Json], Field(max_length=0)]
+Attachments = Annotated[list[dict[str, Any]], Field(max_length=attachments.MAX_COUNT)]
+Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
 class AgentParams(Params):
-    """Parameters of `agent`. Those behind `timeout` are what clients send and nothing heeds yet."""
+    """Parameters of `agent`. Those behind `attachments` clients send in vain."""
 
     message: Message
     idempotency_key: IdempotencyKey
@@ -31,15 +47,15 @@ class AgentParams(Params):
     agent_id: Name | None = None
     extra_system_prompt: Annotated[str, Field(max_length=_MAX_SYSTEM)] | None = None
     timeout: Annotated[int, Field(ge=0, le=_LONGEST_MS // 1000)] | None = None
+    thinking: Thinking | None = None
+    attachments: Attachments | None = None
     to: Name | None = None
-    thinking: Name | None = None
     deliver: bool | None = None
     best_effort_deliver: bool | None = None
     channel: Name | None = None
     reply_channel: Name | None = None
     lane: Name | None = None
     label: Name | None = None
-    attachments: NoAttachments | None = None
 
 
 class AgentWaitParams(Params):
@@ -53,14 +69,21 @@ class ChatSendParams(Params):
     """Parameters of `chat.send`."""
 
     session_key: Name
-    message: Message
+    message: Annotated[str, Field(max_length=MAX_TEXT)]
     idempotency_key: IdempotencyKey
     agent_id: Name | None = None
     timeout_ms: Milliseconds | None = None
     queue_mode: Literal["steer", "followup"] | None = None
-    thinking: Name | None = None
+    thinking: Thinking | None = None
     deliver: bool | None = None
-    attachments: NoAttachments | None = None
+    attachments: Attachments | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.message and not self.attachments:
+            problem = "message is empty"
+            raise ValueError(problem)
+        return self
 
 
 class ChatAbortParams(Params):
@@ -79,12 +102,15 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         text=params.message,
         timeout=None if params.timeout is None else float(params.timeout),
         extra_system_prompt=params.extra_system_prompt or "",
+        thinking=params.thinking,
+        images=attachments.images(params.attachments),
     )
     return _agent(call, request)
 
 
 async def _submit(call: Call, request: RunRequest) -> Admission:
     """Hand the request on, with what waits to be told to the session's next run."""
+    await attachments.check_seen(call, request)
     context, key = call.context, request.key
     waiting = () if context.dispatcher.active(key) else context.notices.waiting(key)
     if waiting:
@@ -142,6 +168,8 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         text=params.message,
         timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,
         queue_mode=QueueMode(mode),
+        thinking=params.thinking,
+        images=attachments.images(params.attachments),
     )
     return _chat_send(call, request)
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 from pydantic import Field
 
+from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.gateway.methods.keys import session_key
@@ -74,6 +75,8 @@ def _history(reader: Reader, key: SessionKey, params: ChatHistoryParams) -> dict
     size = 0
     for entry in reversed(found):
         line = _line(entry)
+        if size + len(line) > _HISTORY_BYTES and has_images(entry.message):
+            line = without_images(line)
         size += len(line)
         if shown and size > _HISTORY_BYTES:
             break

@@ -1,0 +1,122 @@
+"""Images that come with a message: from the forms that clients send to blocks of the transcript."""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from skerry.gateway.frames import ErrorCode
+from skerry.gateway.method import Call, RefusedError
+from skerry.model.errors import ModelUnavailableError
+from skerry.model.message import ImageBlock, Message
+from skerry.model.run import RunRequest
+
+MAX_IMAGE: Final = 6_291_456
+"""Bytes of one image."""
+MAX_TOGETHER: Final = 19_464_192
+"""Bytes of all images of a message: as base64 they fit a frame."""
+MAX_COUNT: Final = 20
+
+POLICY: Final = {"maxBytes": MAX_TOGETHER, "maxImageBytes": MAX_IMAGE}
+"""What `hello-ok` tells of these limits."""
+
+_DATA_URL: Final = re.compile(r"data:[^,]{0,200},")
+_SPACE: Final = re.compile(r"\s+")
+
+
+def images(attachments: Sequence[dict[str, Any]] | None) -> tuple[ImageBlock, ...]:
+    """Return the attachments as images; what their bytes begin with says what they are.
+
+    The base64 stands in `content`, as it is or as a data URL, or in `source.data`.
+
+    Raises:
+        RefusedError: one is no image that models take, is not readable, or is too large.
+    """
+    found: list[ImageBlock] = []
+    together = 0
+    for number, attachment in enumerate(attachments or (), start=1):
+        name = _name(attachment, number)
+        data = _data(attachment, name)
+        together += len(data)
+        if len(data) > MAX_IMAGE:
+            raise _refused(f"{name} has {len(data)} bytes; an image may have {MAX_IMAGE}.")
+        if together > MAX_TOGETHER:
+            raise _refused(f"The images have more than {MAX_TOGETHER} bytes together.")
+        kind = _kind(data)
+        if kind is None:
+            raise _refused(f"{name} is no PNG, JPEG, GIF or WebP image; others cannot be attached.")
+        found.append(ImageBlock(base64.b64encode(data).decode(), kind))
+    return tuple(found)
+
+
+async def check_seen(call: Call, request: RunRequest) -> None:
+    """Check that the model which will answer reads images, where the request has some.
+
+    Raises:
+        RefusedError: it does not.
+    """
+    if not request.images:
+        return
+    reference = call.context.config().primary_model(request.key.agent)
+    try:
+        _, model = await call.context.models.choose(reference)
+    except ModelUnavailableError:
+        return  # the run says so
+    if "image" not in model.input:
+        raise _refused(f"{model.ref} reads no images. Choose a model that does, or leave them out.")
+
+
+def has_images(message: Message) -> bool:
+    """Return whether a message of the transcript has images."""
+    return any(isinstance(block, ImageBlock) for block in message.content)
+
+
+def without_images(line: bytes) -> bytes:
+    """Return an encoded message whose images only say how large they are, for want of room."""
+    shown = msgspec.json.decode(line)
+    for block in shown["content"]:
+        if block["type"] == "image":
+            block |= {"omitted": True, "bytes": len(block.pop("data")) * 3 // 4}
+    return msgspec.json.encode(shown)
+
+
+def _name(attachment: dict[str, Any], number: int) -> str:
+    name = attachment.get("fileName")
+    return f"Attachment {number}" + (f" ({name[:100]})" if isinstance(name, str) and name else "")
+
+
+def _data(attachment: dict[str, Any], name: str) -> bytes:
+    content = attachment.get("content")
+    source = attachment.get("source")
+    if content is None and isinstance(source, dict):
+        content = source.get("data")
+    if not isinstance(content, str) or not content:
+        raise _refused(f"{name} has no content; send its bytes as base64.")
+    encoded = content
+    if found := _DATA_URL.match(content):
+        encoded = content[found.end() :]
+    if len(encoded) > MAX_IMAGE * 3 // 2:
+        raise _refused(f"{name} is too large; an image may have {MAX_IMAGE} bytes.")
+    try:
+        return base64.b64decode(_SPACE.sub("", encoded), validate=True)
+    except (binascii.Error, ValueError):
+        raise _refused(f"The content of {name} is not base64.") from None
+
+
+def _kind(data: bytes) -> str | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _refused(message: str) -> RefusedError:
+    return RefusedError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,133 @@
+"""Thinking and images on their whole way through a run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.config.agents import AgentConfig, AgentDefaults, AgentsConfig
+from skerry.model.event import TextDelta, ThinkingDelta
+from skerry.model.ids import AgentId, RunId
+from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCall
+from skerry.model.run import QueueMode, RunRequest
+from skerry.model.thinking import ThinkingLevel
+from skerry.testing.model import MODEL, Gate, ScriptedModel
+from tests.support.core import MAIN, Core, open_core, request
+
+THINKS = replace(MODEL, reasoning=True)
+IMAGE = ImageBlock("aGk=", "image/png")
+THOUGHT = ThinkingBlock("Hm.", "signature")
+
+
+async def run(core: Core, asked: RunRequest) -> None:
+    await core.dispatch.submit(asked)
+    with anyio.fail_after(10):
+        await core.dispatch.wait(asked.run_id, None)
+
+
+async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
+    tmp_path: Path,
+) -> None:
+    call = ToolCall("c1", "read", {"path": "a"})
+    model = ScriptedModel([[THOUGHT, "I look.", call], ["done"]])
+    async with open_core(tmp_path, model) as core:
+        await core.ask("hi")
+        bodies = [one.body for one in core.events]
+        assert bodies.index(ThinkingDelta("Hm.")) < bodies.index(TextDelta("I look."))
+        said = await core.said()
+    assert said[1].content == (THOUGHT, TextBlock("I look."), call)
+    assert model.seen[1].messages[1] == said[1]
+
+
+async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[THOUGHT, "so", gate]])) as core:
+        await core.dispatch.submit(request("hi"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+            core.dispatch.abort(MAIN, None, "test")
+            result = await core.dispatch.wait(RunId("hi"), None)
+        last = (await core.said())[-1]
+    assert isinstance(last, AssistantMessage)
+    assert last.content == (ThinkingBlock("Hm."), TextBlock("so"))
+    assert result is not None
+    assert result.payloads == ("so",)
+
+
+def agents(**levels: ThinkingLevel) -> AgentsConfig:
+    own = AgentConfig(id=AgentId("main"), thinking_default=levels.get("own"))
+    defaults = AgentDefaults(thinking_default=levels.get("default"))
+    return AgentsConfig(defaults=defaults, list=(own,))
+
+
+@pytest.mark.parametrize(
+    ("configured", "asked", "level"),
+    [
+        (agents(), None, "low"),
+        (agents(default=ThinkingLevel.HIGH), None, "high"),
+        (agents(default=ThinkingLevel.HIGH, own=ThinkingLevel.OFF), None, "off"),
+        (agents(default=ThinkingLevel.HIGH), ThinkingLevel.MINIMAL, "minimal"),
+    ],
+)
+async def test_the_request_says_how_much_to_think_else_the_agent_else_all_agents(
+    tmp_path: Path, configured: AgentsConfig, asked: ThinkingLevel | None, level: str
+) -> None:
+    model = ScriptedModel([["a"], ["b"]])
+    async with open_core(tmp_path, model, agents=configured) as core:
+        core.models.info = THINKS
+        await run(core, replace(request("hi"), thinking=asked))
+        core.models.info = MODEL
+        await run(core, replace(request("ho"), thinking=ThinkingLevel.HIGH))
+    assert [one.request.thinking for one in model.seen] == [level, "off"]
+    assert model.seen[0].request.session_id == model.seen[1].request.session_id != ""
+
+
+async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Path) -> None:
+    model = ScriptedModel([["a cat"], ["still a cat"]])
+    async with open_core(tmp_path, model) as core:
+        await run(core, replace(request("what?"), images=(IMAGE,)))
+        assert (await core.said())[0].content == (TextBlock("what?"), IMAGE)
+        await core.ask("sure?")
+    assert [one.content for one in model.seen[1].request.history.messages[:1]] == [
+        (TextBlock("what?"), IMAGE)
+    ]
+
+
+async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
+    gate = Gate()
+    model = ScriptedModel([["one", gate], ["two"]])
+    guest = replace(request("and this?", queue_mode=QueueMode.FOLLOWUP), images=(IMAGE,))
+    async with open_core(tmp_path, model) as core:
+        await core.dispatch.submit(request("hi"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+            await core.dispatch.submit(guest)
+            gate.open()
+            await core.dispatch.wait(guest.run_id, None)
+        assert (await core.said())[2].content == (TextBlock("and this?"), IMAGE)
+
+
+async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_once(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    large = ImageBlock("A" * 100_000, "image/png")
+    waiting = replace(request("second"), images=(large,))
+
+    async def stored() -> object:
+        query = "SELECT request FROM run WHERE run_id = 'second'"
+        row = await core.store.read(lambda reader: reader.one(query))
+        assert row is not None
+        return row[0]
+
+    async with open_core(tmp_path, ScriptedModel([[gate, "a"], ["b"]])) as core:
+        await core.dispatch.submit(request("first"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+            await core.dispatch.submit(waiting)
+            assert large.data in str(await stored())
+            gate.open()
+            await core.dispatch.wait(waiting.run_id, None)
+        assert await stored() == b""
+        assert (await core.said())[2].content[1:] == (large,)
