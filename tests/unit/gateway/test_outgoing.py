@@ -161,8 +161,11 @@ async def test_who_asks_and_does_not_read_is_served_no_further_until_it_does(
             await quick.call("agents.list")
         assert begun < 2 * MAX_WORKING
         slow.socket.transport.resume_reading()
-        for number in range(100):
-            assert (await slow.response(f"h{number}"))["ok"]
+        answered: set[str] = set()
+        while len(answered) < 100:
+            frame = await slow.receive()
+            if frame.get("ok") and str(frame["id"]).startswith("h"):
+                answered.add(frame["id"])
 
 
 async def test_who_leaves_while_it_is_not_served_leaves_nothing(rig: Rig) -> None:
