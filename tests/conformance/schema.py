@@ -12,6 +12,10 @@ PUBLISHED = HERE / "node_modules/@openclaw/gateway-protocol/protocol.schema.json
 
 RESULTS = {"models.list": "ModelsListResult", "agents.list": "AgentsListResult"} | {
     "agent.identity.get": "AgentIdentityResult",
+    "channels.status": "ChannelsStatusResult",
+    "exec.approvals.get": "ExecApprovalsSnapshot",
+    "logs.tail": "LogsTailResult",
+    "skills.bins": "SkillsBinsResult",
     "connect": "HelloOk",
     "system-presence": None,
 }

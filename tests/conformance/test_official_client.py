@@ -1,43 +1,20 @@
 """The official client of the protocol, unmodified, under Node."""
 
-import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import pytest
 
 from skerry.testing.gateway import running_gateway as whole_gateway
-from tests.conformance.schema import HERE
+from tests.conformance.node_program import run_node
 from tests.support.gateway import TOKEN, running_gateway
 
 pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
 
-SECONDS = 60
-
-
-def node() -> str:
-    """Return the Node that npm installed, or the system's."""
-    return (
-        shutil.which("node", path=f"{HERE}/node_modules/.bin{os.pathsep}{os.environ['PATH']}")
-        or "node"
-    )
-
 
 async def play(url: str, token: str) -> dict[str, Any]:
     """Run the client; return what it saw."""
-
-    def run() -> subprocess.CompletedProcess[str]:
-        command = [node(), str(HERE / "client.mjs"), url, token]
-        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-
-    done = await anyio.to_thread.run_sync(run)
-    assert done.returncode == 0, done.stderr
-    seen: dict[str, Any] = json.loads(done.stdout)
-    return seen
+    return await run_node("client.mjs", url, token)
 
 
 @pytest.mark.requirement("agent-rpc-accepts-at-once")
@@ -53,7 +30,7 @@ async def test_the_official_client_connects_and_runs_an_agent_to_its_final(tmp_p
     assert seen["gaps"] == []
     assert seen["refused"]["code"] == "INVALID_REQUEST"
     states = [one["payload"]["state"] for one in seen["events"] if one["event"] == "chat"]
-    assert states == ["delta", "final"]
+    assert states == ["status", "delta", "final"]
 
 
 async def test_the_official_client_gets_an_answer_of_the_whole_gateway() -> None:

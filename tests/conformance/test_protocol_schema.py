@@ -7,7 +7,7 @@ import pytest
 
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
-from skerry.gateway.methods import runs, sessions
+from skerry.gateway.methods import absent, logs, notices, runs, sessions
 from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
 from skerry.model.ids import RunId, SessionId, SessionKey
@@ -75,7 +75,7 @@ async def test_every_refusal_of_the_handshake_is_right(tmp_path: Path) -> None:
         {"auth": {"token": "wrong"}},
         {"auth": {}},
         {"role": "x"},
-        {"minProtocol": 3, "maxProtocol": 3},
+        {"minProtocol": 2, "maxProtocol": 2},
         {"foo": 1},
     ]
     async with running_gateway(tmp_path) as rig:
@@ -102,6 +102,12 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
         (runs.ChatAbortParams, "ChatAbortParams"),
         (sessions.ChatHistoryParams, "ChatHistoryParams"),
         (sessions.SessionsListParams, "SessionsListParams"),
+        (logs.LogsTailParams, "LogsTailParams"),
+        (notices.WakeParams, "WakeParams"),
+        (absent.CronListParams, "CronListParams"),
+        (absent.CronRunsParams, "CronRunsParams"),
+        (absent.ChannelsStatusParams, "ChannelsStatusParams"),
+        (absent.SkillsStatusParams, "SkillsStatusParams"),
     ],
 )
 def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> None:

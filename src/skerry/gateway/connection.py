@@ -37,6 +37,10 @@ MAX_IN_FLIGHT: Final = 256
 """Requests of one client that may wait at the same time."""
 
 EVENTS: Final = tuple(access.EVENTS)
+MAX_WORKING: Final = 16
+"""Those among them that are worked on; while there are as many, no further request is read."""
+MAX_UNREAD: Final = 1024 * 1024
+"""Bytes that may wait to be read by a client whose further requests are read."""
 _TOOL_EVENTS: Final = "tool-events"
 
 
@@ -58,7 +62,9 @@ class Connection:
         self._protocol = protocol
         self._receive = receive
         self._address = protocol.client[0] if protocol.client else ""
-        self._out = Outgoing(protocol, self._give_up)
+        self._out = Outgoing(protocol, self._give_up, self._ease)
+        self._working = 0
+        self._eased = anyio.Event()
         self._waiting: set[Coroutine[Any, Any, Json]] = set()
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -179,6 +185,20 @@ class Connection:
                     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message)
                     self._out.response(frames.refusal(request_id, shape))
 
+            await self._breathe()
+
+    async def _breathe(self) -> None:
+        """Leave a client's next request unread while it has enough: its own turn is what it costs.
+
+        Without this, who asks for much and reads nothing makes everybody else wait.
+        """
+        while self._working >= MAX_WORKING or self._out.waiting_bytes > MAX_UNREAD:
+            await self._eased.wait()
+
+    def _ease(self) -> None:
+        self._eased.set()
+        self._eased = anyio.Event()
+
     async def _next_text(self) -> str | None:
         """Return the next message; None when the client has left. A binary one reads as empty."""
         while True:
@@ -217,6 +237,7 @@ class Connection:
                 retryable=True,
             )
         self._waiting.add(outcome)
+        self._working += not self._methods.waits(frame.method)
         self._tasks.start_soon(self._finish, call, frame, outcome)
 
     async def _finish(
@@ -228,6 +249,8 @@ class Connection:
             self._fail(call, frame, error)
         finally:
             self._waiting.discard(outcome)
+            self._working -= not self._methods.waits(frame.method)
+            self._ease()
 
     def _fail(self, call: Call, frame: RequestFrame, error: Exception) -> None:
         shape, payload = dispatch.shape(error, frame.method)

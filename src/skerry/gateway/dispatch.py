@@ -54,6 +54,11 @@ class MethodTable:
         """Every method, sorted."""
         return sorted(self._methods)
 
+    def waits(self, name: str) -> bool:
+        """Return whether the method is answered only when a run ends."""
+        method = self._methods.get(name)
+        return method is not None and method.waits
+
     def call(self, frame: RequestFrame, call: Call) -> Json | Coroutine[Any, Any, Json]:
         """Return the payload, or a coroutine of it.
 

@@ -104,7 +104,8 @@ _NO_ID: Final = "invalid"
 def parse(text: str) -> RequestFrame | Malformed | None:
     """Return the request, what is wrong with it, or None when the text is no JSON at all.
 
-    Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
+    What is nested too deep to be read is answered: its sender waits. Half a surrogate pair, which a
+    browser sends for a cut emoji, reads as `?`.
     """
     try:
         return _requests.decode(text)
@@ -117,7 +118,9 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
         # Unlike msgspec, the standard library takes a half pair; no encoding does.
         whole = json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace")
         value = msgspec.json.decode(whole)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+    except RecursionError:
+        return Malformed(_NO_ID, "must NOT be nested this deep")
+    except (msgspec.MsgspecError, ValueError):
         return None
     if not isinstance(value, dict):
         return Malformed(_NO_ID, "must be object")

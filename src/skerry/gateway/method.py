@@ -105,3 +105,5 @@ class Method(Generic[P]):
     name: str
     params: type[P]
     handler: Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
+    waits: bool = False
+    """Whether it is answered only when a run ends: it costs nothing meanwhile."""

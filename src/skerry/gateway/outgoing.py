@@ -18,12 +18,18 @@ class Outgoing:
 
     They go straight to the transport while it takes them, and wait here while it does not. An event
     gets its number when it leaves, so that dropped deltas leave no gap. `on_overflow` is called
-    once, when more waits than a client may leave unread.
+    once, when more waits than a client may leave unread; `on_drained` when some of it has left.
     """
 
-    def __init__(self, protocol: GatewayProtocol, on_overflow: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        protocol: GatewayProtocol,
+        on_overflow: Callable[[], None],
+        on_drained: Callable[[], None],
+    ) -> None:
         self._protocol = protocol
         self._on_overflow = on_overflow
+        self._on_drained = on_drained
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._seq = 0
         self._closed = False
@@ -75,3 +81,4 @@ class Outgoing:
                 batch.append(data)
                 size += len(data)
             self._protocol.write(batch)
+        self._on_drained()

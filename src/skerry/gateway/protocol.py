@@ -119,10 +119,12 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every timer."""
+        """Stop every timer; who waits to write need wait no longer."""
         if self._linger_limit is not None:
             self._linger_limit.cancel()
         super().connection_lost(exc)
+        self.congested = False
+        self.on_writable()
 
     def _uncork(self) -> None:
         if self._uncorking is not None:

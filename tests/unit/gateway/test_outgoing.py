@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from skerry.gateway import outgoing, protocol
+from skerry.gateway.connection import MAX_WORKING
 from skerry.gateway.frames import MAX_BUFFERED
 from skerry.gateway.protocol import GatewayProtocol
 from skerry.model.event import RunStarted, TextDelta
@@ -131,3 +133,51 @@ async def test_a_client_that_never_reads_again_is_cut_off(
             rig.context.broadcast.tell("health", {"text": "x" * 100_000})
         with anyio.fail_after(10):
             await cut_off.wait()
+
+
+async def test_who_asks_and_does_not_read_is_served_no_further_until_it_does(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(unit: Unit) -> None:
+        session_id, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
+        sessions.append(unit, session_id, tail, "r", [user("x" * 200_000, 1)], 1)
+
+    await rig.store.write(write)
+    read, begun, reading = rig.store.read, 0, 0
+
+    async def counted(work: Any) -> Any:
+        nonlocal begun, reading
+        begun, reading = begun + 1, reading + 1
+        try:
+            return await read(work)
+        finally:
+            reading -= 1
+
+    monkeypatch.setattr(rig.store, "read", counted)
+    async with stuck(rig) as slow, connected(rig.url) as quick:
+        for number in range(100):
+            await slow.send(request("chat.history", {"sessionKey": "main"}, id=f"h{number}"))
+        while reading or begun < MAX_WORKING:
+            await quick.call("agents.list")
+        assert begun < 2 * MAX_WORKING
+        slow.socket.transport.resume_reading()
+        answered: set[str] = set()
+        while len(answered) < 100:
+            frame = await slow.receive()
+            if frame.get("ok") and str(frame["id"]).startswith("h"):
+                answered.add(frame["id"])
+
+
+async def test_who_leaves_while_it_is_not_served_leaves_nothing(rig: Rig) -> None:
+    def write(unit: Unit) -> None:
+        session_id, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
+        sessions.append(unit, session_id, tail, "r", [user("x" * 200_000, 1)], 1)
+
+    await rig.store.write(write)
+    async with connected(rig.url) as quick:
+        async with stuck(rig) as slow:
+            for number in range(60):
+                await slow.send(request("chat.history", {"sessionKey": "main"}, id=f"h{number}"))
+            await quick.until(lambda frame: len(here(frame)) == 3)
+            slow.socket.transport.abort()
+        await quick.until(lambda frame: here(frame) == ["gateway", "test"])

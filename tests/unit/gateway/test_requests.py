@@ -31,6 +31,20 @@ async def test_a_request_is_answered_under_its_id(wire: Wire) -> None:
     assert answer["payload"]["defaultId"] == "main"
 
 
+@pytest.mark.parametrize("depth", [2_000, 200_000])
+@pytest.mark.parametrize("closed", [True, False])
+async def test_what_is_nested_too_deep_is_answered(wire: Wire, depth: int, *, closed: bool) -> None:
+    params = '{"a":' * depth + "1" + "}" * depth if closed else "[" * depth
+    text = f'{{"type":"req","id":"deep","method":"health","params":{params}}}'
+    await wire.socket.send(text)
+    await wire.send(request("agents.list", id="after"))
+    await wire.response("after")
+    refused = [one for one in wire.frames if one["type"] == "res" and not one["ok"]]
+    assert [one["error"]["message"] for one in refused] == [
+        "invalid request frame: must NOT be nested this deep"
+    ]
+
+
 @pytest.mark.parametrize("junk", ["no json", "", b'{"type":"req"}', "[" * 200_000, '"\\ud800"'])
 async def test_what_is_no_text_of_json_is_ignored(wire: Wire, junk: str | bytes) -> None:
     await wire.socket.send(junk)

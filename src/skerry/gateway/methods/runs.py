@@ -197,8 +197,8 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
 
 
 METHODS: Final = (
-    Method("agent", AgentParams, agent),
-    Method("agent.wait", AgentWaitParams, agent_wait),
+    Method("agent", AgentParams, agent, waits=True),
+    Method("agent.wait", AgentWaitParams, agent_wait, waits=True),
     Method("chat.send", ChatSendParams, chat_send),
     Method("chat.abort", ChatAbortParams, chat_abort),
 )

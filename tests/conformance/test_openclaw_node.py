@@ -1,0 +1,84 @@
+"""A client of the protocol that others wrote (npm openclaw-node), unmodified, under Node."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.model.message import ToolCall
+from skerry.testing.gateway import running_gateway
+from skerry.testing.model import Gate
+from skerry.testing.model_server import HttpStep, StubModelServer
+from tests.conformance.node_program import run_node
+
+pytestmark = pytest.mark.full("Node 24 and npm openclaw-node")
+
+KEY = "agent:main:main"
+
+
+def script(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Read a file, tell of it, and talk slowly until it is stopped."""
+    last = body["messages"][-1]
+    if last["role"] == "tool":
+        return ["It says ", "pong."]
+    if "slow" in str(last["content"]):
+        return ["So far", Gate()]
+    return ["I look.", ToolCall("c1", "read", {"path": "note.txt"})]
+
+
+@pytest.mark.timeout(120)
+async def test_it_connects_runs_streams_aborts_and_reads(tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    (home / "workspace").mkdir(mode=0o700, parents=True)
+    (home / "workspace" / "note.txt").write_text("pong\n")
+    async with (
+        StubModelServer(script) as model,
+        running_gateway(model=model.base_url, home=home) as gateway,
+    ):
+        url, token = gateway.address.url, gateway.token
+        seen = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
+    assert seen["errors"] == []
+    assert seen["hello"]["protocol"] == 4
+    assert seen["health"]["ok"]
+    assert seen["agents"]["defaultId"] == "main"
+    assert seen["channels"]["channels"] == {}
+    kinds = [kind for kind, _ in seen["chat"]]
+    assert kinds[0] == "userMessagePersisted"
+    assert kinds[-1] == "done"
+    assert [kind for kind in kinds if kind in {"agent_start", "tool_use", "tool_result"}] == [
+        "agent_start",
+        "tool_use",
+        "tool_result",
+    ]
+    assert ["tool_use", "read"] in seen["chat"]
+    (result,) = (text for kind, text in seen["chat"] if kind == "tool_result")
+    assert result.startswith("read: ")
+    assert "pong" in result
+    said = "".join(text for kind, text in seen["chat"] if kind == "text")
+    assert said == "I look.\n\nIt says pong."
+    roles = [one["role"] for one in seen["history"]["messages"]]
+    assert roles == ["user", "assistant", "toolResult", "assistant"]
+    assert seen["list"]["sessions"][0]["key"] == KEY
+    assert seen["aborted"]["aborted"]
+    assert ["text", "So far"] in seen["slow"]
+    assert seen["waited"]["status"] == "ok"
+    assert seen["refused"] == "unknown method: no.such.method"
+
+
+@pytest.mark.timeout(120)
+async def test_its_device_signs_and_is_known_again(tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    async with (
+        StubModelServer(script) as model,
+        running_gateway(model=model.base_url, home=home) as gateway,
+    ):
+        url, token = gateway.address.url, gateway.token
+        first = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
+        device = json.loads((tmp_path / "device.json").read_text())
+        again = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
+    assert len(device["deviceId"]) == len(hashlib.sha256().hexdigest())
+    assert first["hello"]["auth"]["role"] == again["hello"]["auth"]["role"] == "operator"
+    assert "operator.write" in again["hello"]["auth"]["scopes"]
