@@ -58,7 +58,10 @@ async def gateway(
     ):
         workspace = settings.config.workspace(settings.config.agents.default_id)
         (workspace / "note.txt").write_text("a note")
-        yield application, Address(f"ws://127.0.0.1:{port}", application.context.token)
+        yield (
+            application,
+            Address(f"ws://127.0.0.1:{port}", application.context.config().gateway.auth.secret),
+        )
 
 
 def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
