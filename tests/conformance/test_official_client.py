@@ -12,9 +12,9 @@ from tests.support.gateway import TOKEN, running_gateway
 pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
 
 
-async def play(url: str, token: str) -> dict[str, Any]:
+async def play(url: str, token: str, script: str = "client.mjs") -> dict[str, Any]:
     """Run the client; return what it saw."""
-    return await run_node("client.mjs", url, token)
+    return await run_node(script, url, token)
 
 
 @pytest.mark.requirement("agent-rpc-accepts-at-once")
@@ -46,3 +46,19 @@ async def test_the_official_client_is_refused_with_a_wrong_token(tmp_path: Path)
     async with running_gateway(tmp_path) as rig:
         with pytest.raises(AssertionError, match="gateway token mismatch"):
             await play(rig.url, "wrong")
+
+
+async def test_the_official_client_pairs_a_device_and_a_node_and_comes_back_with_its_token(
+    tmp_path: Path,
+) -> None:
+    async with running_gateway(tmp_path) as rig:
+        seen = await play(rig.url, TOKEN, "device.mjs")
+    assert seen["again"]["deviceToken"] == seen["first"]["deviceToken"]
+    assert seen["again"]["scopes"] == seen["first"]["scopes"]
+    assert (seen["node"]["role"], seen["node"]["scopes"]) == ("node", [])
+    assert seen["invoked"]["payload"] == {"lens": "front"}
+    (device,) = seen["listing"]["paired"]
+    assert device["deviceId"] == seen["deviceId"]
+    assert sorted(device["roles"]) == ["node", "operator"]
+    assert seen["stale"]["code"] == "AUTH_TOKEN_MISMATCH"
+    assert seen["stale"]["canRetryWithDeviceToken"]

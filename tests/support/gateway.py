@@ -187,8 +187,13 @@ async def running_gateway(
     pages: Path | None = None,
 ) -> AsyncIterator[Rig]:
     """Serve a gateway whose state is in `home`."""
+    given = config or {}
+    auth = {"mode": "token", "token": token} if token else {"mode": "none"}
+    gateway = given.get("gateway", {})
+    if "mode" not in gateway.get("auth", {}):
+        gateway = {**gateway, "auth": auth}
     checked = Config.model_validate(
-        {**(config or {}), "stateDir": home, "path": home / "skerry.json"}
+        {**given, "gateway": gateway, "stateDir": home, "path": home / "skerry.json"}
     )
     clock = SystemClock()
     broadcast = Broadcast(clock)
@@ -197,7 +202,6 @@ async def running_gateway(
     async with open_store(home / "state.sqlite") as store:
         context = GatewayContext(
             config=lambda: checked,
-            token=token,
             dispatcher=dispatcher,
             store=store,
             models=models,

@@ -46,4 +46,7 @@ async def whole_gateway(
     ):
         for agent in settings.config.agents.ids:
             (settings.config.workspace(agent) / "note.txt").write_text(f"a note of {agent}")
-        yield application, Address(f"ws://127.0.0.1:{port}", application.context.token)
+        yield (
+            application,
+            Address(f"ws://127.0.0.1:{port}", application.context.config().gateway.auth.secret),
+        )

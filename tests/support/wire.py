@@ -76,6 +76,14 @@ class Wire:
 
         return await self.until(matches)
 
+    def seen(self, name: str) -> Frame:
+        """Return the payload of the last event of that name that has come."""
+        return next(
+            cast("Frame", one["payload"])
+            for one in reversed(self.frames)
+            if one.get("event") == name
+        )
+
     async def ask(self, method: str, params: Any = None) -> Frame:
         """Send a request; return its (first) response."""
         name = f"a{next(self._ids)}"

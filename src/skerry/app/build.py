@@ -96,7 +96,7 @@ async def open_application(
         StateLockedError: another gateway owns the directory.
         StateError: the database cannot be used.
     """
-    token = _token(settings.config)
+    _check_secret(settings.config)
 
     def hide(config: Config) -> None:
         outside.hide(secrets(config, environ))
@@ -114,7 +114,6 @@ async def open_application(
     ):
         context = GatewayContext(
             config=lambda: settings.config,
-            token=token,
             dispatcher=dispatch,
             store=store,
             models=models,
@@ -129,14 +128,15 @@ async def open_application(
         yield Application(context, dispatch, settings, outside.hooks)
 
 
-def _token(config: Config) -> str | None:
-    """Return what a client must show; None, which lets everybody in, only in mode `none`."""
+def _check_secret(config: Config) -> None:
+    """Refuse to start where clients are to show what is not set: nobody could come in."""
     auth = config.gateway.auth
-    if auth.mode is AuthMode.NONE:
-        return None
-    if auth.token is None:
-        raise ConfigError("gateway.auth.token is missing, and gateway.auth.mode is not none.")
-    return auth.token.get_secret_value()
+    if auth.mode is not AuthMode.NONE and auth.secret is None:
+        error = ConfigError(
+            f"gateway.auth.mode is {auth.mode}, and gateway.auth.{auth.mode} is missing."
+        )
+        error.remedy = f"Set gateway.auth.{auth.mode}, or SKERRY_GATEWAY_{auth.mode.upper()}."
+        raise error
 
 
 @asynccontextmanager

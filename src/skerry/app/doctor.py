@@ -127,6 +127,8 @@ def _token(loaded: Loaded) -> Check:
     if auth.mode is AuthMode.NONE:
         message = "none: every program and web page on this machine can steer the agents."
         return Check("token", Level.WARNING, message, "Remove gateway.auth.mode.")
+    if auth.mode is AuthMode.PASSWORD:
+        return Check("token", Level.OK, "clients show a password.")
     if auth.token is None:
         return Check("token", Level.OK, "the first start writes one.")
     return Check("token", Level.OK, f"from the {loaded.token_source.value}")

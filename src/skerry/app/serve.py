@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import anyio
@@ -15,7 +15,7 @@ from skerry import __version__
 from skerry.app.build import Outside, open_application
 from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
-from skerry.config.gateway import LOCK
+from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded
 from skerry.config.root import Config
 from skerry.gateway.listen import Listener
@@ -48,6 +48,16 @@ class PortRefusedError(StateError):
         super().__init__(f"Port {port} cannot be used: {reason}.")
 
 
+class AddressRefusedError(StateError):
+    """`gateway.bind` names an address that this machine does not have."""
+
+    code = "state.address_refused"
+    remedy = "Name one of its own in gateway.bind, or `lan` for all of them."
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"This machine has no address {address}.")
+
+
 def main(loaded: Loaded, outside: Outside | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 0 after an orderly end.
 
@@ -65,8 +75,8 @@ async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) ->
     settings = Settings(loaded, environ)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
-        listening = stack.enter_context(_bind(settings.config))
-        settings.bound(listening.getsockname()[1])
+        listening = _bind(settings.config, stack)
+        settings.bound(listening[0].getsockname()[1])
         await _run(settings, environ, outside, listening, stop)
     return 0
 
@@ -75,17 +85,18 @@ async def _run(
     settings: Settings,
     environ: Mapping[str, str],
     outside: Outside,
-    listening: socket.socket,
+    listening: Sequence[socket.socket],
     stop: AsyncIterator[signal.Signals],
 ) -> None:
     async with AsyncExitStack() as stack:
-        async with starting(listening):
+        async with starting(*listening):
             opening = open_application(settings, environ, outside)
             application = await stack.enter_async_context(opening)
-        serving = Listener(create_app(application.context), listening)
+        serving = Listener(create_app(application.context), *listening)
         listener = await stack.enter_async_context(serving)
         application.hooks.gateway_start.start(GatewayStart(port=listener.port))
-        token = application.context.token
+        auth = settings.config.gateway.auth
+        token = auth.secret if auth.mode is AuthMode.TOKEN else None
         gc.collect()
         gc.freeze()  # what is there now stays: later collections need not look at it
         text = greeting(await application.context.models.status(), listener.port, token)
@@ -107,19 +118,40 @@ async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScop
     draining.cancel()
 
 
-def _bind(config: Config) -> socket.socket:
+def _bind(config: Config, stack: AsyncExitStack) -> list[socket.socket]:
+    """Return a socket an address, all on one port, closed with `stack`."""
     port = config.gateway.port
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening: list[socket.socket] = []
+    for address in config.gateway.addresses:
+        listening.append(stack.enter_context(_listening(config, address, port)))
+        port = listening[0].getsockname()[1]
+    return listening
+
+
+def _listening(config: Config, address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family is socket.AF_INET6:
+        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:
-        listening.bind(("127.0.0.1", port))
+        listening.bind((address, port))
     except OSError as error:
         listening.close()
-        if error.errno != errno.EADDRINUSE:
-            raise PortRefusedError(port, error.strerror or str(error)) from error
-        if (running := owner(config.state_dir / LOCK)) is not None:  # most likely it has the port
-            raise StateLockedError(str(config.state_dir), running.pid) from error
-        raise PortTakenError(port) from error
+        raise _refusal(config, address, error) from error
     listening.listen(128)
     listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return listening
+
+
+def _refusal(config: Config, address: str, error: OSError) -> StateError:
+    port = config.gateway.port
+    match error.errno:
+        case errno.EADDRNOTAVAIL:
+            return AddressRefusedError(address)
+        case errno.EADDRINUSE if (running := owner(config.state_dir / LOCK)) is not None:
+            return StateLockedError(str(config.state_dir), running.pid)  # most likely it has it
+        case errno.EADDRINUSE:
+            return PortTakenError(port)
+        case _:
+            return PortRefusedError(port, error.strerror or str(error))

@@ -58,6 +58,7 @@ def make_parser() -> ArgumentParser:
     _agent(add)
     _models(add)
     _sessions(add)
+    _devices(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
     _logs(add)
     _service(add)
@@ -71,7 +72,9 @@ def _gateway(add: _Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     run = _command(add, "run", "serve", "run the gateway until SIGTERM or Ctrl-C")
     run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
-    run.add_argument("--bind", choices=["loopback"], help="which addresses it listens on")
+    run.add_argument(
+        "--bind", type=_bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
+    )
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
     _status(add)
     call = _command(add, "call", "gateway", "send one request and print the answer")
@@ -169,6 +172,30 @@ def _logs(add: _Add) -> None:
     _output(_reach(logs))
 
 
+def _devices(add: _Add) -> None:
+    group = _command(add, "devices", None, "which other machines and nodes may connect")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    for name, text in (
+        ("list", "who waits to be let in, and who is paired"),
+        ("approve", "let a device in"),
+        ("reject", "refuse a device"),
+        ("remove", "forget a device and close its connections"),
+        ("rotate", "make a new token for a device; print it"),
+        ("revoke", "shut a device out until it is approved again"),
+    ):
+        command = _command(add, name, "devices", text)
+        command.set_defaults(action=name)
+        if name in {"approve", "reject"}:
+            command.add_argument("id", nargs="?", metavar="REQUEST", help="the beginning of its id")
+            command.add_argument("--latest", action="store_true", help="the newest request")
+        elif name != "list":
+            command.add_argument("id", metavar="DEVICE", help="the beginning of its id")
+        if name in {"rotate", "revoke"}:
+            roles = ["operator", "node"]
+            command.add_argument("--role", choices=roles, default="operator", help="in which role")
+        _output(_reach(command))
+
+
 def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:
     parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(module=module, parser=parser)
@@ -205,6 +232,17 @@ def _lines(text: str) -> int:
     if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
         raise ArgumentTypeError(f"{text!r} is no number from 1 to 5000")
     return int(text)
+
+
+def _bind(text: str) -> str:
+    from ipaddress import ip_address  # noqa: PLC0415 - help does without it
+
+    if text not in {"loopback", "lan"}:
+        try:
+            ip_address(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is not loopback, lan or an address") from None
+    return text
 
 
 def _seconds(text: str) -> float:

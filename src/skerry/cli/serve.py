@@ -7,13 +7,16 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from skerry.app.build import Outside
 from skerry.app.serve import main as serve
 from skerry.cli.render import notice, plain, styled
-from skerry.config.gateway import Bind
+from skerry.config.gateway import GatewayConfig
 from skerry.config.load import Loaded, prepare
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import LOGS, Redactor, writing
+from skerry.model.errors import ConfigError
 
 
 def run(arguments: Namespace) -> int:
@@ -34,6 +37,13 @@ def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
     if arguments.port is not None:
         changes["port"] = arguments.port
     if arguments.bind is not None:
-        changes["bind"] = Bind(arguments.bind)
-    gateway = loaded.config.gateway.model_copy(update=changes)
+        changes["bind"] = arguments.bind
+    before = loaded.config.gateway
+    try:
+        gateway = GatewayConfig.model_validate({**dict(before), **changes})
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        failure = ConfigError(f"--bind: {said['msg'].removeprefix('Value error, ')}.")
+        failure.remedy = "`--bind loopback` listens to this machine only."
+        raise failure from None
     return replace(loaded, config=loaded.config.model_copy(update={"gateway": gateway}))

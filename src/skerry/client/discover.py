@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from skerry.config.gateway import LOCK
-from skerry.config.load import PORT, given_token, load
+from skerry.config.load import PORT, given_password, given_token, load
 from skerry.config.root import Config
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
@@ -17,7 +17,7 @@ URL: Final = "SKERRY_GATEWAY_URL"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a gateway is, and what lets a client in."""
+    """Where a gateway is, and what lets a client in: its token, or its password."""
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -42,14 +42,13 @@ def find(
     if named is not None:
         _check(named, local=local)
     if token is None and (local or url is None):
-        token = given_token(environ) or None
+        token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
         return Address(named, token)
     config = load(environ).config
     gateway = config.gateway
-    if token is None and gateway.auth.token is not None:
-        token = gateway.auth.token.get_secret_value()
-    return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", token)
+    secret = token or gateway.auth.secret
+    return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)
 
 
 def _port(config: Config, environ: Mapping[str, str]) -> int:

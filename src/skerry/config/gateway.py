@@ -1,8 +1,11 @@
-"""Section `gateway`: where it listens and who may connect."""
+"""Section `gateway`: where it listens, who may connect, and which proxies and pages it believes."""
 
 from enum import StrEnum
+from ipaddress import ip_address, ip_network
+from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from skerry.config.base import Section
 
@@ -10,17 +13,17 @@ DEFAULT_PORT = 18789
 LOCK = "gateway.lock"
 """File of the state directory that a running gateway holds; it has its process id and port."""
 
-
-class Bind(StrEnum):
-    """Which addresses the gateway listens on."""
-
-    LOOPBACK = "loopback"
+LOOPBACK: Final = "loopback"
+LAN: Final = "lan"
+_LOCAL: Final = "127.0.0.1"
+_ALL: Final = {"0.0.0.0": ("0.0.0.0",), "::": ("0.0.0.0", "::")}  # noqa: S104 - only when asked for
 
 
 class AuthMode(StrEnum):
     """How a client proves itself."""
 
     TOKEN = "token"  # noqa: S105 - the name of a mode
+    PASSWORD = "password"  # noqa: S105 - the name of a mode
     NONE = "none"
 
 
@@ -28,11 +31,13 @@ class AuthConfig(Section):
     """Who may connect."""
 
     mode: AuthMode = AuthMode.TOKEN
-    """`token`, or `none`: every program and web page on this machine may then steer the agents."""
+    """`token`, `password`, or `none`: every program on this machine may then steer the agents."""
     token: SecretStr | None = None
     """The shared token. Without one the first start writes 48 hex characters."""
+    password: SecretStr | None = None
+    """The shared password, for mode `password`."""
 
-    @field_validator("token")
+    @field_validator("token", "password")
     @classmethod
     def _something(cls, value: SecretStr | None) -> SecretStr | None:
         """Refuse what a client could meet by sending nothing, or by a stray space."""
@@ -42,6 +47,50 @@ class AuthConfig(Section):
             raise ValueError(message)
         return value
 
+    @property
+    def secret(self) -> str | None:
+        """Return what a client must show in this mode; None where nothing is set or asked for."""
+        given = {AuthMode.TOKEN: self.token, AuthMode.PASSWORD: self.password}.get(self.mode)
+        return None if given is None else given.get_secret_value()
+
+
+def _bind(text: str) -> str:
+    if text in {LOOPBACK, LAN}:
+        return text
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        message = "must be 'loopback', 'lan' or an IP address of this machine"
+        raise ValueError(message) from None
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        message = "must be an address or a network such as 10.0.0.0/8"
+        raise ValueError(message) from None
+
+
+def _origin(text: str) -> str:
+    """Return the origin as browsers write it. There is no `*`: it would let every page in."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
+        message = "must be one site such as https://skerry.example.org"
+        raise ValueError(message)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+class ControlUiConfig(Section):
+    """Which pages may talk to the gateway besides its own on this machine."""
+
+    allowed_origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
+        default_factory=list, max_length=64
+    )
+    """Sites (`https://skerry.example.org`) whose pages and whose name are ours: behind a proxy."""
+    dangerously_disable_device_auth: bool = False
+    """Let clients on other machines in with the token alone, without a paired device."""
+
 
 class GatewayConfig(Section):
     """Where the gateway listens and who may connect."""
@@ -50,10 +99,39 @@ class GatewayConfig(Section):
     """Only `local`: this machine runs the gateway."""
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
     """TCP port; 0 lets the system choose."""
-    bind: Bind = Bind.LOOPBACK
-    """`loopback`: 127.0.0.1 only."""
+    bind: Annotated[str, AfterValidator(_bind)] = LOOPBACK
+    """`loopback`, `lan` (every address of this machine), or one address beside 127.0.0.1."""
     auth: AuthConfig = AuthConfig()
+    trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = Field(
+        default_factory=list, max_length=64
+    )
+    """Addresses and networks whose `X-Forwarded-For` is believed."""
+    control_ui: ControlUiConfig = ControlUiConfig()
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)
     """How long a stop waits for runs; one that did not end is taken up by the next start."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return the addresses to listen on; this machine itself always reaches one of them."""
+        match self.bind:
+            case "loopback" | "127.0.0.1":
+                return (_LOCAL,)
+            case "lan":
+                return _ALL["0.0.0.0"]  # noqa: S104 - asked for
+            case address:
+                return _ALL.get(address, (_LOCAL, address))
+
+    @property
+    def exposed(self) -> bool:
+        """Return whether other machines can reach it."""
+        return not all(ip_address(one).is_loopback for one in self.addresses)
+
+    @model_validator(mode="after")
+    def _guarded(self) -> Self:
+        """Refuse to listen to other machines without asking who they are."""
+        if self.exposed and self.auth.mode is AuthMode.NONE:
+            message = "bind lets other machines in, so auth.mode must be 'token' or 'password'"
+            raise ValueError(message)
+        return self

@@ -19,11 +19,14 @@ STATE_DIR: Final = "SKERRY_STATE_DIR"
 CONFIG_PATH: Final = "SKERRY_CONFIG_PATH"
 PORT: Final = "SKERRY_GATEWAY_PORT"
 TOKENS: Final = ("SKERRY_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN")
+PASSWORDS: Final = ("SKERRY_GATEWAY_PASSWORD", "OPENCLAW_GATEWAY_PASSWORD")
 
 TOKEN_BYTES: Final = 24
 """A token that we write has twice as many hex characters."""
 SHORT_TOKEN: Final = 24
 """Characters; a shorter token is warned about."""
+SHORT_PASSWORD: Final = 12
+"""Characters; a shorter password is warned about."""
 
 
 class TokenSource(StrEnum):
@@ -57,8 +60,9 @@ def load(
     """Return the configuration; nothing is written. No file is the same as an empty one.
 
     Of the environment `SKERRY_GATEWAY_TOKEN`, then `OPENCLAW_GATEWAY_TOKEN`, stands over
-    `gateway.auth.token` and switches the mode to `token`; `SKERRY_GATEWAY_PORT` over
-    `gateway.port`. Empty variables count as absent.
+    `gateway.auth.token` and switches the mode to `token`; without them `SKERRY_GATEWAY_PASSWORD`,
+    then `OPENCLAW_GATEWAY_PASSWORD`, over `gateway.auth.password` with mode `password`;
+    `SKERRY_GATEWAY_PORT` over `gateway.port`. Empty variables count as absent.
 
     Raises:
         ConfigInvalidError: all that is wrong.
@@ -96,7 +100,7 @@ def prepare(
         failure = ConfigError(f"{config.state_dir} cannot be made: {error.strerror}.")
         failure.remedy = f"Name a directory that you can write to in {STATE_DIR}."
         raise failure from error
-    if config.gateway.auth.mode is AuthMode.NONE or config.gateway.auth.token is not None:
+    if config.gateway.auth.mode is not AuthMode.TOKEN or config.gateway.auth.token is not None:
         return loaded
     token = secrets.token_hex(TOKEN_BYTES)
     try:
@@ -119,8 +123,8 @@ def _overlay(
     parsed: dict[str, Any], environ: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[ConfigIssue]]:
     """Return the tree with what the environment says; a wrong shape is left to the check."""
-    token, port = given_token(environ), environ.get(PORT)
-    if not (token or port):
+    token, password, port = given_token(environ), given_password(environ), environ.get(PORT)
+    if not (token or password or port):
         return parsed, []
     tree = copy.deepcopy(parsed)
     gateway = tree.setdefault("gateway", {})
@@ -134,12 +138,19 @@ def _overlay(
     auth = gateway.setdefault("auth", {}) if isinstance(gateway, dict) else None
     if token and isinstance(auth, dict):
         auth.update(token=token, mode=AuthMode.TOKEN.value)
+    elif password and isinstance(auth, dict):
+        auth.update(password=password, mode=AuthMode.PASSWORD.value)
     return tree, issues
 
 
 def given_token(environ: Mapping[str, str]) -> str:
     """Return the token that the environment gives, or nothing."""
     return next((text for name in TOKENS if (text := environ.get(name, "").strip())), "")
+
+
+def given_password(environ: Mapping[str, str]) -> str:
+    """Return the password that the environment gives, or nothing."""
+    return next((text for name in PASSWORDS if (text := environ.get(name, "").strip())), "")
 
 
 def _token_source(config: Config, environ: Mapping[str, str]) -> TokenSource:
@@ -166,6 +177,13 @@ def _openings(config: Config, read: source.Source, token: TokenSource) -> list[C
         message = "every program and web page on this machine can steer the agents."
         return [ConfigIssue("gateway.auth.mode", message, "Set it to 'token'.")]
     issues = []
+    if config.gateway.control_ui.dangerously_disable_device_auth:
+        where = "gateway.controlUi.dangerouslyDisableDeviceAuth"
+        message = "the shared secret alone lets other machines in."
+        issues.append(ConfigIssue(where, message, "Remove it, and approve devices one by one."))
+    if auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
+        message = f"the password is shorter than {SHORT_PASSWORD} characters."
+        issues.append(ConfigIssue("gateway.auth.password", message, "Choose a longer one."))
     if auth.token is not None and len(auth.token.get_secret_value()) < SHORT_TOKEN:
         message = f"the token is shorter than {SHORT_TOKEN} characters."
         issues.append(ConfigIssue("gateway.auth.token", message, "Remove it; a start writes one."))

@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from skerry.gateway.frames import ErrorCode, ErrorShape
+
 READ: Final = "operator.read"
 WRITE: Final = "operator.write"
 ADMIN: Final = "operator.admin"
@@ -55,6 +57,12 @@ def allows(scopes: Iterable[str], wanted: str) -> bool:
     return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
 
 
+def missing_scope(scope: str) -> ErrorShape:
+    """Return the error for who lacks a scope."""
+    details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
+    return ErrorShape(ErrorCode.FORBIDDEN, f"missing scope: {scope}", details)
+
+
 ANYBODY: Final = Need(None, None)
 NODES: Final = Need(Role.NODE, None)
 READERS: Final = Need(Role.OPERATOR, READ)
@@ -80,6 +88,12 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "cron.list": READERS,
         "cron.runs": READERS,
         "cron.status": READERS,
+        "device.pair.approve": PAIRERS,
+        "device.pair.list": PAIRERS,
+        "device.pair.reject": PAIRERS,
+        "device.pair.remove": PAIRERS,
+        "device.token.revoke": PAIRERS,
+        "device.token.rotate": PAIRERS,
         "exec.approvals.get": ADMINS,
         "health": READERS,
         "last-heartbeat": READERS,
@@ -87,6 +101,18 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,
+        "node.describe": READERS,
+        "node.event": NODES,
+        "node.invoke": WRITERS,
+        "node.invoke.result": NODES,
+        "node.list": READERS,
+        "node.pair.approve": PAIRERS,
+        "node.pair.list": PAIRERS,
+        "node.pair.reject": PAIRERS,
+        "node.pair.remove": PAIRERS,
+        "node.pluginTools.update": NODES,
+        "node.runnerInventory.update": NODES,
+        "node.skills.update": NODES,
         "sessions.list": READERS,
         "skills.bins": NODES,
         "skills.status": READERS,
@@ -106,8 +132,13 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "chat": READERS,
         "connect.challenge": ANYBODY,
         "cron": READERS,
+        "device.pair.requested": PAIRERS,
+        "device.pair.resolved": PAIRERS,
         "health": READERS,
         "heartbeat": READERS,
+        "node.invoke.request": NODES,
+        "node.pair.requested": PAIRERS,
+        "node.pair.resolved": PAIRERS,
         "presence": READERS,
         "shutdown": ANYBODY,
         "tick": ANYBODY,

@@ -1,34 +1,63 @@
-"""Who may connect, with which scopes, and how failures are slowed down."""
+"""The shared secret, the scopes that it gives, and how failures are slowed down."""
 
 import hmac
-import ipaddress
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 
+from skerry.config.gateway import AuthConfig, AuthMode
 from skerry.gateway.access import OPERATOR_SCOPES, READ, WRITE
+from skerry.gateway.peer import Peer
 
 _UNASKED: Final = (READ, WRITE)
 
 _FIRST_DELAY: Final = 0.25
 _LONGEST_DELAY: Final = 2.0
 _FORGET_AFTER: Final = 60.0
-_ADDRESSES: Final = 1024
+_ADDRESSES: Final = 4096
+LOCKED_AFTER: Final = 10
+"""Failures of one remote address, none a minute after the other, that lock it out."""
+LOCKED_SECONDS: Final = 300.0
 
 
-def grant(claimed: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the scopes that a client with the right token gets: of the claimed ones those we know.
+def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the scopes that an operator asks for: of the claimed ones those that exist.
 
-    Who claims nothing gets reading and writing, never admin.
+    Who claims nothing asks for reading and writing, never for admin.
     """
-    if claimed is None:
+    if scopes is None:
         return _UNASKED
-    return tuple(scope for scope in dict.fromkeys(claimed) if scope in OPERATOR_SCOPES)
+    return tuple(scope for scope in dict.fromkeys(scopes) if scope in OPERATOR_SCOPES)
 
 
-def same_token(expected: str, given: str) -> bool:
-    """Return whether the tokens are equal, in a time that does not tell where they differ."""
+class Shown(Enum):
+    """What a client showed of the shared secret."""
+
+    RIGHT = auto()
+    """Also where none is asked for."""
+    WRONG = auto()
+    NOTHING = auto()
+
+
+def judge(config: AuthConfig, token: str | None, password: str | None) -> Shown:
+    """Return whether the client showed the secret of the mode that is set.
+
+    A password is also taken where a client has only a field for a token.
+    """
+    if config.mode is AuthMode.NONE:
+        return Shown.RIGHT
+    given = (password or token) if config.mode is AuthMode.PASSWORD else token
+    if not given:
+        return Shown.NOTHING
+    secret = config.secret
+    right = secret is not None and same_secret(secret, given)
+    return Shown.RIGHT if right else Shown.WRONG
+
+
+def same_secret(expected: str, given: str) -> bool:
+    """Return whether the secrets are equal, in a time that does not tell where they differ."""
     return hmac.compare_digest(expected.encode(), given.encode())
 
 
@@ -37,6 +66,7 @@ class _Record:
     failures: int = 0
     last: float = 0.0
     answered: float = 0.0
+    locked_until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -44,39 +74,36 @@ class Failures:
     """Slows down whoever fails again and again: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
 
     Failures of one address are answered one after another, so that many connections at once do not
-    guess faster than one. The right token is never delayed, so nobody can lock out another.
+    guess faster than one. On this machine the right secret is never delayed, so no program can
+    lock out another; a remote address is locked out for 5 minutes after `LOCKED_AFTER` failures.
     """
 
     _records: OrderedDict[str, _Record] = field(default_factory=OrderedDict)
 
-    def delay(self, address: str, now: float) -> float:
+    def locked(self, peer: Peer, now: float) -> float:
+        """Return for how many more seconds the address is locked out; 0 when it is not."""
+        record = self._records.get(peer.bucket)
+        return 0.0 if record is None else max(0.0, record.locked_until - now)
+
+    def delay(self, peer: Peer, now: float) -> float:
         """Note a failure; return how many seconds to wait before it is answered."""
-        key = _bucket(address)
-        record = self._records.pop(key, None)
+        record = self._records.pop(peer.bucket, None)
         if record is None or now - record.last > _FORGET_AFTER:
             record = _Record()
-        self._records[key] = record
+        self._records[peer.bucket] = record
         while len(self._records) > _ADDRESSES:
             self._records.popitem(last=False)
         wait = min(_FIRST_DELAY * 2 ** (record.failures - 1), _LONGEST_DELAY)
         record.failures = min(record.failures + 1, 16)
         record.last = now
+        if record.failures >= LOCKED_AFTER and not peer.local:
+            record.locked_until = now + LOCKED_SECONDS
         if record.failures == 1:
             record.answered = now
             return 0.0
         record.answered = max(record.answered, now) + wait
         return record.answered - now
 
-    def forget(self, address: str) -> None:
-        """Forget the failures of an address that has now given the right token."""
-        self._records.pop(_bucket(address), None)
-
-
-def _bucket(address: str) -> str:
-    """Return the address in one spelling: `::ffff:127.0.0.1` is `127.0.0.1`."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return str(mapped or parsed)
+    def forget(self, peer: Peer) -> None:
+        """Forget the failures of an address that has now shown the right secret."""
+        self._records.pop(peer.bucket, None)

@@ -11,6 +11,7 @@ from starlette.types import Receive
 
 from skerry import __version__
 from skerry.gateway import access, attachments, auth, dispatch, frames
+from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.dress import DRESSES
@@ -23,12 +24,15 @@ from skerry.gateway.frames import (
     Malformed,
     RequestFrame,
 )
-from skerry.gateway.handshake import Admitted, HandshakeError, admit
+from skerry.gateway.handshake import Admitted, Door, admit, introduction
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
+from skerry.gateway.nodes import Node
 from skerry.gateway.outgoing import Outgoing
+from skerry.gateway.peer import Peer
 from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import GatewayProtocol
+from skerry.gateway.refusals import HandshakeError
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class Connection:
         context: GatewayContext,
         methods: MethodTable,
         failures: auth.Failures,
+        peer: Peer,
         protocol: GatewayProtocol,
         receive: Receive,
     ) -> None:
@@ -61,7 +66,7 @@ class Connection:
         self._failures = failures
         self._protocol = protocol
         self._receive = receive
-        self._address = protocol.client[0] if protocol.client else ""
+        self._peer = peer
         self._out = Outgoing(protocol, self._give_up, self._ease)
         self._working = 0
         self._eased = anyio.Event()
@@ -70,7 +75,8 @@ class Connection:
 
     async def shake_hands(self) -> Admitted | None:
         """Challenge the client and return it when it is let in; else it is told why and closed."""
-        challenge = {"nonce": str(uuid4()), "ts": self._context.clock.now_ms(), "capabilities": []}
+        nonce = str(uuid4())
+        challenge = {"nonce": nonce, "ts": self._context.clock.now_ms(), "capabilities": []}
         head = frames.event("connect.challenge", challenge)
         self._protocol.write((frames.unnumbered(head),))
         try:
@@ -79,7 +85,8 @@ class Connection:
                 if text is None:
                     return None
                 try:
-                    return admit(frames.parse(text), self._context)
+                    door = Door(self._context, self._failures, self._peer, nonce)
+                    return await admit(frames.parse(text), door)
                 except HandshakeError as error:
                     await self._refuse(error)
         except TimeoutError:
@@ -107,7 +114,7 @@ class Connection:
     async def _refuse(self, error: HandshakeError) -> None:
         if error.is_guess:
             now = anyio.current_time()
-            await anyio.sleep(self._failures.delay(self._address, now))
+            await anyio.sleep(self._failures.delay(self._peer, now))
         if error.shape is not None:
             self._protocol.write((frames.refusal(error.request_id, error.shape),))
         self._protocol.end(error.close_code, error.reason)
@@ -115,9 +122,10 @@ class Connection:
     def _welcome(self, admitted: Admitted) -> None:
         """Answer `connect` and start to tell events, without a gap between snapshot and events."""
         context = self._context
-        self._failures.forget(self._address)
+        self._failures.forget(self._peer)
         self._protocol.admit()
         context.presence.join(self.id, self._presence(admitted))
+        self._register(admitted)
         self._out.response(frames.response(admitted.request_id, self._hello(admitted)))
         tools = _TOOL_EVENTS in admitted.params.caps
         protocol, role, scopes = admitted.protocol, admitted.role, admitted.scopes
@@ -127,13 +135,19 @@ class Connection:
         seen = snapshot(self._context)
         if not access.READERS.met(admitted.role, admitted.scopes):
             seen |= {"presence": [], "health": {}}
+        granted: dict[str, Json] = {"role": admitted.role, "scopes": admitted.scopes}
+        if admitted.device is not None:
+            granted |= {
+                "deviceToken": admitted.device.token,
+                "issuedAtMs": admitted.device.issued_at,
+            }
         hello = {
             "type": "hello-ok",
             "protocol": admitted.protocol,
             "server": {"version": __version__, "connId": self.id},
             "features": {"methods": self._methods.names, "events": EVENTS, "capabilities": []},
             "snapshot": seen,
-            "auth": {"role": admitted.role, "scopes": admitted.scopes},
+            "auth": granted,
             "policy": {
                 "maxPayload": MAX_PAYLOAD,
                 "maxBufferedBytes": MAX_BUFFERED,
@@ -143,12 +157,30 @@ class Connection:
         }
         return DRESSES[admitted.protocol].hello(hello)
 
+    def _register(self, admitted: Admitted) -> None:
+        """Let the connection of a device be found, and a node be asked."""
+        device = admitted.device
+        if device is None:
+            return
+        self._context.clients.join(self, device.device_id, admitted.role)
+        if admitted.role is Role.NODE:
+            params = admitted.params
+            self._context.nodes.join(
+                Node(
+                    device.device_id,
+                    self,
+                    introduction(params, self._peer.address),
+                    tuple(params.commands),
+                    self._context.clock.now_ms(),
+                )
+            )
+
     def _presence(self, admitted: Admitted) -> PresenceEntry:
         client = admitted.params.client
         host = client.display_name or client.id
         return PresenceEntry(
             host=host,
-            ip=self._address,
+            ip=self._peer.address,
             version=client.version,
             platform=client.platform,
             mode=client.mode,
@@ -164,16 +196,22 @@ class Connection:
 
     def _leave(self) -> None:
         self._context.broadcast.remove(self)
+        self._context.clients.leave(self)
+        self._context.nodes.leave(self)
         self._context.presence.leave(self.id)
         self._out.close()
         for outcome in self._waiting:
             outcome.close()  # its task was cancelled before it began
 
-    def _give_up(self) -> None:
-        """Close a client that does not read, and what it still waits for with it."""
-        self._protocol.end(1008, "slow consumer")
+    def close(self, code: int, reason: str) -> None:
+        """Close it, behind what it was sent, and what it still waits for with it."""
+        self._protocol.end(code, reason)
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
+
+    def _give_up(self) -> None:
+        """Close a client that does not read."""
+        self.close(1008, "slow consumer")
 
     async def _read(self, admitted: Admitted) -> None:
         while (text := await self._next_text()) is not None:

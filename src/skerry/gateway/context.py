@@ -1,11 +1,13 @@
 """What the gateway is given by the application."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
+from skerry.gateway.clients import Clients
 from skerry.gateway.health import Health
+from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.infra.clock import Clock
@@ -19,11 +21,9 @@ class GatewayContext:
     """Everything that methods and connections use.
 
     `config` is called at each request, so that who may do what follows the present configuration.
-    Without a `token` every program on this machine is let in.
     """
 
     config: Callable[[], Config]
-    token: str | None
     dispatcher: Dispatcher
     store: Store
     models: Models
@@ -34,3 +34,5 @@ class GatewayContext:
     started_ms: int
     health: Health
     notices: Notices
+    clients: Clients = field(default_factory=Clients)
+    nodes: Nodes = field(default_factory=Nodes)

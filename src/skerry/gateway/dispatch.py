@@ -12,8 +12,10 @@ from skerry.gateway.method import Call, Method, RefusedError
 from skerry.gateway.methods import (
     absent,
     config,
+    devices,
     logs,
     models,
+    nodes,
     notices,
     runs,
     sessions,
@@ -42,6 +44,8 @@ class MethodTable:
             *logs.METHODS,
             *absent.METHODS,
             *config.METHODS,
+            *devices.METHODS,
+            *nodes.METHODS,
         )
         self._methods = {method.name: method for method in every}
         unruled = self._methods.keys() ^ access.METHODS.keys()
@@ -84,16 +88,8 @@ def _check_access(name: str, call: Call) -> None:
     need = access.METHODS.get(name, access.UNKNOWN)
     if need.role not in {None, call.role}:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"unauthorized role: {call.role}")
-    if not need.met(call.role, call.scopes):
-        raise RefusedError(
-            ErrorCode.FORBIDDEN,
-            f"missing scope: {need.scope}",
-            details={
-                "code": "MISSING_SCOPE",
-                "missingScope": need.scope,
-                "requiredScopes": [need.scope],
-            },
-        )
+    if need.scope is not None and not access.allows(call.scopes, need.scope):
+        raise RefusedError.of(access.missing_scope(need.scope), None)
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:

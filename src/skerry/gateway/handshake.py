@@ -1,31 +1,23 @@
 """What must be true before a client is let in, in the order in which it is checked."""
 
-import base64
-import binascii
-import hashlib
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
+import anyio
 from pydantic import Field, ValidationError
 
-from skerry.gateway import auth
+from skerry.gateway import auth, identity, pairing, refusals
 from skerry.gateway.access import Role
+from skerry.gateway.auth import Failures, Shown
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.frames import (
-    PROTOCOL,
-    PROTOCOLS,
-    ErrorCode,
-    ErrorShape,
-    Json,
-    Malformed,
-    RequestFrame,
-)
+from skerry.gateway.frames import PROTOCOLS, Json, Malformed, RequestFrame
 from skerry.gateway.method import Name, Params
+from skerry.gateway.pairing import Paired, Wish
+from skerry.gateway.peer import Peer
 from skerry.gateway.problems import describe
-
-_PROBE_PROTOCOL: Final = 3
-_STARTING: Final = 1013
-_RETRY_MS: Final = 500
+from skerry.gateway.refusals import HandshakeError
+from skerry.model.errors import StateError
+from skerry.store.devices import About
 
 Secret = Annotated[str, Field(max_length=4096)]
 Names = Annotated[list[Name], Field(max_length=128)]
@@ -68,7 +60,7 @@ class ClientParams(Params):
 
 
 class DeviceParams(Params):
-    """A device's identity. It grants nothing: there is no pairing yet."""
+    """A device's identity: its key, and what it signed with it."""
 
     id: Name
     public_key: Name
@@ -78,7 +70,7 @@ class DeviceParams(Params):
 
 
 class AuthParams(Params):
-    """What a client shows to be let in; only the token counts."""
+    """What a client shows to be let in: the shared secret, or the token of a paired device."""
 
     token: Secret | None = None
     bootstrap_token: Secret | None = None
@@ -118,31 +110,27 @@ class Admitted:
     """The agreed version of the protocol: 3 or 4."""
     role: Role
     scopes: tuple[str, ...]
-    device_id: str | None
+    device: Paired | None
+    """The paired device; None for a client that showed only the shared secret."""
+
+    @property
+    def device_id(self) -> str | None:
+        """Return the id of the device."""
+        return self.device.device_id if self.device else None
 
 
-class HandshakeError(Exception):
-    """A client is not let in: which close code, which reason, and which response before it."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What one handshake is checked against."""
 
-    def __init__(
-        self,
-        close_code: int,
-        reason: str,
-        *,
-        request_id: Json = None,
-        shape: ErrorShape | None = None,
-        is_guess: bool = False,
-    ) -> None:
-        self.close_code = close_code
-        self.reason = reason
-        self.request_id = request_id
-        self.shape = shape
-        self.is_guess = is_guess
-        """Whether it may be an attempt to find the token, and is slowed down."""
-        super().__init__(reason)
+    context: GatewayContext
+    failures: Failures
+    peer: Peer
+    nonce: str
+    """What the client was challenged with."""
 
 
-def admit(frame: RequestFrame | Malformed | None, context: GatewayContext) -> Admitted:
+async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
     """Return the client that the first frame introduces.
 
     Raises:
@@ -153,29 +141,37 @@ def admit(frame: RequestFrame | Malformed | None, context: GatewayContext) -> Ad
     if isinstance(frame, Malformed):
         raise HandshakeError(1008, "invalid request frame")
     try:
-        return _admit(frame, context)
+        return await _admit(frame, door)
+    except StateError:
+        error = refusals.not_ready(["state"])
+        error.request_id = frame.id
+        raise error from None
     except HandshakeError as error:
         error.request_id = frame.id
         raise
 
 
-def _admit(frame: RequestFrame, context: GatewayContext) -> Admitted:
+async def _admit(frame: RequestFrame, door: Door) -> Admitted:
     if frame.method != "connect":
-        raise _invalid("invalid handshake: first request must be connect")
+        raise refusals.invalid("invalid handshake: first request must be connect")
     try:
         params = ConnectParams.model_validate_json(bytes(frame.params) or b"{}")
     except ValidationError as error:
-        raise _invalid(f"invalid connect params: {describe(error)}") from None
-    if not context.health.ready:
-        raise _not_ready(context.health.failing)
+        raise refusals.invalid(f"invalid connect params: {describe(error)}") from None
+    if not door.context.health.ready:
+        raise refusals.not_ready(door.context.health.failing)
     protocol = _agree(params)
-    if params.role != Role.OPERATOR:
-        raise _invalid("invalid role")
-    if context.token is not None:
-        _check_token(params, context.token)
-    _check_device(params)
-    scopes = auth.grant(params.scopes)
-    return Admitted(frame.id, params, protocol, Role.OPERATOR, scopes, device_id=None)
+    role = _role(params)
+    if seconds := door.failures.locked(door.peer, anyio.current_time()):
+        raise refusals.locked_out(seconds)
+    gateway = door.context.config().gateway
+    shown = auth.judge(gateway.auth, params.auth.token, params.auth.password)
+    scopes = auth.claimed(params.scopes) if role is Role.OPERATOR else ()
+    if params.device is None:
+        _check_alone(role, shown, door)
+        return Admitted(frame.id, params, protocol, role, scopes, None)
+    paired = await _pair(params, params.device, Wish(role, scopes), shown, door)
+    return Admitted(frame.id, params, protocol, role, paired.scopes, paired)
 
 
 def _agree(params: ConnectParams) -> int:
@@ -183,81 +179,91 @@ def _agree(params: ConnectParams) -> int:
     for version in PROTOCOLS:
         if params.min_protocol <= version <= params.max_protocol:
             return version
-    raise _wrong_protocol(params)
+    raise refusals.wrong_protocol(params.min_protocol, params.max_protocol)
 
 
-def _check_token(params: ConnectParams, expected: str) -> None:
-    given = params.auth.token
-    if given:
-        if not auth.same_token(expected, given):
-            raise _unauthorized("mismatch", is_guess=True)
-    elif params.device is not None:
-        raise _unauthorized("missing", is_guess=False)
-    else:
-        raise HandshakeError(
-            1008,
-            "device identity required",
-            shape=ErrorShape(
-                ErrorCode.NOT_PAIRED,
-                "device identity required",
-                {"code": "DEVICE_IDENTITY_REQUIRED"},
-            ),
-        )
-
-
-def _check_device(params: ConnectParams) -> None:
-    """Refuse a device whose id is not the hash of its key."""
-    device = params.device
-    if device is None:
-        return
+def _role(params: ConnectParams) -> Role:
     try:
-        padded = device.public_key + "=" * (-len(device.public_key) % 4)
-        key = base64.b64decode(padded, altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if hashlib.sha256(key).hexdigest() != device.id.lower():
-        raise _invalid(
-            "device identity mismatch",
-            {"code": "DEVICE_AUTH_DEVICE_ID_MISMATCH", "reason": "device-id-mismatch"},
-        )
+        return Role(params.role)
+    except ValueError:
+        raise refusals.invalid("invalid role") from None
 
 
-def _invalid(message: str, details: Json = None) -> HandshakeError:
-    return HandshakeError(
-        1008, message, shape=ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
+def _check_alone(role: Role, shown: Shown, door: Door) -> None:
+    """Let a client without a device in only with the secret, as an operator, on this machine."""
+    gateway = door.context.config().gateway
+    if shown is Shown.WRONG:
+        raise refusals.unauthorized(gateway.auth.mode, shown=True)
+    alone = door.peer.local or gateway.control_ui.dangerously_disable_device_auth
+    if shown is Shown.NOTHING or role is not Role.OPERATOR or not alone:
+        raise refusals.no_device()
+
+
+async def _pair(
+    params: ConnectParams, device: DeviceParams, wish: Wish, shown: Shown, door: Door
+) -> Paired:
+    """Return what a device gets: what it asks for, and is allowed."""
+    given = params.auth
+    mode = door.context.config().gateway.auth.mode
+    token = given.device_token or given.token
+    if shown is not Shown.RIGHT and not token:
+        raise refusals.unauthorized(mode, shown=shown is Shown.WRONG)
+    key = identity.key(device.id, device.public_key)
+    claim = identity.Claim(
+        device_id=device.id,
+        client_id=params.client.id,
+        client_mode=params.client.mode,
+        role=params.role,
+        scopes=params.scopes or [],
+        signed_at=device.signed_at,
+        token=given.token or given.device_token or given.bootstrap_token or "",
+        nonce=device.nonce,
+        platform=params.client.platform,
+        device_family=params.client.device_family or "",
     )
-
-
-def _unauthorized(what: str, *, is_guess: bool) -> HandshakeError:
-    message = f"unauthorized: gateway token {what} (it is gateway.auth.token in skerry.json)"
-    details = {
-        "code": f"AUTH_TOKEN_{what.upper()}",
-        "authReason": f"token_{what}",
-        "canRetryWithDeviceToken": False,
-        "recommendedNextStep": "update_auth_credentials",
-    }
-    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
-    return HandshakeError(1008, message, shape=shape, is_guess=is_guess)
-
-
-def _wrong_protocol(params: ConnectParams) -> HandshakeError:
-    details = {
-        "code": "PROTOCOL_MISMATCH",
-        "clientMinProtocol": params.min_protocol,
-        "clientMaxProtocol": params.max_protocol,
-        "expectedProtocol": PROTOCOL,
-        "minimumProbeProtocol": _PROBE_PROTOCOL,
-    }
-    shape = ErrorShape(ErrorCode.INVALID_REQUEST, "protocol mismatch", details)
-    return HandshakeError(1002, "protocol mismatch", shape=shape)
-
-
-def _not_ready(failing: list[str]) -> HandshakeError:
-    shape = ErrorShape(
-        ErrorCode.UNAVAILABLE,
-        f"gateway not ready ({', '.join(failing)}); retry shortly",
-        {"reason": "startup-sidecars"},
-        retryable=True,
-        retry_after_ms=_RETRY_MS,
+    now = door.context.clock.now_ms()
+    await identity.check(claim, key, device.signature, door.nonce, now)
+    asks = pairing.Asks(
+        device_id=device.id.lower(),
+        public_key=device.public_key,
+        wish=wish,
+        about=About(
+            params.client.id,
+            params.client.mode,
+            params.client.platform,
+            door.peer.address,
+            params.client.display_name,
+            params.client.device_family,
+        ),
+        token=token,
+        by_secret=shown is Shown.RIGHT,
+        local=door.peer.local,
     )
-    return HandshakeError(_STARTING, "gateway starting", shape=shape)
+    outcome = await pairing.meet(door.context, asks)
+    match outcome:
+        case Paired():
+            return outcome
+        case pairing.Waiting(request):
+            raise refusals.not_paired(request)
+        case pairing.WrongToken(known) if given.device_token:
+            raise refusals.wrong_device_token()
+        case pairing.WrongToken(known):
+            raise refusals.unauthorized(mode, shown=True, device_may_retry=known)
+
+
+def introduction(params: ConnectParams, address: str) -> dict[str, Json]:
+    """Return what a node said of itself, for `node.list`."""
+    client = params.client
+    said = {
+        "displayName": client.display_name,
+        "platform": client.platform,
+        "version": client.version,
+        "deviceFamily": client.device_family,
+        "modelIdentifier": client.model_identifier,
+        "remoteIp": address,
+        "caps": params.caps,
+        "commands": params.commands,
+        "permissions": params.permissions or None,
+        "pathEnv": params.path_env,
+    }
+    return {key: value for key, value in said.items() if value is not None}

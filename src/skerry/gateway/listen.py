@@ -18,14 +18,14 @@ _CLOSE_SECONDS: Final = 6
 
 
 class Listener(anyio.AsyncContextManagerMixin):
-    """Serves `app` on a bound socket. Use as `async with Listener(app, sock) as listener:`.
+    """Serves `app` on bound sockets. Use as `async with Listener(app, sock) as listener:`.
 
-    Inside the block it answers; leaving it closes every connection with 1012 and the socket too.
+    Inside the block it answers; leaving it closes every connection with 1012 and the sockets.
     """
 
-    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
-        self.port: int = sock.getsockname()[1]
-        self._sock = sock
+    def __init__(self, app: ASGIApp, *sockets: socket.socket) -> None:
+        self.port: int = sockets[0].getsockname()[1]
+        self._sockets = list(sockets)
         self._server = _Server(
             uvicorn.Config(
                 app,
@@ -33,8 +33,8 @@ class Listener(anyio.AsyncContextManagerMixin):
                 ws=GatewayProtocol,
                 ws_max_size=MAX_PAYLOAD,
                 ws_per_message_deflate=False,
-                # Who reads nothing is found by what waits for it; a peer that is gone without a
-                # word cannot happen on loopback.
+                # Who reads nothing is found by what waits for it, and who is gone without a word by
+                # the ticks that are never acknowledged.
                 ws_ping_interval=None,
                 lifespan="on",
                 log_config=None,
@@ -62,7 +62,7 @@ class Listener(anyio.AsyncContextManagerMixin):
         self._server.task_status = task_status
         # A cancelled caller still gets an orderly end; `timeout_graceful_shutdown` bounds it.
         with anyio.CancelScope(shield=True):
-            await self._server.serve(sockets=[self._sock])
+            await self._server.serve(sockets=self._sockets)
 
 
 class _Server(uvicorn.Server):

@@ -51,6 +51,6 @@ def _policy(host: str) -> str:
     """Return what the page may do: only what this gateway itself serves. `host` was checked."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
-        f" connect-src 'self' ws://{host}; frame-ancestors 'none'; base-uri 'none';"
+        f" connect-src 'self' ws://{host} wss://{host}; frame-ancestors 'none'; base-uri 'none';"
         " form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )

@@ -24,6 +24,7 @@ from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.gate import Gate
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.pages import Pages
+from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
             WebSocketRoute("/", _Sockets(context)),
             Route("/{path:path}", Pages(folder).serve),
         ],
-        middleware=[Middleware(Gate)],
+        middleware=[Middleware(Gate, config=lambda: context.config().gateway)],
         lifespan=_lifespan(context),
     )
 
@@ -71,7 +72,8 @@ class _Sockets:
         await receive()  # websocket.connect
         await send({"type": "websocket.accept"})
         protocol = scope["state"][STATE_KEY]
-        client = Connection(self._context, self._methods, self._failures, protocol, receive)
+        peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
+        client = Connection(self._context, self._methods, self._failures, peer, protocol, receive)
         if len(self._handshakes) >= _MAX_HANDSHAKES:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]

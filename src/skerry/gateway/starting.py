@@ -15,15 +15,19 @@ _ANSWER: Final = (
 
 
 @asynccontextmanager
-async def starting(listening: socket.socket) -> AsyncGenerator[None]:
+async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
     """Tell whoever comes during the block to come again; `listening` stays open behind it."""
     connections: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Starting(connections), sock=listening.dup())
+    servers = [
+        await loop.create_server(lambda: _Starting(connections), sock=one.dup())
+        for one in listening
+    ]
     try:
         yield
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         for transport in tuple(connections):
             transport.abort()
 

@@ -7,6 +7,9 @@ run       one row an accepted run; its id is the caller's idempotency key, so th
 inbound   one row a message that a platform delivered, so that no message is taken twice
 outbox    one row a part to deliver, with its final text
 mirror    how far the JSONL file of each session is written
+device_grant    what a paired device may do, one row a role
+device_token    the hashes of the tokens by which it proves that, a few of each role
+device_request  a device that waits to be let in
 """
 
 from typing import Final
@@ -90,6 +93,42 @@ STEPS: Final = (
         session_id TEXT PRIMARY KEY,
         seq INTEGER NOT NULL,
         size INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE device_grant (
+        device_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        public_key TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        about BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        approved_at INTEGER NOT NULL,
+        seen_at INTEGER NOT NULL,
+        rotated_at INTEGER,
+        revoked_at INTEGER,
+        PRIMARY KEY (device_id, role)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE device_token (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        hash BLOB NOT NULL UNIQUE,
+        device_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        issued_at INTEGER NOT NULL
+    );
+    CREATE INDEX device_token_of ON device_token (device_id, role);
+
+    CREATE TABLE device_request (
+        request_id TEXT PRIMARY KEY,
+        device_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        public_key TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        about BLOB NOT NULL,
+        reason TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        UNIQUE (device_id, role)
     ) WITHOUT ROWID
     """,
 )

@@ -8,13 +8,17 @@ import anyio
 import pytest
 
 from skerry.app.build import Outside
-from skerry.app.serve import serve
+from skerry.app.serve import AddressRefusedError, serve
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
 from skerry.config.gateway import LOCK
 from skerry.config.load import prepare
 from skerry.infra.lock import owner
-from skerry.testing.gateway import running_gateway
+from skerry.model.errors import ConfigError
+from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, echo
 from tests.support.core import open_core, request
+from tests.support.wire import dial
 
 
 async def ask(port: int, path: str) -> tuple[int, bytes]:
@@ -74,3 +78,51 @@ async def test_while_it_starts_it_is_alive_and_not_ready(state: Path) -> None:
             while (await ask(port, "/readyz"))[0] != 200:
                 pass
             signal.raise_signal(signal.SIGTERM)
+
+
+async def test_an_address_of_its_own_is_served_beside_loopback() -> None:
+    config = {"gateway": {"bind": "127.0.0.2"}}
+    async with running_gateway(config=config) as gateway:
+        port = int(gateway.url.rpartition(":")[2])
+        assert (await ask(port, "/healthz"))[0] == 200
+        stream = await anyio.connect_tcp("127.0.0.2", port)
+        await stream.aclose()
+
+
+async def test_an_address_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "skerry.json").write_text('{"gateway": {"bind": "192.0.2.1"}}')
+    environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path), "SKERRY_GATEWAY_PORT": "0"}
+    with pytest.raises(AddressRefusedError) as refused:
+        await serve(prepare(environ), environ, Outside())
+    assert "gateway.bind" in refused.value.remedy
+
+
+async def test_a_mode_without_its_secret_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "skerry.json").write_text('{"gateway": {"auth": {"mode": "password"}}}')
+    environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path), "SKERRY_GATEWAY_PORT": "0"}
+    with pytest.raises(ConfigError) as refused:
+        await serve(prepare(environ), environ, Outside())
+    assert "SKERRY_GATEWAY_PASSWORD" in refused.value.remedy
+
+
+@pytest.mark.parametrize("name", ["SKERRY_GATEWAY_PASSWORD", "OPENCLAW_GATEWAY_PASSWORD"])
+async def test_a_password_of_the_environment_lets_in_who_shows_it(
+    tmp_path: Path, name: str
+) -> None:
+    environ = {name: "correct horse", "SKERRY_STATE_DIR": str(tmp_path)}
+    gateway = GatewayProcess(tmp_path, environ=environ)
+    try:
+        await gateway.start()
+        url = gateway.url.replace("http", "ws")
+        port = url.rpartition(":")[2]
+        found = find(environ | {"SKERRY_GATEWAY_PORT": port})
+        async with GatewayClient(found) as client:
+            assert client.hello["snapshot"]["authMode"] == "password"
+        async with dial(url) as wire:
+            assert (await wire.connect(auth={"password": "correct horse"}))["ok"]
+        async with dial(url) as wire:
+            error = (await wire.connect(auth={"password": "wrong"}))["error"]
+        assert error["details"]["code"] == "AUTH_PASSWORD_MISMATCH"
+        assert not (tmp_path / "skerry.json").exists()
+    finally:
+        await gateway.end()

@@ -38,7 +38,7 @@ def test_the_version_is_printed() -> None:
         ["nonsense"],
         ["gateway", "call"],
         ["gateway", "run", "--port", "70000"],
-        ["gateway", "run", "--bind", "lan"],
+        ["gateway", "run", "--bind", "sideways"],
         ["agent"],
         ["agent", "--message", "x", "--timeout", "0"],
         ["models", "use"],

@@ -1,6 +1,7 @@
 """The whole configuration: whose workspace is where, which model answers for whom."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -54,8 +55,51 @@ def test_an_agent_may_have_a_model_of_its_own() -> None:
 def test_it_listens_on_loopback_only_at_the_port_that_clients_expect() -> None:
     gateway = config({}).gateway
     assert (gateway.port, gateway.bind) == (18789, "loopback")
-    with pytest.raises(ValidationError, match="loopback"):
-        type(gateway).model_validate({"bind": "0.0.0.0"})  # noqa: S104 - what must be refused
+    assert gateway.addresses == ("127.0.0.1",)
+    assert not gateway.exposed
+    with pytest.raises(ValidationError, match="'loopback', 'lan' or an IP address"):
+        type(gateway).model_validate({"bind": "example.org"})
+
+
+@pytest.mark.parametrize(
+    ("bind", "addresses", "exposed"),
+    [
+        ("lan", ("0.0.0.0",), True),  # noqa: S104 - what is asked for
+        ("0.0.0.0", ("0.0.0.0",), True),  # noqa: S104 - as above
+        ("::", ("0.0.0.0", "::"), True),  # noqa: S104 - as above
+        ("192.0.2.7", ("127.0.0.1", "192.0.2.7"), True),
+        ("127.0.0.1", ("127.0.0.1",), False),
+        ("127.0.0.2", ("127.0.0.1", "127.0.0.2"), False),
+        ("::1", ("127.0.0.1", "::1"), False),
+    ],
+)
+def test_other_machines_are_let_in_only_when_asked_who_they_are(
+    bind: str, addresses: tuple[str, ...], *, exposed: bool
+) -> None:
+    section = type(config({}).gateway)
+    gateway = section.model_validate({"bind": bind})
+    assert (gateway.addresses, gateway.exposed) == (addresses, exposed)
+    open_to_all = {"bind": bind, "auth": {"mode": "none"}}
+    if exposed:
+        with pytest.raises(ValidationError, match=r"auth\.mode must be 'token' or 'password'"):
+            section.model_validate(open_to_all)
+    else:
+        assert section.model_validate(open_to_all).auth.secret is None
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"controlUi": {"allowedOrigins": ["*"]}}, "must be one site"),
+        ({"controlUi": {"allowedOrigins": ["https://a.example/path"]}}, "must be one site"),
+        ({"controlUi": {"allowedOrigins": ["ftp://a.example"]}}, "must be one site"),
+        ({"trustedProxies": ["proxy.example"]}, "must be an address or a network"),
+        ({"auth": {"mode": "password", "password": ""}}, "must not be empty"),
+    ],
+)
+def test_what_could_open_something_is_refused(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        type(config({}).gateway).model_validate(section)
 
 
 @pytest.mark.requirement("agent-run-timeout-600s")

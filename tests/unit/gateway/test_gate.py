@@ -6,9 +6,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from starlette.routing import Route, WebSocketRoute
 
 from skerry.gateway import protocol
-from tests.support.gateway import Rig, running_gateway
+from skerry.gateway.server import create_app
+from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import connected
 
 UPGRADE = (
@@ -150,7 +152,8 @@ async def test_the_page_is_served_with_a_strict_policy(rig: Rig, path: str, kind
     assert (answer.status, answer.headers["content-type"]) == (200, kind)
     assert answer.headers["content-security-policy"] == (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
-        f" connect-src 'self' ws://127.0.0.1:{rig.port}; frame-ancestors 'none';"
+        f" connect-src 'self' ws://127.0.0.1:{rig.port} wss://127.0.0.1:{rig.port};"
+        " frame-ancestors 'none';"
         " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script';"
         " trusted-types 'none'"
     )
@@ -229,3 +232,73 @@ async def test_leaving_the_listener_closes_every_client_with_a_reason(
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", rig.port))
+
+
+LAN = {"gateway": {"bind": "lan", "controlUi": {"allowedOrigins": ["https://Skerry.example"]}}}
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1:{port}", "http://127.0.0.1:{port}", 200),
+        ("192.0.2.7:{port}", None, 200),
+        ("192.0.2.7:{port}", "http://192.0.2.7:{port}", 200),
+        ("[2001:db8::1]:{port}", "http://[2001:db8::1]:{port}", 200),
+        ("{name}:{port}", "http://{name}:{port}", 200),
+        ("{name}.local:{port}", None, 200),
+        ("skerry.example", "https://skerry.example", 200),
+        ("192.0.2.7:{port}", "https://skerry.example", 200),
+        ("192.0.2.7", None, 421),
+        ("192.0.2.7:1", None, 421),
+        ("evil.example:{port}", "http://evil.example:{port}", 421),
+        ("skerry.example:{port}", None, 421),
+        ("user@192.0.2.7:{port}", None, 421),
+        ("[fe80::1%;script-src *]:{port}", None, 421),
+        ("192.0.2.7:{port}", "http://192.0.2.8:{port}", 403),
+        ("192.0.2.7:{port}", "http://skerry.example", 403),
+        ("192.0.2.7:{port}", "null", 403),
+    ],
+)
+async def test_other_machines_call_us_by_address_or_name_and_never_by_a_foreign_one(
+    tmp_path: Path, host: str, origin: str | None, status: int
+) -> None:
+    names = {"name": socket.gethostname().lower()}
+    async with running_gateway(tmp_path, config=LAN) as rig:
+        line = f"Host: {host}\r\n" + (f"origin: {origin}\r\n" if origin else "")
+        line = line.format(port=rig.port, **names)
+        assert (await ask(rig, "/healthz", line)).status == status
+        assert (await ask(rig, "/", line + UPGRADE)).status == (101 if status == 200 else 403)
+
+
+async def test_a_page_of_a_site_that_is_not_named_is_refused_on_loopback_too(rig: Rig) -> None:
+    assert (await ask(rig, "/healthz", "Host: skerry.example\r\n")).status == 421
+
+
+AUTHS = {
+    "none": "",
+    "wrong": "authorization: Bearer wrong\r\n",
+    "right": f"authorization: Bearer {TOKEN}\r\n",
+    "query": "",
+    "forwarded": "x-forwarded-for: 203.0.113.9\r\n",
+}
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+async def test_every_route_over_http_tells_nothing_that_needs_a_token(rig: Rig, auth: str) -> None:
+    """The inventory: whoever adds a route decides here whether strangers may see it."""
+    app = create_app(rig.context)
+    paths = [route.path for route in app.routes if isinstance(route, Route | WebSocketRoute)]
+    assert paths == ["/healthz", "/readyz", "/", "/{path:path}"]
+    suffix = f"?token={TOKEN}" if auth == "query" else ""
+    for path in ("/healthz", "/readyz", "/", "/app.js", "/nothing", "/api/config"):
+        answer = await ask(rig, path + suffix, AUTHS[auth])
+        plain = await ask(rig, path)
+        assert answer.status == plain.status
+        assert answer.status == (404 if path in {"/nothing", "/api/config"} else 200)
+        assert TOKEN.encode() not in answer.body
+        assert set(answer.headers) >= {"x-content-type-options", "referrer-policy"}
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+            refused = await ask(rig, path, AUTHS[auth], method=method)
+            assert refused.status in {404, 405}, (method, path)
+            foreign = await ask(rig, path, "Host: evil.example\r\n" + AUTHS[auth], method=method)
+            assert foreign.status == 421

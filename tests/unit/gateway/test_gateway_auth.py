@@ -1,18 +1,22 @@
 """Credentials, and how failures are slowed down."""
 
+import pytest
+
+from skerry.config.gateway import AuthConfig
 from skerry.gateway import auth
 from skerry.gateway.access import READ, WRITE
-from skerry.gateway.auth import Failures
+from skerry.gateway.auth import LOCKED_AFTER, Failures, Shown
+from skerry.gateway.peer import Peer
 
 
 def test_who_claims_nothing_is_no_admin() -> None:
-    assert auth.grant(None) == (READ, WRITE)
+    assert auth.claimed(None) == (READ, WRITE)
 
 
 def test_tokens_of_any_text_can_be_compared() -> None:
-    assert auth.same_token("schlüssel", "schlüssel")
-    assert not auth.same_token("schlüssel", "schluessel")
-    assert not auth.same_token("abc", "")
+    assert auth.same_secret("schlüssel", "schlüssel")
+    assert not auth.same_secret("schlüssel", "schluessel")
+    assert not auth.same_secret("abc", "")
 
 
 def test_each_failure_waits_longer_up_to_two_seconds() -> None:
@@ -20,7 +24,7 @@ def test_each_failure_waits_longer_up_to_two_seconds() -> None:
     now = 0.0
     waits = []
     for _ in range(6):
-        wait = failures.delay("127.0.0.1", now)
+        wait = failures.delay(Peer("127.0.0.1", local=True), now)
         waits.append(wait)
         now += wait
     assert waits == [0.0, 0.25, 0.5, 1.0, 2.0, 2.0]
@@ -28,29 +32,89 @@ def test_each_failure_waits_longer_up_to_two_seconds() -> None:
 
 def test_many_at_once_are_answered_one_after_another() -> None:
     failures = Failures()
-    assert [failures.delay("127.0.0.1", 0.0) for _ in range(5)] == [0.0, 0.25, 0.75, 1.75, 3.75]
+    assert [failures.delay(Peer("127.0.0.1", local=True), 0.0) for _ in range(5)] == [
+        0.0,
+        0.25,
+        0.75,
+        1.75,
+        3.75,
+    ]
 
 
 def test_one_address_has_one_count_however_it_is_written() -> None:
     failures = Failures()
-    failures.delay("127.0.0.1", 0.0)
-    assert failures.delay("::ffff:127.0.0.1", 0.0) == 0.25
-    assert failures.delay("192.0.2.1", 0.0) == 0.0
-    assert failures.delay("not an address", 0.0) == 0.0
+    failures.delay(Peer("127.0.0.1", local=True), 0.0)
+    assert failures.delay(Peer("::ffff:127.0.0.1", local=True), 0.0) == 0.25
+    assert failures.delay(Peer("192.0.2.1", local=True), 0.0) == 0.0
+    assert failures.delay(Peer("not an address", local=True), 0.0) == 0.0
 
 
 def test_failures_are_forgotten_after_a_minute_and_after_the_right_token() -> None:
     failures = Failures()
-    failures.delay("127.0.0.1", 0.0)
-    assert failures.delay("127.0.0.1", 61.0) == 0.0
-    failures.forget("127.0.0.1")
-    assert failures.delay("127.0.0.1", 61.0) == 0.0
+    failures.delay(Peer("127.0.0.1", local=True), 0.0)
+    assert failures.delay(Peer("127.0.0.1", local=True), 61.0) == 0.0
+    failures.forget(Peer("127.0.0.1", local=True))
+    assert failures.delay(Peer("127.0.0.1", local=True), 61.0) == 0.0
 
 
 def test_the_addresses_remembered_are_bounded() -> None:
     failures = Failures()
-    failures.delay("192.0.2.1", 0.0)
-    for number in range(1024):
-        failures.delay(f"2001:db8::{number:x}", 0.0)
-    assert failures.delay("192.0.2.1", 0.0) == 0.0
-    assert len(failures._records) == 1024
+    failures.delay(Peer("192.0.2.1", local=True), 0.0)
+    for number in range(4096):
+        failures.delay(Peer(f"2001:db8:{number:x}::1", local=True), 0.0)
+    assert failures.delay(Peer("192.0.2.1", local=True), 0.0) == 0.0
+    assert len(failures._records) == 4096
+
+
+def test_a_site_of_ipv6_addresses_has_one_count() -> None:
+    failures = Failures()
+    failures.delay(Peer("2001:db8::1", local=False), 0.0)
+    assert failures.delay(Peer("2001:db8::2", local=False), 0.0) == 0.25
+    assert failures.delay(Peer("2001:db8:1::1", local=False), 0.0) == 0.0
+
+
+def test_a_remote_address_is_locked_out_and_this_machine_never() -> None:
+    failures = Failures()
+    here, there = Peer("127.0.0.1", local=True), Peer("192.0.2.1", local=False)
+    for number in range(LOCKED_AFTER):
+        assert failures.locked(there, number) == 0.0
+        failures.delay(there, number)
+        failures.delay(here, number)
+    assert failures.locked(here, 9.0) == 0.0
+    assert failures.locked(there, 9.0) == 300.0
+    assert failures.locked(there, 310.0) == 0.0
+
+
+def test_who_is_behind_a_proxy_here_does_not_count_as_this_machine() -> None:
+    failures = Failures()
+    for _ in range(LOCKED_AFTER):
+        failures.delay(Peer("127.0.0.1", local=False), 0.0)
+    assert failures.locked(Peer("127.0.0.1", local=False), 0.0)
+    assert not failures.locked(Peer("127.0.0.1", local=True), 0.0)
+
+
+TOKEN = {"mode": "token", "token": "right"}
+PASSWORD = {"mode": "password", "password": "right", "token": "other"}
+
+
+@pytest.mark.parametrize(
+    ("config", "token", "password", "shown"),
+    [
+        ({"mode": "none"}, None, None, Shown.RIGHT),
+        (TOKEN, "right", None, Shown.RIGHT),
+        (TOKEN, "wrong", "right", Shown.WRONG),
+        (TOKEN, None, "right", Shown.NOTHING),
+        (TOKEN, "", None, Shown.NOTHING),
+        (PASSWORD, None, "right", Shown.RIGHT),
+        (PASSWORD, "right", None, Shown.RIGHT),
+        (PASSWORD, "other", None, Shown.WRONG),
+        (PASSWORD, "right", "wrong", Shown.WRONG),
+        (PASSWORD, None, None, Shown.NOTHING),
+        ({"mode": "token"}, "x", None, Shown.WRONG),
+        ({"mode": "password"}, None, "x", Shown.WRONG),
+    ],
+)
+def test_what_was_shown_is_judged_by_the_mode(
+    config: dict[str, str], token: str | None, password: str | None, shown: Shown
+) -> None:
+    assert auth.judge(AuthConfig.model_validate(config), token, password) is shown

@@ -128,11 +128,6 @@ async def test_a_device_without_a_token_is_not_let_in(rig: Rig) -> None:
     assert error["details"]["code"] == "AUTH_TOKEN_MISSING"
 
 
-async def test_a_device_grants_nothing_beyond_the_token(rig: Rig) -> None:
-    async with connected(rig.url, device=DEVICE, scopes=["operator.read"]) as wire:
-        assert wire.hello["auth"] == {"role": "operator", "scopes": ["operator.read"]}
-
-
 @pytest.mark.parametrize("key", [DEVICE["publicKey"][:-2], "!!", "é"])
 async def test_a_device_whose_id_is_not_its_keys_hash_is_refused(rig: Rig, key: str) -> None:
     async with dial(rig.url) as wire:

@@ -241,7 +241,7 @@ def snapshot(context: GatewayContext) -> dict[str, Json]:
             "mainSessionKey": str(SessionKey.main(default)),
             "scope": "per-sender",
         },
-        "authMode": "none" if context.token is None else "token",
+        "authMode": config.gateway.auth.mode.value,
     }
 
 

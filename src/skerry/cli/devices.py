@@ -1,0 +1,111 @@
+"""`skerry devices`: who waits to be let in, who is paired, and taking it back."""
+
+import os
+from argparse import Namespace
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.model.errors import ClientError
+
+SCOPES: Final = ("operator.admin",)
+"""Who approves a device must himself hold what it asks for."""
+_SHORT: Final = 12
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry devices ...`; return the exit code."""
+    return anyio.run(_run, arguments)
+
+
+async def _run(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    async with GatewayClient(address, scopes=SCOPES) as client:
+        listing = await client.request("device.pair.list")
+        if arguments.action == "list":
+            if arguments.json:
+                show_json(listing)
+            else:
+                _show(listing)
+            return 0
+        answer = await _act(client, arguments, listing)
+    if arguments.json:
+        show_json(answer)
+    else:
+        _told(arguments.action, answer)
+    return 0
+
+
+async def _act(client: GatewayClient, arguments: Namespace, listing: Any) -> Any:
+    match arguments.action:
+        case "approve" | "reject" as action:
+            rows = listing["pending"]
+            request = _one(rows, "requestId", arguments.id, latest=arguments.latest)
+            return await client.request(f"device.pair.{action}", {"requestId": request})
+        case "remove":
+            device = _one(listing["paired"], "deviceId", arguments.id)
+            return await client.request("device.pair.remove", {"deviceId": device})
+        case action:
+            device = _one(listing["paired"], "deviceId", arguments.id)
+            which = {"deviceId": device, "role": arguments.role}
+            return await client.request(f"device.token.{action}", which)
+
+
+def _one(rows: list[dict[str, Any]], key: str, given: str | None, *, latest: bool = False) -> str:
+    """Return the id that begins as given; with `latest`, that of the last row.
+
+    Raises:
+        ClientError: none does, or more than one.
+    """
+    if latest and rows:
+        return str(rows[-1][key])
+    found = [str(row[key]) for row in rows if given and str(row[key]).startswith(given.lower())]
+    if len(found) == 1:
+        return found[0]
+    what = "request" if key == "requestId" else "device"
+    how = "more than one" if found else "no"
+    error = ClientError(f"There is {how} {what} {given or ''}".rstrip() + ".")
+    error.remedy = "`skerry devices list` shows them; the beginning of an id is enough."
+    raise error
+
+
+def _show(listing: dict[str, Any]) -> None:
+    pending, paired = listing["pending"], listing["paired"]
+    if pending:
+        lines: list[tuple[str, ...]] = [
+            ("WAITS: REQUEST", "DEVICE", "FROM", "ROLE", "SCOPES", "CLIENT")
+        ]
+        lines += [(str(row["requestId"]), *_cells(row, row["role"])) for row in pending]
+        show(table(lines))
+        show()
+    if paired:
+        lines = [("PAIRED: DEVICE", "FROM", "ROLES", "SCOPES", "CLIENT")]
+        lines += [_cells(row, " ".join(row["roles"]) or "revoked") for row in paired]
+        show(table(lines))
+    if not (pending or paired):
+        show("No device is paired, and none waits.")
+    if pending:
+        notice("To let one in: skerry devices approve REQUEST")
+
+
+def _cells(row: dict[str, Any], role: str) -> tuple[str, ...]:
+    scopes = " ".join(scope.removeprefix("operator.") for scope in row["scopes"])
+    client = row.get("displayName") or row.get("clientId", "")
+    said = (row.get("remoteIp", ""), role, scopes or "-", f"{client} ({row.get('platform', '')})")
+    return (str(row["deviceId"])[:_SHORT], *(one_line(str(text)) for text in said))
+
+
+def _told(action: str, answer: dict[str, Any]) -> None:
+    device = str(answer.get("deviceId") or answer["device"]["deviceId"])[:_SHORT]
+    match action:
+        case "rotate":
+            notice(f"The device {device} has a new token; every earlier one has ended:")
+            show(one_line(str(answer["token"])))
+        case "revoke":
+            show(f"The device {device} is out until it is approved again.")
+        case _:
+            past = {"approve": "approved", "reject": "rejected", "remove": "removed"}[action]
+            show(f"The device {device} is {past}.")

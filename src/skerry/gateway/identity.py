@@ -1,0 +1,112 @@
+"""The identity of a device: an Ed25519 key, and what it signs when it connects."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import anyio.to_thread
+
+from skerry.gateway.refusals import bad_device
+
+SKEW_MS: Final = 600_000
+"""How far the clock of a device may be off. The nonce is what keeps an old signature out."""
+_KEY_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a device says of itself and signs."""
+
+    device_id: str
+    client_id: str
+    client_mode: str
+    role: str
+    scopes: Sequence[str]
+    signed_at: int
+    """Milliseconds of its own clock."""
+    token: str
+    """The token that it shows beside, or nothing."""
+    nonce: str
+    platform: str
+    device_family: str
+
+    def signed(self) -> tuple[bytes, bytes]:
+        """Return both texts that devices sign: version 3 has platform and family, version 2 not."""
+        fields = (
+            self.device_id,
+            self.client_id,
+            self.client_mode,
+            self.role,
+            ",".join(self.scopes),
+            str(self.signed_at),
+            self.token,
+            self.nonce,
+        )
+        about = (_lower(self.platform), _lower(self.device_family))
+        return (
+            "|".join(("v3", *fields, *about)).encode(),
+            "|".join(("v2", *fields)).encode(),
+        )
+
+
+def key(device_id: str, public_key: str) -> bytes:
+    """Return the raw key of 32 bytes.
+
+    Raises:
+        HandshakeError: it is no key, or the id is not its SHA-256.
+    """
+    raw = _decoded(public_key)
+    if len(raw) != _KEY_BYTES or sha256(raw).hexdigest() != device_id.lower():
+        raise bad_device("device-id-mismatch")
+    return raw
+
+
+async def check(claim: Claim, raw_key: bytes, signature: str, nonce: str, now_ms: int) -> None:
+    """Check that the owner of the key signed the claim, now and for this connection.
+
+    Raises:
+        HandshakeError: it did not.
+    """
+    if abs(now_ms - claim.signed_at) > SKEW_MS:
+        raise bad_device("device-signature-stale")
+    if claim.nonce != nonce:
+        raise bad_device("device-nonce-mismatch")
+    raw = _decoded(signature)
+    # In a thread: the first device that shows up pays for the import of the library.
+    if not await anyio.to_thread.run_sync(_is_signed, claim, raw_key, raw):
+        raise bad_device("device-signature")
+
+
+def _is_signed(claim: Claim, raw_key: bytes, signature: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only a device needs it
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - as above
+        Ed25519PublicKey,
+    )
+
+    try:
+        public = Ed25519PublicKey.from_public_bytes(raw_key)
+    except ValueError:
+        return False
+    for text in claim.signed():
+        try:
+            public.verify(signature, text)
+        except InvalidSignature:
+            continue
+        return True
+    return False
+
+
+def _decoded(text: str) -> bytes:
+    """Return the bytes of base64url without padding; nothing where it is none."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _lower(text: str) -> str:
+    """Return the text as devices sign it: trimmed, ASCII letters in lower case."""
+    return "".join(one.lower() if one.isascii() else one for one in text.strip())

@@ -1,0 +1,223 @@
+"""Methods about devices: who waits to be let in, who is paired, and their tokens."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway import access, pairing
+from skerry.gateway.access import Role
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.store import Reader, Unit, devices
+from skerry.store.devices import Grant, Request
+
+
+class RequestParams(Params):
+    """Which request."""
+
+    request_id: Name
+
+
+class DeviceParams(Params):
+    """Which device."""
+
+    device_id: Name
+
+
+class NodeParams(Params):
+    """Which node: the id of its device."""
+
+    node_id: Name
+
+
+class RevokeParams(Params):
+    """Which role of which device."""
+
+    device_id: Name
+    role: Name
+
+
+class RotateParams(RevokeParams):
+    """Parameters of `device.token.rotate`; scopes can only be taken away, not added."""
+
+    scopes: Annotated[list[Name], Field(max_length=128)] | None = None
+
+
+async def pair_list(call: Call, _params: NoParams) -> Json:
+    """Return who waits and who is paired."""
+    return await _listing(call, lambda _: True)
+
+
+async def node_pair_list(call: Call, _params: NoParams) -> Json:
+    """Return which nodes wait and which are paired."""
+    listing = await _listing(call, lambda role: role == Role.NODE)
+    for row in (*listing["pending"], *listing["paired"]):
+        row["nodeId"] = row["deviceId"]
+    return listing
+
+
+async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[dict[str, Json]]]:
+    now = call.context.clock.now_ms()
+
+    def read(reader: Reader) -> tuple[list[Request], list[Grant]]:
+        return devices.requests(reader, now), devices.grants(reader)
+
+    waiting, grants = await call.context.store.read(read)
+    return {
+        "pending": [pairing.pending(one) for one in waiting if fits(one.role)],
+        "paired": pairing.paired(one for one in grants if fits(one.role)),
+    }
+
+
+async def approve(call: Call, params: RequestParams) -> Json:
+    """Let a device in. Who approves must hold himself what the device asks for."""
+    context = call.context
+    now = context.clock.now_ms()
+
+    def write(unit: Unit) -> tuple[Request, list[Grant]]:
+        asked = _request(unit, params.request_id, now)
+        _check_covers(call, asked.scopes)
+        devices.answered(unit, asked.request_id)
+        devices.allow(unit, asked, now)
+        return asked, devices.grants(unit, asked.device_id)
+
+    asked, grants = await context.store.write(write)
+    _resolved(call, asked, "approved", now)
+    (device,) = pairing.paired(grants)
+    return {"requestId": asked.request_id, "device": device}
+
+
+async def reject(call: Call, params: RequestParams) -> Json:
+    """Refuse a device."""
+    now = call.context.clock.now_ms()
+
+    def write(unit: Unit) -> Request:
+        asked = _request(unit, params.request_id, now)
+        devices.answered(unit, asked.request_id)
+        return asked
+
+    asked = await call.context.store.write(write)
+    _resolved(call, asked, "rejected", now)
+    return {"requestId": asked.request_id, "deviceId": asked.device_id}
+
+
+async def remove(call: Call, params: DeviceParams) -> Json:
+    """Forget a device and close its connections."""
+    await _remove(call, params.device_id.lower())
+    return {"deviceId": params.device_id.lower()}
+
+
+async def node_remove(call: Call, params: NodeParams) -> Json:
+    """Forget a node and close its connections."""
+    await _remove(call, params.node_id.lower())
+    return {"nodeId": params.node_id.lower()}
+
+
+async def _remove(call: Call, device_id: str) -> None:
+    def write(unit: Unit) -> None:
+        for grant in devices.grants(unit, device_id):
+            _check_covers(call, grant.scopes)
+        if not devices.remove(unit, device_id):
+            raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown deviceId")
+
+    await call.context.store.write(write)
+    _dismiss(call, device_id, None, "device removed")
+
+
+async def rotate(call: Call, params: RotateParams) -> Json:
+    """Make a new token for a device in a role; every earlier one ends, and its connections."""
+    now = call.context.clock.now_ms()
+    token = pairing.new_token()
+
+    def write(unit: Unit) -> Grant:
+        grant = _grant(unit, params)
+        scopes = grant.scopes if params.scopes is None else tuple(dict.fromkeys(params.scopes))
+        beyond = [scope for scope in scopes if not access.allows(grant.scopes, scope)]
+        if beyond:
+            message = f"the device was not approved for {', '.join(beyond)}"
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        _check_covers(call, grant.scopes)
+        devices.rotate(unit, grant, scopes, token, now)
+        return _grant(unit, params)
+
+    grant = await call.context.store.write(write)
+    _dismiss(call, grant.device_id, grant.role, "device token rotated", but=call.connection_id)
+    return {
+        "deviceId": grant.device_id,
+        "role": grant.role,
+        "token": token,
+        "tokenDelivery": "in-band",
+        "scopes": grant.scopes,
+        "rotatedAtMs": now,
+    }
+
+
+async def revoke(call: Call, params: RevokeParams) -> Json:
+    """Take a role from a device until somebody approves it anew, and close its connections."""
+    now = call.context.clock.now_ms()
+
+    def write(unit: Unit) -> Grant:
+        grant = _grant(unit, params)
+        _check_covers(call, grant.scopes)
+        devices.revoke(unit, grant, now)
+        return grant
+
+    grant = await call.context.store.write(write)
+    _dismiss(call, grant.device_id, grant.role, "device token revoked")
+    return {"deviceId": grant.device_id, "role": grant.role, "revokedAtMs": now}
+
+
+def _request(reader: Reader, request_id: str, now: int) -> Request:
+    found = devices.request(reader, request_id, now)
+    if found is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown requestId")
+    return found
+
+
+def _grant(reader: Reader, params: RevokeParams) -> Grant:
+    found = devices.find(reader, params.device_id.lower(), params.role)
+    if found is None or found.revoked_at is not None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown deviceId/role")
+    return found
+
+
+def _check_covers(call: Call, scopes: Sequence[str]) -> None:
+    """Refuse to deal with more than the caller himself may."""
+    for scope in scopes:
+        if not access.allows(call.scopes, scope):
+            raise RefusedError.of(access.missing_scope(scope), None)
+
+
+def _resolved(call: Call, asked: Request, decision: str, now: int) -> None:
+    payload = {
+        "requestId": asked.request_id,
+        "deviceId": asked.device_id,
+        "decision": decision,
+        "ts": now,
+    }
+    pairing.tell(call.context, asked.role, "resolved", payload)
+
+
+def _dismiss(call: Call, device_id: str, role: str | None, reason: str, *, but: str = "") -> None:
+    """Close the device's connections, behind the answer to this call if it came by one of them."""
+
+    def dismiss() -> None:
+        call.context.clients.dismiss(device_id, reason, role=role, but=but)
+
+    asyncio.get_running_loop().call_soon(dismiss)
+
+
+METHODS: Final = (
+    Method("device.pair.list", NoParams, pair_list),
+    Method("device.pair.approve", RequestParams, approve),
+    Method("device.pair.reject", RequestParams, reject),
+    Method("device.pair.remove", DeviceParams, remove),
+    Method("device.token.rotate", RotateParams, rotate),
+    Method("device.token.revoke", RevokeParams, revoke),
+    Method("node.pair.list", NoParams, node_pair_list),
+    Method("node.pair.approve", RequestParams, approve),
+    Method("node.pair.reject", RequestParams, reject),
+    Method("node.pair.remove", NodeParams, node_remove),
+)

@@ -1,0 +1,266 @@
+"""Methods about nodes: what operators ask of them, and what they tell the gateway."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import anyio
+import msgspec
+from pydantic import ConfigDict, Field
+
+from skerry.gateway import access, pairing
+from skerry.gateway.access import ADMIN, Role
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import (
+    Call,
+    IdempotencyKey,
+    Method,
+    Name,
+    NoParams,
+    Params,
+    RefusedError,
+)
+from skerry.gateway.nodes import MAX_INVOCATIONS, Node
+from skerry.store import devices
+
+TIMEOUT_MS: Final = 30_000
+LONGEST_MS: Final = 600_000
+MAX_INVENTORY: Final = 262_144
+"""Bytes of JSON that the gateway keeps of each thing that a node tells of itself."""
+_EXECUTES: Final = "system."
+"""Commands under this name run programs on the node: they need the admin scope."""
+
+PayloadText = Annotated[str, Field(max_length=25_000_000)]
+
+
+class DescribeParams(Params):
+    """Which node: the id of its device."""
+
+    node_id: Name
+
+
+class InvokeParams(Params):
+    """Parameters of `node.invoke`; `timeoutMs` 0 is the default of 30 s."""
+
+    node_id: Name
+    command: Name
+    idempotency_key: IdempotencyKey
+    params: Any = None
+    timeout_ms: Annotated[int, Field(ge=0, le=LONGEST_MS)] = 0
+    session_key: Name | None = None
+    turn_source_channel: Name | None = None
+    turn_source_to: Name | None = None
+    turn_source_account_id: Name | None = None
+    turn_source_thread_id: Name | int | None = None
+
+
+class ResultParams(Params):
+    """Parameters of `node.invoke.result`: how a command of `node.invoke.request` ended."""
+
+    id: Name
+    node_id: Name
+    ok: bool
+    payload: Any = None
+    payload_json: PayloadText | None = Field(default=None, alias="payloadJSON")
+    error: dict[str, Any] | None = None
+
+
+class EventParams(Params):
+    """Parameters of `node.event`."""
+
+    event: Name
+    payload: Any = None
+    payload_json: PayloadText | None = Field(default=None, alias="payloadJSON")
+
+
+class InventoryParams(Params):
+    """What a node has; its form is the node's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+async def node_list(call: Call, _params: NoParams) -> Json:
+    """Return every node that is paired or connected."""
+    return {"ts": call.context.clock.now_ms(), "nodes": list((await _known(call)).values())}
+
+
+async def describe(call: Call, params: DescribeParams) -> Json:
+    """Return what is known of a node."""
+    found = (await _known(call)).get(params.node_id)
+    if found is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown nodeId")
+    return {"ts": call.context.clock.now_ms(), **found}
+
+
+async def _known(call: Call) -> dict[str, dict[str, Json]]:
+    grants = await call.context.store.read(devices.grants)
+    standing = [one for one in grants if one.role == Role.NODE and one.revoked_at is None]
+    rows: dict[str, dict[str, Json]] = {}
+    for one in pairing.paired(standing):
+        keep = ("displayName", "platform", "deviceFamily", "remoteIp")
+        said = {key: one[key] for key in keep if key in one}
+        lists: Json = {"caps": [], "commands": []}
+        rows[one["deviceId"]] = {
+            "nodeId": one["deviceId"],
+            **said,
+            **lists,
+            "paired": True,
+            "connected": False,
+        }
+    for node in call.context.nodes.all():
+        state = {"paired": True, "connected": True, "connectedAtMs": node.connected_at}
+        rows[node.node_id] = {"nodeId": node.node_id, **node.about, **node.inventory, **state}
+    return rows
+
+
+async def invoke(call: Call, params: InvokeParams) -> Json:
+    """Let a node carry out a command and return its result."""
+    node = _may_invoke(call, params)
+    timeout = params.timeout_ms or TIMEOUT_MS
+    name, invocation, fresh = node.begin(params.idempotency_key)
+    try:
+        if fresh:
+            node.send("node.invoke.request", _request(params, name, timeout))
+        with anyio.move_on_after(timeout / 1000) as deadline:
+            await invocation.done.wait()
+    finally:
+        if fresh:
+            node.invocations.pop(name, None)
+    if deadline.cancelled_caught:
+        raise RefusedError(
+            ErrorCode.UNAVAILABLE, "node invoke timed out", details={"code": "TIMEOUT"}
+        )
+    if invocation.answer is None:
+        raise _not_connected(call.protocol)
+    return _answer(params, invocation.answer)
+
+
+def _may_invoke(call: Call, params: InvokeParams) -> Node:
+    """Return the node, if it is there, offers the command, and the caller may ask for it."""
+    node = call.context.nodes.find(params.node_id)
+    if node is None:
+        raise _not_connected(call.protocol)
+    if params.command.startswith(_EXECUTES) and not access.allows(call.scopes, ADMIN):
+        raise RefusedError.of(access.missing_scope(ADMIN), None)
+    if params.command not in node.commands:
+        message = f"node command not allowed: the node does not offer {params.command!r}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    if len(node.invocations) >= MAX_INVOCATIONS:
+        details = {"code": "BUSY"}
+        raise RefusedError(ErrorCode.UNAVAILABLE, "node is busy", details=details, retryable=True)
+    return node
+
+
+def _request(params: InvokeParams, name: str, timeout: int) -> Json:
+    request: dict[str, Json] = {
+        "id": name,
+        "nodeId": params.node_id,
+        "command": params.command,
+        "timeoutMs": timeout,
+        "idempotencyKey": params.idempotency_key,
+    }
+    if params.params is not None:
+        request["paramsJSON"] = msgspec.json.encode(params.params).decode()
+    return request
+
+
+def _answer(params: InvokeParams, answer: dict[str, Json]) -> Json:
+    if not answer["ok"]:
+        error = answer["error"] or {}
+        message = str(error.get("message") or "node invoke failed")[:2000]
+        raise RefusedError(ErrorCode.UNAVAILABLE, message, details={"nodeError": error})
+    given: dict[str, Json] = {"payload": answer["payload"]}
+    if answer["payload_json"] is not None:
+        given["payloadJSON"] = answer["payload_json"]
+        if given["payload"] is None:
+            given["payload"] = _parsed(answer["payload_json"])
+    return {"ok": True, "nodeId": params.node_id, "command": params.command, **given}
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def _not_connected(protocol: int) -> RefusedError:
+    """Return the refusal as either version of the protocol words it."""
+    if protocol == 3:  # noqa: PLR2004 - the version of the protocol
+        details = {"code": "NOT_CONNECTED"}
+        return RefusedError(ErrorCode.UNAVAILABLE, "node not connected", details=details)
+    return RefusedError(
+        ErrorCode.UNAVAILABLE,
+        "node pairing changed while invocation was active",
+        details={"code": "PAIRING_CHANGED"},
+        retryable=True,
+    )
+
+
+def invoke_result(call: Call, params: ResultParams) -> Json:
+    """Take the result of a command; a late one, or one for another node, is ignored."""
+    node = _self(call)
+    invocation = node.invocations.get(params.id)
+    if invocation is None or params.node_id != node.node_id:
+        return {"ok": True, "ignored": True}
+    invocation.end(
+        {
+            "ok": params.ok,
+            "payload": params.payload,
+            "payload_json": params.payload_json,
+            "error": params.error,
+        }
+    )
+    return {"ok": True}
+
+
+def event(call: Call, params: EventParams) -> Json:
+    """Take an event of a node. None has an effect yet, and the answer says so."""
+    _self(call)
+    return {
+        "ok": True,
+        "event": params.event,
+        "handled": False,
+        "reason": "unsupported_event",
+    }
+
+
+def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
+    """Return a handler that keeps what a node tells, for `node.list`."""
+
+    def keep(call: Call, params: InventoryParams) -> Json:
+        node = _self(call)
+        told = params.model_extra or {}
+        size = len(msgspec.json.encode(told))
+        if size > MAX_INVENTORY:
+            message = f"{size} bytes are more than the {MAX_INVENTORY} that are kept"
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        node.inventory[key] = told
+        return {"ok": True}
+
+    return keep
+
+
+def skills_bins(call: Call, _params: NoParams) -> Json:
+    """Return the programs that skills need; no skill needs one yet."""
+    _self(call)
+    return {"bins": []}
+
+
+def _self(call: Call) -> Node:
+    node = call.context.nodes.of(call.connection_id)
+    if node is None:  # its device connected anew, and this connection is being closed
+        raise _not_connected(call.protocol)
+    return node
+
+
+METHODS: Final = (
+    Method("node.list", NoParams, node_list),
+    Method("node.describe", DescribeParams, describe),
+    Method("node.invoke", InvokeParams, invoke),
+    Method("node.invoke.result", ResultParams, invoke_result),
+    Method("node.event", EventParams, event),
+    Method("node.runnerInventory.update", InventoryParams, inventory("runnerInventory")),
+    Method("node.skills.update", InventoryParams, inventory("skills")),
+    Method("node.pluginTools.update", InventoryParams, inventory("pluginTools")),
+    Method("skills.bins", NoParams, skills_bins),
+)

@@ -1,0 +1,98 @@
+"""Nodes: machines that are connected and carry out commands, and the commands that they are at."""
+
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+import anyio
+
+from skerry.gateway import frames
+from skerry.gateway.clients import Client
+from skerry.gateway.frames import Json
+
+MAX_INVOCATIONS: Final = 256
+"""Commands that one node may be at."""
+
+
+@dataclass(slots=True)
+class Invocation:
+    """A command that a node is at."""
+
+    key: str
+    """The caller's idempotency key: the same again waits for the same result."""
+    done: anyio.Event = field(default_factory=anyio.Event)
+    answer: dict[str, Json] | None = None
+    """What the node answered; None when it left."""
+
+    def end(self, answer: dict[str, Json] | None) -> None:
+        """Wake who waits."""
+        self.answer = answer
+        self.done.set()
+
+
+@dataclass(slots=True)
+class Node:
+    """A connected node."""
+
+    node_id: str
+    """The id of its device."""
+    client: Client
+    about: dict[str, Json]
+    """What it said of itself when it connected."""
+    commands: tuple[str, ...]
+    connected_at: int
+    inventory: dict[str, Json] = field(default_factory=dict)
+    """What it told later: skills, plugin tools, runners."""
+    invocations: dict[str, Invocation] = field(default_factory=dict)
+
+    def begin(self, key: str) -> tuple[str, Invocation, bool]:
+        """Return a new command's id and itself, or the one under the same key and False."""
+        for name, invocation in self.invocations.items():
+            if invocation.key == key:
+                return name, invocation, False
+        name = str(uuid4())
+        invocation = self.invocations[name] = Invocation(key)
+        return name, invocation, True
+
+    def send(self, event: str, payload: Json) -> None:
+        """Send the node an event of its own."""
+        self.client.event(frames.event(event, payload), droppable=False)
+
+
+class Nodes:
+    """The connected nodes."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    def join(self, node: Node) -> None:
+        """Add a node; another connection of the same device gives way to it."""
+        before = self._nodes.get(node.node_id)
+        self._nodes[node.node_id] = node
+        if before is not None:
+            self._abandon(before)
+            before.client.close(1008, "replaced by a newer connection")
+
+    def leave(self, client: Client) -> None:
+        """Remove the node of the connection; its commands end without a result."""
+        for node in tuple(self._nodes.values()):
+            if node.client is client:
+                del self._nodes[node.node_id]
+                self._abandon(node)
+
+    def find(self, node_id: str) -> Node | None:
+        """Return the connected node."""
+        return self._nodes.get(node_id)
+
+    def of(self, connection_id: str) -> Node | None:
+        """Return the node that a connection is."""
+        return next((one for one in self._nodes.values() if one.client.id == connection_id), None)
+
+    def all(self) -> list[Node]:
+        """Return every connected node."""
+        return list(self._nodes.values())
+
+    @staticmethod
+    def _abandon(node: Node) -> None:
+        for invocation in node.invocations.values():
+            invocation.end(None)

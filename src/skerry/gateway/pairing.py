@@ -1,0 +1,194 @@
+"""Pairing: what a device is let in with, who approves it, and how that is taken back."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+from skerry.gateway.access import Role, allows
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.frames import Json
+from skerry.store import Unit, devices
+from skerry.store.devices import About, Grant, Request
+
+_TOKEN_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a connection wants to be, and to be allowed."""
+
+    role: Role
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """A device that connects; its identity is proved."""
+
+    device_id: str
+    public_key: str
+    wish: Wish
+    about: About
+    token: str | None
+    """What it shows as its own token, unless that is the shared secret."""
+    by_secret: bool
+    """Whether it showed the shared secret."""
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A device that is let in, with what it asked for and is allowed."""
+
+    device_id: str
+    scopes: tuple[str, ...]
+    token: str
+    """What it may show next time instead of the shared secret."""
+    issued_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A device that is let in when a person approves the request."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class WrongToken:
+    """A device that showed neither the secret nor a token of its own; `known`: it is paired."""
+
+    known: bool
+
+
+async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongToken:
+    """Let the device in, or note that it waits, and tell those who may approve it."""
+    now = context.clock.now_ms()
+    outcome, fresh = await context.store.write(lambda unit: _meet(unit, asks, now))
+    if isinstance(outcome, Waiting) and fresh:
+        tell(context, outcome.request.role, "requested", pending(outcome.request))
+    return outcome
+
+
+def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongToken, bool]:
+    wish = asks.wish
+    grant = devices.find(unit, asks.device_id, wish.role)
+    stands = grant is not None and grant.revoked_at is None
+    holds = (
+        stands
+        and asks.token is not None
+        and devices.holds(unit, asks.device_id, wish.role, asks.token)
+    )
+    if not (holds or asks.by_secret):
+        return WrongToken(known=stands), False
+    reason = _missing(unit, asks, grant)
+    if reason:
+        asked = Request(
+            str(uuid4()),
+            asks.device_id,
+            wish.role,
+            asks.public_key,
+            wish.scopes,
+            asks.about,
+            reason,
+            now,
+        )
+        # What was revoked comes back only by a person's word; a token alone never widens itself.
+        if not (asks.local and asks.by_secret) or (grant is not None and not stands):
+            waiting, fresh = devices.ask(unit, asked)
+            return Waiting(waiting), fresh
+        grant = devices.allow(unit, asked, now)
+    if grant is None:
+        raise AssertionError("a device without a grant misses something")
+    devices.see(unit, grant, asks.about, now)
+    token = asks.token if holds and asks.token else new_token()
+    if not holds:
+        devices.issue(unit, grant, token, now)
+    scopes = tuple(scope for scope in wish.scopes if allows(grant.scopes, scope))
+    return Paired(asks.device_id, scopes, token, now), False
+
+
+def _missing(unit: Unit, asks: Asks, grant: Grant | None) -> str:
+    """Return why the device has to be approved, or nothing."""
+    if grant is not None and grant.revoked_at is None:
+        enough = all(allows(grant.scopes, scope) for scope in asks.wish.scopes)
+        return "" if enough else "scope-upgrade"
+    if any(one.revoked_at is None for one in devices.grants(unit, asks.device_id)):
+        return "role-upgrade"
+    return "not-paired"
+
+
+def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
+    """Tell those who may pair that something happened to a request."""
+    context.broadcast.tell(f"device.pair.{what}", payload)
+    if role == Role.NODE:
+        context.broadcast.tell(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
+
+
+def pending(asked: Request) -> dict[str, Json]:
+    """Return a request as the wire has it."""
+    return {
+        "requestId": asked.request_id,
+        "deviceId": asked.device_id,
+        "publicKey": asked.public_key,
+        **_said(asked.about),
+        "role": asked.role,
+        "roles": [asked.role],
+        "scopes": asked.scopes,
+        "isRepair": asked.reason != "not-paired",
+        "ts": asked.created_at,
+    }
+
+
+def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
+    """Return the devices of the grants as the wire has them; tokens are never told."""
+    found: dict[str, dict[str, Json]] = {}
+    for one in grants:
+        device = found.get(one.device_id)
+        if device is None:
+            device = found[one.device_id] = {
+                "deviceId": one.device_id,
+                "publicKey": one.public_key,
+                **_said(one.about),
+                "role": one.role,
+                "roles": [],
+                "scopes": [],
+                "createdAtMs": one.created_at,
+                "approvedAtMs": one.approved_at,
+                "lastSeenAtMs": one.seen_at,
+                "tokens": [],
+            }
+        token: dict[str, Json] = {
+            "role": one.role,
+            "scopes": one.scopes,
+            "createdAtMs": one.created_at,
+            "lastUsedAtMs": one.seen_at,
+        }
+        if one.rotated_at is not None:
+            token["rotatedAtMs"] = one.rotated_at
+        if one.revoked_at is not None:
+            token["revokedAtMs"] = one.revoked_at
+        else:
+            device["roles"].append(one.role)
+            device["scopes"] += [scope for scope in one.scopes if scope not in device["scopes"]]
+        device["tokens"].append(token)
+    return list(found.values())
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def _said(about: About) -> dict[str, Json]:
+    said = {
+        "displayName": about.display_name,
+        "platform": about.platform,
+        "deviceFamily": about.device_family,
+        "clientId": about.client_id,
+        "clientMode": about.client_mode,
+        "remoteIp": about.remote_ip,
+    }
+    return {key: value for key, value in said.items() if value}

@@ -1,0 +1,77 @@
+"""Where a connection comes from: the address that counts, and whether it is this machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+_FORWARDING: Final = (
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "via",
+    "cf-connecting-ip",
+    "true-client-ip",
+)
+_HOPS: Final = 32
+_IPv6_SITE: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection."""
+
+    address: str
+    """As others see it: the peer itself, or the client of a proxy that is trusted."""
+    local: bool
+    """Whether it is this machine, and no proxy said that it speaks for somebody else."""
+
+    @property
+    def bucket(self) -> str:
+        """Return under which name its failures count; a site of IPv6 addresses has one."""
+        parsed = _parsed(self.address)
+        name = self.address if parsed is None else str(parsed)
+        if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
+            name = str(ip_network((parsed, _IPv6_SITE), strict=False))
+        return name if self.local else f"remote {name}"
+
+
+def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
+    """Return who made the request of an ASGI scope.
+
+    `X-Forwarded-For` is believed only from the networks in `trusted`: of its addresses the last
+    that is no trusted proxy counts. Any forwarding header makes the connection a remote one.
+    """
+    direct = str(scope["client"][0]) if scope.get("client") else ""
+    headers = Headers(scope=scope)
+    forwarded = any(name in headers for name in _FORWARDING)
+    address = direct
+    if forwarded and _within(direct, trusted):
+        hops = ",".join(headers.getlist("x-forwarded-for")).split(",")[-_HOPS:]
+        for hop in reversed(hops):
+            if _parsed(hop.strip()) is None:
+                break  # what is behind it cannot be believed either
+            address = hop.strip()
+            if not _within(address, trusted):
+                break
+    parsed = _parsed(address)
+    return Peer(str(parsed or address), bool(parsed and parsed.is_loopback) and not forwarded)
+
+
+def _within(address: str, networks: Sequence[str]) -> bool:
+    parsed = _parsed(address)
+    return parsed is not None and any(parsed in ip_network(network) for network in networks)
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address; `::ffff:127.0.0.1` is `127.0.0.1`."""
+    try:
+        parsed = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed

@@ -1,0 +1,159 @@
+"""Why a client is not let in: the error that it is sent, and the code that closes."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from skerry.config.gateway import AuthMode
+from skerry.gateway.frames import PROTOCOL, PROTOCOLS, ErrorCode, ErrorShape, Json
+from skerry.store.devices import Request
+
+_STARTING: Final = 1013
+_RETRY_MS: Final = 500
+_REFUSED: Final = 1008
+_WRONG_PROTOCOL: Final = 1002
+
+
+class HandshakeError(Exception):
+    """A client is not let in: which close code, which reason, and which response before it."""
+
+    def __init__(
+        self,
+        close_code: int,
+        reason: str,
+        *,
+        request_id: Json = None,
+        shape: ErrorShape | None = None,
+        is_guess: bool = False,
+    ) -> None:
+        self.close_code = close_code
+        self.reason = reason
+        self.request_id = request_id
+        self.shape = shape
+        self.is_guess = is_guess
+        """Whether it may be an attempt to find the token, and is slowed down."""
+        super().__init__(reason)
+
+
+def invalid(message: str, details: Json = None) -> HandshakeError:
+    """Return the refusal of a `connect` that is wrong in itself."""
+    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
+    return HandshakeError(_REFUSED, message, shape=shape)
+
+
+def wrong_protocol(lowest: int, highest: int) -> HandshakeError:
+    """Return the refusal of a client that speaks none of our versions."""
+    details = {
+        "code": "PROTOCOL_MISMATCH",
+        "clientMinProtocol": lowest,
+        "clientMaxProtocol": highest,
+        "expectedProtocol": PROTOCOL,
+        "minimumProbeProtocol": min(PROTOCOLS),
+    }
+    shape = ErrorShape(ErrorCode.INVALID_REQUEST, "protocol mismatch", details)
+    return HandshakeError(_WRONG_PROTOCOL, "protocol mismatch", shape=shape)
+
+
+def not_ready(failing: Iterable[str]) -> HandshakeError:
+    """Return the refusal of a gateway that starts, stops or is ill."""
+    shape = ErrorShape(
+        ErrorCode.UNAVAILABLE,
+        f"gateway not ready ({', '.join(failing)}); retry shortly",
+        {"reason": "startup-sidecars"},
+        retryable=True,
+        retry_after_ms=_RETRY_MS,
+    )
+    return HandshakeError(_STARTING, "gateway starting", shape=shape)
+
+
+def unauthorized(mode: AuthMode, *, shown: bool, device_may_retry: bool = False) -> HandshakeError:
+    """Return the refusal of a client without the shared secret; `shown`: it showed another."""
+    what = "mismatch" if shown else "missing"
+    message = f"unauthorized: gateway {mode} {what} (it is gateway.auth.{mode} in skerry.json)"
+    step = "retry_with_device_token" if device_may_retry else "update_auth_credentials"
+    details = {
+        "code": f"AUTH_{mode.upper()}_{what.upper()}",
+        "authReason": f"{mode}_{what}",
+        "canRetryWithDeviceToken": device_may_retry,
+        "recommendedNextStep": step,
+    }
+    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
+    return HandshakeError(_REFUSED, message, shape=shape, is_guess=shown)
+
+
+def wrong_device_token() -> HandshakeError:
+    """Return the refusal of a device whose own token is not, or no longer, right."""
+    message = "unauthorized: device token mismatch (skerry devices rotate makes a new one)"
+    details = {
+        "code": "AUTH_DEVICE_TOKEN_MISMATCH",
+        "authReason": "device_token_mismatch",
+        "canRetryWithDeviceToken": False,
+        "recommendedNextStep": "update_auth_credentials",
+    }
+    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
+    return HandshakeError(_REFUSED, message, shape=shape, is_guess=True)
+
+
+def locked_out(seconds: float) -> HandshakeError:
+    """Return the refusal of an address that failed too often; nothing that it showed was read."""
+    message = "unauthorized: too many failed authentication attempts (retry later)"
+    details = {
+        "code": "AUTH_RATE_LIMITED",
+        "authReason": "rate_limited",
+        "canRetryWithDeviceToken": False,
+        "recommendedNextStep": "wait_then_retry",
+    }
+    shape = ErrorShape(
+        ErrorCode.INVALID_REQUEST,
+        message,
+        details,
+        retryable=True,
+        retry_after_ms=round(seconds * 1000),
+    )
+    return HandshakeError(_REFUSED, message, shape=shape)
+
+
+def no_device() -> HandshakeError:
+    """Return the refusal of a client that has to have a device identity and shows none."""
+    message = "device identity required"
+    shape = ErrorShape(ErrorCode.NOT_PAIRED, message, {"code": "DEVICE_IDENTITY_REQUIRED"})
+    return HandshakeError(_REFUSED, message, shape=shape)
+
+
+def bad_device(reason: str) -> HandshakeError:
+    """Return the refusal of a device identity that does not hold; `reason` as the peer names it."""
+    message, code = _DEVICE_ERRORS[reason]
+    return invalid(message, {"code": f"DEVICE_AUTH_{code}", "reason": reason})
+
+
+_DEVICE_ERRORS: Final = {
+    "device-id-mismatch": ("device identity mismatch", "DEVICE_ID_MISMATCH"),
+    "device-signature-stale": ("device signature expired", "SIGNATURE_EXPIRED"),
+    "device-nonce-mismatch": ("device nonce mismatch", "NONCE_MISMATCH"),
+    "device-signature": ("device signature invalid", "SIGNATURE_INVALID"),
+}
+
+_PAIRING: Final = {
+    "not-paired": "device is not approved yet",
+    "role-upgrade": "device is asking for a higher role than currently approved",
+    "scope-upgrade": "device is asking for more scopes than currently approved",
+}
+
+
+def not_paired(waiting: Request) -> HandshakeError:
+    """Return the refusal of a device that waits for a person to approve it."""
+    message = f"pairing required: {_PAIRING[waiting.reason]}"
+    details = {
+        "code": "PAIRING_REQUIRED",
+        "reason": waiting.reason,
+        "requestId": waiting.request_id,
+        "remediationHint": f"Run on the gateway: skerry devices approve {waiting.request_id}",
+        "recommendedNextStep": "wait_then_retry",
+        "retryable": True,
+        "pauseReconnect": False,
+        "deviceId": waiting.device_id,
+        "requestedRole": waiting.role,
+        "requestedScopes": waiting.scopes,
+    }
+    shape = ErrorShape(ErrorCode.NOT_PAIRED, message, details)
+    reason = f"{message} (requestId: {waiting.request_id})"
+    return HandshakeError(_REFUSED, reason, shape=shape)

@@ -1,0 +1,262 @@
+"""Devices: what each may do and by which tokens it proves it; and those that wait to be let in."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from skerry.store.unit import Reader, Unit
+
+PENDING_MS: Final = 300_000
+"""A request that nobody answered in 5 minutes is forgotten."""
+MAX_PENDING: Final = 32
+MAX_GRANTS: Final = 512
+"""Paired devices; one more takes the place of the one that was away longest."""
+MAX_TOKENS: Final = 8
+"""Tokens of one device in one role: several programs may share the key of a device."""
+
+
+class About(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a device says of itself, for people to recognise it."""
+
+    client_id: str
+    client_mode: str
+    platform: str
+    remote_ip: str
+    display_name: str | None = None
+    device_family: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A device that asks for a role and scopes."""
+
+    request_id: str
+    device_id: str
+    role: str
+    public_key: str
+    scopes: tuple[str, ...]
+    about: About
+    reason: str
+    """`not-paired`, `role-upgrade` or `scope-upgrade`."""
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a paired device may do in one role. A revoked one may nothing until it is approved."""
+
+    device_id: str
+    role: str
+    public_key: str
+    scopes: tuple[str, ...]
+    about: About
+    created_at: int
+    approved_at: int
+    seen_at: int
+    rotated_at: int | None = None
+    revoked_at: int | None = None
+
+
+_GRANT: Final = (
+    "device_id, role, public_key, scopes, about,"
+    " created_at, approved_at, seen_at, rotated_at, revoked_at"
+)
+_REQUEST: Final = "request_id, device_id, role, public_key, scopes, about, reason, created_at"
+_encode = msgspec.json.encode
+_about = msgspec.json.Decoder(About)
+
+
+def find(reader: Reader, device_id: str, role: str) -> Grant | None:
+    """Return what the device may do in the role, revoked or not."""
+    row = reader.one(
+        f"SELECT {_GRANT} FROM device_grant WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
+        (device_id, role),
+    )
+    return None if row is None else _to_grant(row)
+
+
+def grants(reader: Reader, device_id: str | None = None) -> list[Grant]:
+    """Return every grant, or those of one device, the oldest first."""
+    rows = reader.all(
+        f"SELECT {_GRANT} FROM device_grant WHERE ? IN ('', device_id)"  # noqa: S608 - constant columns
+        " ORDER BY created_at, device_id, role",
+        (device_id or "",),
+    )
+    return [_to_grant(row) for row in rows]
+
+
+def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
+    """Return whether the token is one of the device's in the role."""
+    row = reader.one(
+        "SELECT 1 FROM device_token WHERE hash = ? AND device_id = ? AND role = ?",
+        (_hash(token), device_id, role),
+    )
+    return row is not None
+
+
+def allow(unit: Unit, asked: Request, now: int) -> Grant:
+    """Let the device have what it asked for, beside what it has; a revoked grant starts anew."""
+    before = find(unit, asked.device_id, asked.role)
+    kept = before.scopes if before is not None and before.revoked_at is None else ()
+    granted = Grant(
+        asked.device_id,
+        asked.role,
+        asked.public_key,
+        tuple(dict.fromkeys((*kept, *asked.scopes))),
+        asked.about,
+        before.created_at if before else now,
+        approved_at=now,
+        seen_at=now,
+    )
+    unit.execute(
+        f"INSERT INTO device_grant ({_GRANT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"  # noqa: S608 - constant columns
+        " ON CONFLICT (device_id, role) DO UPDATE SET scopes = excluded.scopes,"
+        " about = excluded.about, approved_at = excluded.approved_at,"
+        " seen_at = excluded.seen_at, revoked_at = NULL",
+        (
+            granted.device_id,
+            granted.role,
+            granted.public_key,
+            " ".join(granted.scopes),
+            _encode(granted.about),
+            granted.created_at,
+            now,
+            now,
+        ),
+    )
+    for (device_id,) in unit.all(
+        "SELECT device_id FROM device_grant ORDER BY seen_at DESC LIMIT -1 OFFSET ?", (MAX_GRANTS,)
+    ):
+        remove(unit, device_id)
+    return granted
+
+
+def see(unit: Unit, grant: Grant, about: About, now: int) -> None:
+    """Note that the device connects, and what it says of itself now."""
+    unit.execute(
+        "UPDATE device_grant SET seen_at = ?, about = ? WHERE device_id = ? AND role = ?",
+        (now, _encode(about), grant.device_id, grant.role),
+    )
+
+
+def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
+    """Let the token stand for the grant; only its hash is kept, and the oldest of many goes."""
+    unit.execute(
+        "INSERT INTO device_token (hash, device_id, role, issued_at) VALUES (?, ?, ?, ?)",
+        (_hash(token), grant.device_id, grant.role, now),
+    )
+    unit.execute(
+        "DELETE FROM device_token WHERE serial IN (SELECT serial FROM device_token"
+        " WHERE device_id = ? AND role = ? ORDER BY serial DESC LIMIT -1 OFFSET ?)",
+        (grant.device_id, grant.role, MAX_TOKENS),
+    )
+
+
+def rotate(unit: Unit, grant: Grant, scopes: tuple[str, ...], token: str, now: int) -> None:
+    """Let only this token stand for the grant, which has these scopes from now on."""
+    _drop_tokens(unit, grant.device_id, grant.role)
+    unit.execute(
+        "UPDATE device_grant SET scopes = ?, rotated_at = ? WHERE device_id = ? AND role = ?",
+        (" ".join(scopes), now, grant.device_id, grant.role),
+    )
+    issue(unit, grant, token, now)
+
+
+def revoke(unit: Unit, grant: Grant, now: int) -> None:
+    """Take the grant away; the device is let in again only when a person approves it."""
+    _drop_tokens(unit, grant.device_id, grant.role)
+    unit.execute(
+        "UPDATE device_grant SET revoked_at = ? WHERE device_id = ? AND role = ?",
+        (now, grant.device_id, grant.role),
+    )
+
+
+def remove(unit: Unit, device_id: str) -> bool:
+    """Forget the device; return whether it was known."""
+    unit.execute("DELETE FROM device_token WHERE device_id = ?", (device_id,))
+    unit.execute("DELETE FROM device_request WHERE device_id = ?", (device_id,))
+    return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
+
+
+def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
+    """Keep the request; return the one that waits, and whether it is new.
+
+    The same wish again is the same request. Another wish of the device takes its place under a
+    new id, so that nobody approves what he has not seen.
+    """
+    _expire(unit, asked.created_at)
+    row = unit.one(
+        f"SELECT {_REQUEST} FROM device_request WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
+        (asked.device_id, asked.role),
+    )
+    if row is not None and (waiting := _to_request(row)).scopes == asked.scopes:
+        return waiting, False
+    unit.execute(
+        f"INSERT OR REPLACE INTO device_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant columns
+        (
+            asked.request_id,
+            asked.device_id,
+            asked.role,
+            asked.public_key,
+            " ".join(asked.scopes),
+            _encode(asked.about),
+            asked.reason,
+            asked.created_at,
+        ),
+    )
+    unit.execute(
+        "DELETE FROM device_request WHERE request_id NOT IN (SELECT request_id"
+        " FROM device_request ORDER BY created_at DESC, request_id = ? DESC LIMIT ?)",
+        (asked.request_id, MAX_PENDING),
+    )
+    return asked, True
+
+
+def requests(reader: Reader, now: int) -> list[Request]:
+    """Return who waits, the oldest first."""
+    rows = reader.all(
+        f"SELECT {_REQUEST} FROM device_request WHERE created_at > ? ORDER BY created_at",  # noqa: S608 - constant columns
+        (now - PENDING_MS,),
+    )
+    return [_to_request(row) for row in rows]
+
+
+def request(reader: Reader, request_id: str, now: int) -> Request | None:
+    """Return the request, if it still waits."""
+    row = reader.one(
+        f"SELECT {_REQUEST} FROM device_request WHERE request_id = ? AND created_at > ?",  # noqa: S608 - constant columns
+        (request_id, now - PENDING_MS),
+    )
+    return None if row is None else _to_request(row)
+
+
+def answered(unit: Unit, request_id: str) -> None:
+    """Forget a request that was approved or rejected."""
+    unit.execute("DELETE FROM device_request WHERE request_id = ?", (request_id,))
+
+
+def _drop_tokens(unit: Unit, device_id: str, role: str) -> None:
+    unit.execute("DELETE FROM device_token WHERE device_id = ? AND role = ?", (device_id, role))
+
+
+def _expire(unit: Unit, now: int) -> None:
+    unit.execute("DELETE FROM device_request WHERE created_at <= ?", (now - PENDING_MS,))
+
+
+def _hash(token: str) -> bytes:
+    # A token has 256 random bits: a fast hash gives away nothing of it.
+    return sha256(token.encode()).digest()
+
+
+def _to_grant(row: tuple[Any, ...]) -> Grant:
+    device_id, role, key, scopes, about, *times = row
+    return Grant(device_id, role, key, tuple(scopes.split()), _about.decode(about), *times)
+
+
+def _to_request(row: tuple[Any, ...]) -> Request:
+    request_id, device_id, role, key, scopes, about, reason, at = row
+    return Request(
+        request_id, device_id, role, key, tuple(scopes.split()), _about.decode(about), reason, at
+    )

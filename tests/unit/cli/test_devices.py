@@ -1,0 +1,82 @@
+"""`skerry devices` as a process, against a gateway with real devices."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio
+import pytest
+
+from tests.support.device import REMOTE, Device
+from tests.support.gateway import TOKEN, Rig, running_gateway
+
+READ = ["operator.read"]
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with running_gateway(tmp_path) as rig:
+        yield rig
+
+
+async def devices(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
+    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    home = str(rig.context.config().state_dir)
+    environ = kept | {
+        "HOME": home,
+        "SKERRY_STATE_DIR": home,
+        "SKERRY_GATEWAY_PORT": str(rig.port),
+        "SKERRY_GATEWAY_TOKEN": TOKEN,
+    }
+    command = [sys.executable, "-m", "skerry", "devices", *arguments]
+    with anyio.fail_after(30):
+        return await anyio.run_process(command, env=environ, check=False)
+
+
+async def test_a_device_waits_is_approved_rotated_revoked_and_removed(rig: Rig) -> None:
+    device = Device()
+    about = {"id": "cli", "displayName": "Den\x1b[31m", "version": "1", "platform": "linux"}
+    error = await device.refused(rig.url, REMOTE, scopes=READ, client=about | {"mode": "cli"})
+    assert error["code"] == "INVALID_REQUEST"  # such a name cannot come this far
+    error = await device.refused(rig.url, REMOTE, scopes=READ)
+    request = error["details"]["requestId"]
+    listed = await devices(rig, "list")
+    assert request in listed.stdout.decode()
+    assert "203.0.113" not in listed.stdout.decode()  # nobody said that the proxy is to be believed
+    assert device.id[:12] in listed.stdout.decode()
+
+    approved = await devices(rig, "approve", request[:8])
+    assert approved.stdout.decode() == f"The device {device.id[:12]} is approved.\n"
+    async with device.connected(rig.url, REMOTE, scopes=READ):
+        pass
+
+    rotated = await devices(rig, "rotate", device.id[:10], "--json")
+    token = json.loads(rotated.stdout)["token"]
+    async with device.connected(rig.url, REMOTE, scopes=READ, auth={"deviceToken": token}):
+        revoked = await devices(rig, "revoke", device.id)
+    assert b"until it is approved again" in revoked.stdout
+    assert b"revoked" in (await devices(rig, "list")).stdout
+    await device.refused(rig.url, REMOTE, scopes=READ, auth={"deviceToken": token})
+
+    removed = await devices(rig, "remove", device.id[:4])
+    assert removed.returncode == 0
+    empty = await devices(rig, "list", "--json")
+    assert json.loads(empty.stdout) == {"pending": [], "paired": []}
+    assert b"No device is paired" in (await devices(rig, "list")).stdout
+
+
+async def test_the_newest_request_can_be_rejected_without_its_id(rig: Rig) -> None:
+    device = Device()
+    await device.refused(rig.url, REMOTE, scopes=READ)
+    done = await devices(rig, "reject", "--latest")
+    assert done.stdout.decode() == f"The device {device.id[:12]} is rejected.\n"
+
+
+async def test_an_id_that_fits_nothing_says_where_the_right_ones_are(rig: Rig) -> None:
+    for arguments in (("approve", "nothing"), ("approve",), ("remove", "ff")):
+        done = await devices(rig, *arguments)
+        assert done.returncode == 1
+        assert b"skerry devices list" in done.stderr

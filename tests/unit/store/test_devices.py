@@ -1,0 +1,81 @@
+"""Devices in the state database, and how an older database comes to hold them."""
+
+import sqlite3
+from pathlib import Path
+
+from skerry.infra import sqlite
+from skerry.store import Reader, Unit, devices, open_store
+from skerry.store.devices import About, Request
+from skerry.store.schema import STEPS
+
+ABOUT = About("cli", "cli", "linux", "192.0.2.7", "Den")
+
+
+def asked(**changes: str | tuple[str, ...] | int) -> Request:
+    values = {
+        "request_id": "r1",
+        "device_id": "d1",
+        "role": "operator",
+        "public_key": "key",
+        "scopes": ("operator.read",),
+        "about": ABOUT,
+        "reason": "not-paired",
+        "created_at": 1_000,
+    }
+    return Request(**(values | changes))  # type: ignore[arg-type]  # the values fit their fields
+
+
+async def test_a_database_of_the_first_version_keeps_its_rows_and_takes_devices(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.sqlite"
+    old = sqlite.connect(path)
+    sqlite.migrate(old, path, STEPS[:1])
+    old.execute(
+        "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at)"
+        " VALUES ('s', 'agent:main:main', 'main', 'direct', 1, 2)"
+    )
+    old.close()
+
+    def write(unit: Unit) -> None:
+        devices.issue(unit, devices.allow(unit, asked(), 2_000), "secret", 2_000)
+
+    def read(reader: Reader) -> tuple[object, ...]:
+        row = reader.one("SELECT key, updated_at FROM session")
+        return row, *(devices.holds(reader, "d1", "operator", text) for text in ("secret", "x"))
+
+    async with open_store(path) as store:
+        await store.write(write)
+        assert await store.read(read) == (("agent:main:main", 2), True, False)
+    backup = sqlite3.connect(tmp_path / "state.sqlite.v1.bak")
+    assert backup.execute("SELECT count(*) FROM session").fetchone() == (1,)
+    backup.close()
+
+
+async def test_a_request_that_changed_has_a_new_id_and_the_same_one_keeps_its_own(
+    tmp_path: Path,
+) -> None:
+    wider = asked(request_id="r3", scopes=("operator.admin",))
+
+    def write(unit: Unit) -> list[tuple[str, bool]]:
+        answers = [devices.ask(unit, one) for one in (asked(), asked(request_id="r2"), wider)]
+        return [(one.request_id, fresh) for one, fresh in answers]
+
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await store.write(write) == [("r1", True), ("r1", False), ("r3", True)]
+        assert await store.read(lambda reader: devices.request(reader, "r1", 1_000)) is None
+        assert await store.read(lambda reader: devices.requests(reader, 1_000)) == [wider]
+
+
+async def test_what_is_granted_adds_up_until_it_is_revoked(tmp_path: Path) -> None:
+    def write(unit: Unit) -> list[tuple[str, ...]]:
+        found = [devices.allow(unit, asked(), 1), devices.allow(unit, asked(scopes=("b",)), 2)]
+        devices.revoke(unit, found[1], 3)
+        return [one.scopes for one in (*found, devices.allow(unit, asked(scopes=("c",)), 4))]
+
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await store.write(write) == [
+            ("operator.read",),
+            ("operator.read", "b"),
+            ("c",),
+        ]
