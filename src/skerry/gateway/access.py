@@ -87,6 +87,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,
+        "models.use": ADMINS,
         "sessions.list": READERS,
         "skills.bins": NODES,
         "skills.status": READERS,

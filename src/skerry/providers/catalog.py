@@ -120,6 +120,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
 
+    async def known(self) -> list[ModelInfo]:
+        """Return the models that can be used now, then all others of the catalogue."""
+        infos = [*await self.listing(), *self._resolver.catalogued()]
+        return list({info.ref: info for info in reversed(infos)}.values())[::-1]
+
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""
         try:
