@@ -1,14 +1,10 @@
 """The official SDKs read the recorded streams as we do: text, thinking, calls, usage, ending."""
 
 import json
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import pytest
 
 from skerry.infra.http import http_client
@@ -17,6 +13,7 @@ from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRe
 from skerry.providers.adapters import adapter
 from skerry.providers.exchange import Endpoint
 from tests.support.mocks import program
+from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded
 
 pytestmark = [pytest.mark.full("the official SDKs"), pytest.mark.timeout(120)]
@@ -27,33 +24,6 @@ STOPS = {
     "toolUse": {"tool_calls", "completed", "tool_use", "STOP"},
     "length": {"length", "max_output_tokens", "max_tokens", "MAX_TOKENS"},
 }
-
-
-@asynccontextmanager
-async def serving(body: bytes) -> AsyncIterator[str]:
-    """Answer every request with `body` as a stream of events, some bytes at a time."""
-
-    async def answer(stream: anyio.abc.SocketStream) -> None:
-        async with stream:
-            got = b""
-            while (end := got.find(b"\r\n\r\n")) < 0:
-                got += await stream.receive()
-            length = re.search(rb"content-length: (\d+)", got.lower())
-            while length and len(got) < end + 4 + int(length[1]):  # unread, it would reset us
-                got += await stream.receive()
-            head = (
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-            )
-            await stream.send(head)
-            for start in range(0, len(body), 100):
-                await stream.send(body[start : start + 100])
-
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's, not Django's
-    async with listener, anyio.create_task_group() as group:
-        group.start_soon(listener.serve, answer)
-        yield f"http://127.0.0.1:{port}"
-        group.cancel_scope.cancel()
 
 
 async def ours(api: str, url: str) -> ModelReply:
@@ -76,9 +46,9 @@ async def theirs(api: str, url: str) -> dict[str, Any]:
 async def test_the_official_sdk_reads_the_stream_as_we_do(name: str) -> None:
     api = name.partition("/")[0]
     with anyio.fail_after(90):
-        async with serving(recorded(name)) as url:
-            reply = await ours(api, url)
-            sdk = await theirs(api, url)
+        async with serving(recorded(name)) as served:
+            reply = await ours(api, served.url)
+            sdk = await theirs(api, served.url)
     thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingBlock)]
     assert (reply.text, "".join(thinking)) == (sdk["text"], sdk["thinking"])
     assert [[call.name, call.arguments] for call in reply.tool_calls] == sdk["calls"]

@@ -122,8 +122,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def known(self) -> list[ModelInfo]:
         """Return the models that can be used now, then all others of the catalogue."""
-        infos = [*await self.listing(), *self._resolver.catalogued()]
-        return list({info.ref: info for info in reversed(infos)}.values())[::-1]
+        infos = {info.ref: info for info in await self.listing()}
+        for info in self._resolver.catalogued():
+            infos.setdefault(info.ref, info)
+        return list(infos.values())
 
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""

@@ -10,11 +10,15 @@ from typing import Any
 
 
 def completions(base_url: str) -> dict[str, Any]:
-    client = import_module("openai").OpenAI(base_url=base_url + "/v1", api_key="k", max_retries=0)
-    with client.chat.completions.stream(
-        model="m", messages=[], stream_options={"include_usage": True}
-    ) as stream:
-        said = stream.get_final_completion()
+    openai = import_module("openai")
+    client = openai.OpenAI(base_url=base_url + "/v1", api_key="k", max_retries=0)
+    try:
+        with client.chat.completions.stream(
+            model="m", messages=[], stream_options={"include_usage": True}
+        ) as stream:
+            said = stream.get_final_completion()
+    except openai.LengthFinishReasonError as error:  # its way to say so
+        said = error.completion
     choice, usage = said.choices[0], said.usage
     calls = choice.message.tool_calls or []
     return {
