@@ -37,4 +37,14 @@ if [[ "$(cat .venv-llmock/installed 2>/dev/null)" != "$llmock" ]]; then
     echo "$llmock" >.venv-llmock/installed
 fi
 
+# Nor must the official SDKs: they judge how we read streams.
+sdks='openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0'
+if [[ "$(cat .venv-sdk/installed 2>/dev/null)" != "$sdks" ]]; then
+    echo "Installing $sdks in .venv-sdk"
+    .venv/bin/python -m venv --clear .venv-sdk
+    # shellcheck disable=SC2086
+    .venv-sdk/bin/pip install --quiet --disable-pip-version-check $sdks
+    echo "$sdks" >.venv-sdk/installed
+fi
+
 SKERRY_FULL=1 exec .venv/bin/pytest "$@"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from skerry.config.models import Api
 from skerry.infra.http import http_client
 from skerry.model.errors import (
     ModelAuthError,
@@ -24,8 +25,8 @@ from skerry.model.message import (
     user,
 )
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
-from skerry.providers.compat import CompatProvider
+from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
+from skerry.providers.adapters import adapter
 from skerry.providers.exchange import Endpoint
 from tests.support.mocks import program, started
 
@@ -86,24 +87,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-async def provider(server: str) -> AsyncIterator[CompatProvider]:
+@pytest.fixture(params=Api)
+async def provider(server: str, request: pytest.FixtureRequest) -> AsyncIterator[ModelProvider]:
+    base = server if request.param is Api.GOOGLE_GENERATIVE_AI else f"{server}/v1"
     async with http_client() as http:
-        yield CompatProvider(http, Endpoint("aimock", f"{server}/v1", "any"))
+        yield adapter(http, Endpoint("aimock", base, "mock-key", api=request.param))
 
 
 def request(word: str, *more: Any) -> ModelRequest:
     return ModelRequest(MODEL, "Be brief.", History([user(word, 1), *more]), (READ,))
 
 
-async def test_text_in_pieces_comes_whole(provider: CompatProvider) -> None:
+async def test_text_in_pieces_comes_whole(provider: ModelProvider) -> None:
     texts: list[str] = []
     reply = await provider.complete(request("poem"), Listener(texts.append))
     assert reply.text == "".join(texts) == POEM
     assert (reply.stop_reason, reply.tool_calls) == ("stop", ())
 
 
-async def test_usage_is_counted(provider: CompatProvider) -> None:
+async def test_usage_is_counted(provider: ModelProvider) -> None:
     reply = await provider.complete(request("priced"), Listener())
     assert reply.usage == Usage(input=50, output=7, total_tokens=57)
 
@@ -117,7 +119,7 @@ async def test_usage_is_counted(provider: CompatProvider) -> None:
     ],
 )
 async def test_tool_calls_in_pieces_come_whole(
-    provider: CompatProvider, word: str, text: str, arguments: list[Any]
+    provider: ModelProvider, word: str, text: str, arguments: list[Any]
 ) -> None:
     reply = await provider.complete(request(word), Listener())
     assert reply.stop_reason == "toolUse"
@@ -128,7 +130,7 @@ async def test_tool_calls_in_pieces_come_whole(
     assert len({call.id for call in reply.tool_calls}) == len(arguments)
 
 
-async def test_the_result_of_a_tool_goes_back(provider: CompatProvider) -> None:
+async def test_the_result_of_a_tool_goes_back(provider: ModelProvider) -> None:
     call = ToolCall("call_1", "read", {"path": "a"})
     asked = AssistantMessage((call,), "a", "p", "m", Usage(), "toolUse", 1)
     result = ToolResultMessage(
@@ -138,11 +140,14 @@ async def test_the_result_of_a_tool_goes_back(provider: CompatProvider) -> None:
     assert reply.text == "It says 42."
 
 
-async def test_thinking_is_no_part_of_the_answer(provider: CompatProvider) -> None:
+async def test_thinking_is_no_part_of_the_answer(provider: ModelProvider) -> None:
     assert (await provider.complete(request("think"), Listener())).text == "42"
 
 
-async def test_an_answer_cut_by_its_length_says_so(provider: CompatProvider) -> None:
+@pytest.mark.parametrize(
+    "provider", [api for api in Api if api is not Api.OPENAI_RESPONSES], indirect=True
+)
+async def test_an_answer_cut_by_its_length_says_so(provider: ModelProvider) -> None:
     assert (await provider.complete(request("long"), Listener())).stop_reason == "length"
 
 
@@ -155,12 +160,19 @@ async def test_an_answer_cut_by_its_length_says_so(provider: CompatProvider) -> 
         ("e500", ModelOverloadedError),
         ("e529", ModelOverloadedError),
         ("overflow", ModelOverflowError),
-        ("filtered", ModelRequestError),
     ],
 )
 async def test_errors_are_told_apart(
-    provider: CompatProvider, word: str, kind: type[ModelError]
+    provider: ModelProvider, word: str, kind: type[ModelError]
 ) -> None:
     with pytest.raises(ModelError) as caught:
         await provider.complete(request(word), Listener())
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    "provider", [Api.OPENAI_COMPLETIONS, Api.GOOGLE_GENERATIVE_AI], indirect=True
+)
+async def test_a_filtered_answer_is_none(provider: ModelProvider) -> None:
+    with pytest.raises(ModelRequestError):
+        await provider.complete(request("filtered"), Listener())

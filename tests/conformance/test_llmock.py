@@ -7,6 +7,7 @@ import anyio
 import httpx2
 import pytest
 
+from skerry.config.models import Api
 from skerry.infra.http import http_client
 from skerry.model.errors import (
     ModelAuthError,
@@ -20,7 +21,7 @@ from skerry.model.errors import (
 from skerry.model.message import user
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.providers.compat import CompatProvider
+from skerry.providers.adapters import adapter
 from skerry.providers.exchange import Endpoint
 from skerry.providers.pieces import RAW_ARGUMENTS
 from skerry.providers.retry import RetryingProvider, RetryPolicy
@@ -36,18 +37,32 @@ WEATHER = ToolSpec(
     "Get the current weather for a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+SPOKEN = {
+    Api.OPENAI_COMPLETIONS: (1, 3),
+    Api.OPENAI_RESPONSES: (1, 6),
+    Api.ANTHROPIC_MESSAGES: (1, 5),
+    Api.GOOGLE_GENERATIVE_AI: (0, 3),
+}
+"""Events of an answer that say nothing yet, and those with which something is said."""
+BASES = {
+    Api.OPENAI_COMPLETIONS: "/v1",
+    Api.OPENAI_RESPONSES: "/v1",
+    Api.ANTHROPIC_MESSAGES: "/anthropic/v1",
+    Api.GOOGLE_GENERATIVE_AI: "/gemini",
+}
 
 
 class Judged:
     """Our client, and the server that judges it."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, url: str, api: Api) -> None:
         self.http = http
         self.url = url
         self.texts: list[str] = []
-        endpoint = Endpoint("llmock", f"{url}/v1", "any", silence=0.5)
+        self.silent, self.spoken = SPOKEN[api]
+        endpoint = Endpoint("llmock", f"{url}{BASES[api]}", "mock-key", silence=0.5, api=api)
         self.provider = RetryingProvider(
-            CompatProvider(http, endpoint), RetryPolicy(base=0.1), chance=lambda: 1.0
+            adapter(http, endpoint), RetryPolicy(base=0.1), chance=lambda: 1.0
         )
 
     async def expect(self, *behaviours: dict[str, Any]) -> None:
@@ -80,11 +95,11 @@ def server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-async def judged(server: str) -> AsyncIterator[Judged]:
+@pytest.fixture(params=Api)
+async def judged(server: str, request: pytest.FixtureRequest) -> AsyncIterator[Judged]:
     async with http_client() as http:
         (await http.post(f"{server}/_llmock/reset")).raise_for_status()
-        yield Judged(http, server)
+        yield Judged(http, server, request.param)
 
 
 def fault(kind: str, after_chunks: int, **more: Any) -> dict[str, Any]:
@@ -109,6 +124,8 @@ def fault(kind: str, after_chunks: int, **more: Any) -> dict[str, Any]:
 async def test_what_breaks_before_the_first_word_is_tried_again_without_blame(
     judged: Judged, behaviour: dict[str, Any]
 ) -> None:
+    if "after_chunks" in behaviour:
+        behaviour = {**behaviour, "after_chunks": judged.silent}
     await judged.expect(behaviour)
     reply = await judged.ask()
     verdict = await judged.verdict()
@@ -130,7 +147,9 @@ async def test_what_breaks_before_the_first_word_is_tried_again_without_blame(
 async def test_what_breaks_after_the_first_word_is_an_error_that_may_be_tried_again(
     judged: Judged, kind: str, error: type[ModelError]
 ) -> None:
-    await judged.expect(fault(kind, 3, **({"stall_seconds": 5} if kind == "stall" else {})))
+    await judged.expect(
+        fault(kind, judged.spoken, **({"stall_seconds": 5} if kind == "stall" else {}))
+    )
     with pytest.raises(error) as caught:
         await judged.ask()
     assert caught.value.retryable
@@ -181,6 +200,9 @@ async def test_a_tool_call_comes_whole(judged: Judged) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "judged", [api for api in Api if api is not Api.GOOGLE_GENERATIVE_AI], indirect=True
+)
 async def test_arguments_that_are_not_json_reach_the_tool_layer(judged: Judged) -> None:
     await judged.expect({"type": "tool_fault", "kind": "malformed_arguments"})
     reply = await judged.ask(ModelRequest(REQUEST.model, "", REQUEST.history, (WEATHER,)))

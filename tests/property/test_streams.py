@@ -35,6 +35,7 @@ def test_however_the_bytes_are_split_the_reply_is_the_same(name: str, data: st.D
 def test_a_stream_cut_before_its_end_marker_is_never_a_reply(name: str) -> None:
     events = re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", recorded(name))
     whole = [event for event in events if event]
-    for count in range(len(whole)):
+    behind = 2 if name.startswith("openai-completions") else 0  # usage and [DONE]
+    for count in range(len(whole) - behind):
         assert isinstance(read(name, whole[:count])[0], ModelStreamCutError)
     assert isinstance(read(name, whole)[0], ModelReply)

@@ -31,7 +31,14 @@ from skerry.model.run import (
     RunResult,
     StopReason,
 )
-from skerry.ports.model import ModelInfo, ModelProvider, ModelSetup, ModelState, ModelStatus
+from skerry.ports.model import (
+    ModelInfo,
+    ModelPick,
+    ModelProvider,
+    ModelSetup,
+    ModelState,
+    ModelStatus,
+)
 from skerry.store import Store, open_store
 from skerry.testing.model import ScriptedModel
 
@@ -137,6 +144,7 @@ class FakeModels:
     """One model; remembers what it was set up with."""
 
     setups: list[ModelSetup] = field(default_factory=list)
+    picks: list[ModelPick] = field(default_factory=list)
     refuse: Exception | None = None
     model: ModelInfo = MODEL
     """The one that is chosen."""
@@ -155,6 +163,12 @@ class FakeModels:
         if self.refuse is not None:
             raise self.refuse
         self.setups.append(setup)
+        return await self.status()
+
+    async def use_model(self, pick: ModelPick) -> ModelStatus:
+        if self.refuse is not None:
+            raise self.refuse
+        self.picks.append(pick)
         return await self.status()
 
 

@@ -6,6 +6,8 @@ from typing import Final
 from skerry.model.errors import ModelError
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
+from skerry.providers.anthropic_stream import AnthropicBuilder
+from skerry.providers.compat_stream import CompatBuilder
 from skerry.providers.exchange import ReplyBuilder
 from skerry.providers.google_stream import GoogleBuilder
 from skerry.providers.responses_stream import ResponsesBuilder
@@ -21,7 +23,37 @@ _REASONING = (
 _A: Final = {"path": "a.txt"}
 _B: Final = {"path": "b.txt", "lines": 5}
 
+_CALLS: Final = (ToolCall("call_A1", "read", _A), ToolCall("call_B2", "read", _B))
+
 REPLIES: Final = {
+    "openai-completions/text": ModelReply(
+        (TextBlock(_GREETING),), "stop", Usage(16, 6, cache_read=4, total_tokens=26)
+    ),
+    "openai-completions/tools": ModelReply(
+        (TextBlock("I look at both."), *_CALLS),
+        "toolUse",
+        Usage(476, 90, cache_read=1024, total_tokens=1590),
+    ),
+    "openai-completions/length": ModelReply(
+        (TextBlock("Once upon"),), "length", Usage(9, 16, total_tokens=25)
+    ),
+    "anthropic-messages/text": ModelReply(
+        (TextBlock(_GREETING),), "stop", Usage(16, 6, cache_read=4, total_tokens=26)
+    ),
+    "anthropic-messages/thinking-and-tools": ModelReply(
+        (
+            ThinkingBlock("I read both.", "EqQBCgIYAhIM"),
+            ThinkingBlock("", "EmwKAhgBEgy3va3p", redacted=True),
+            TextBlock("I look at both."),
+            ToolCall("toolu_A1", "read", _A),
+            ToolCall("toolu_B2", "read", _B),
+        ),
+        "toolUse",
+        Usage(276, 90, cache_read=1024, cache_write=200, total_tokens=1590),
+    ),
+    "anthropic-messages/length": ModelReply(
+        (TextBlock("Once upon"),), "length", Usage(9, 16, total_tokens=25)
+    ),
     "openai-responses/text": ModelReply(
         (TextBlock(_GREETING),), "stop", Usage(16, 6, cache_read=4, total_tokens=26)
     ),
@@ -29,8 +61,7 @@ REPLIES: Final = {
         (
             ThinkingBlock("**Planning**\n\nI read both.", _REASONING),
             TextBlock("I look at both.", "commentary"),
-            ToolCall("call_A1", "read", _A),
-            ToolCall("call_B2", "read", _B),
+            *_CALLS,
         ),
         "toolUse",
         Usage(276, 90, cache_read=1024, cache_write=200, total_tokens=1590),
@@ -76,9 +107,15 @@ def recorded(name: str) -> bytes:
 
 def builder(name: str) -> ReplyBuilder:
     """Return a new builder for the API of a stream."""
-    if name.startswith("openai-responses"):
-        return ResponsesBuilder("P")
-    return GoogleBuilder("P")
+    match name.partition("/")[0]:
+        case "openai-completions":
+            return CompatBuilder("P")
+        case "openai-responses":
+            return ResponsesBuilder("P")
+        case "anthropic-messages":
+            return AnthropicBuilder("P")
+        case _:
+            return GoogleBuilder("P")
 
 
 def read(name: str, pieces: list[bytes]) -> tuple[ModelReply | ModelError, str, str]:

@@ -72,8 +72,9 @@ class Speaker:
             self.failure = RunFailure(error.code, str(error), error.retryable)
             return self.broken_off("error", str(error))
         self._forget()
-        self.usage += reply.usage
-        return self._message(reply.content, reply.stop_reason, reply.usage)
+        usage = model.cost.of(reply.usage)
+        self.usage += usage
+        return self._message(reply.content, reply.stop_reason, usage)
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""

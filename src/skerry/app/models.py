@@ -1,17 +1,34 @@
-"""Which model answers, asked of the running gateway, or found out without one."""
+"""Which model answers, asked of the running gateway, or found out without one; and choosing it."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
+import anyio
+
+from skerry.app.setup import picked
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
-from skerry.client.models import model_list, model_status
-from skerry.config.load import load
+from skerry.client.models import model_list, model_status, model_use
+from skerry.config.load import load, prepare
+from skerry.config.write import set_values
 from skerry.infra.http import http_client
-from skerry.model.errors import GatewayUnreachableError, ModelUnavailableError
-from skerry.ports.model import ModelInfo, ModelStatus
+from skerry.model.errors import GatewayUnreachableError, ModelError
+from skerry.model.message import Usage, user
+from skerry.ports.model import (
+    History,
+    Listener,
+    ModelInfo,
+    ModelPick,
+    ModelProvider,
+    ModelRequest,
+    ModelStatus,
+)
 from skerry.providers.catalog import Catalog
+
+QUESTION: Final = "Answer with the one word: ready"
+"""What `trial` asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +67,80 @@ async def expected(environ: Mapping[str, str]) -> Standing:
         return Standing(await catalog.status(), tuple(await catalog.listing()), running=False)
 
 
-async def unusable(environ: Mapping[str, str], ref: str) -> ModelUnavailableError | None:
-    """Return why `provider/model` cannot be used in this environment, or None; nobody is asked.
+async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
+    """Return the models that can be used in this environment, then all others of the catalogue.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    async with _catalog(environ) as catalog:
+        return await catalog.known()
+
+
+async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
+    """Choose a model, through the running gateway if there is one, else in the file.
+
+    Raises:
+        ConfigError: the configuration cannot be used, or the choice not be written.
+        ModelUnavailableError: the named model cannot be used here.
+        GatewayRefusedError: a gateway runs and does not take the choice.
+    """
+    try:
+        async with GatewayClient(find(environ)) as client:
+            return Standing(await model_use(client, pick), (), running=True)
+    except GatewayUnreachableError:
+        ref = None
+        if pick.ref:
+            async with _catalog(environ) as catalog:
+                ref = (await catalog.choose(pick.ref))[1].ref
+        set_values(prepare(environ).config.path, picked(pick, ref))
+        return await expected(environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one tiny call of a model was like; times in seconds."""
+
+    model: ModelInfo
+    usage: Usage
+    first: float
+    """Until the first piece, of thinking or text."""
+    total: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Return the speed behind the first piece; 0 where all came at once."""
+        rest = self.total - self.first
+        return self.usage.output / rest if rest > 0 else 0.0
+
+
+async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelError:
+    """Call the model that `ref` names, or the one that would answer, once and without a gateway.
+
+    Return what it was like, or why it failed.
 
     Raises:
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
         try:
-            await catalog.choose(ref)
-        except ModelUnavailableError as error:
+            return await _tried(*await catalog.choose(ref))
+        except ModelError as error:
             return error
-        return None
+
+
+async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:
+    heard: list[float] = []
+
+    def hear(_: str) -> None:
+        heard.append(anyio.current_time())
+
+    begin = anyio.current_time()
+    request = ModelRequest(model, "", History([user(QUESTION, 0)]))
+    reply = await provider.complete(request, Listener(hear, hear))
+    end = anyio.current_time()
+    first = (heard[0] if heard else end) - begin
+    return Trial(model, model.cost.of(reply.usage), first, end - begin)
 
 
 @asynccontextmanager

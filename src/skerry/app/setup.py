@@ -2,16 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+import anyio
+import anyio.to_thread
 
 from skerry.app.settings import Settings
 from skerry.config.models import ProviderConfig
 from skerry.config.redact import JSON
 from skerry.model.errors import ConfigError
-from skerry.ports.model import Models, ModelSetup, ModelStatus
+from skerry.ports.model import ModelPick, Models, ModelSetup, ModelStatus
 from skerry.providers.known import KnownProvider, known_provider
+from skerry.providers.packaged import EMBEDDED
 
 PRIMARY: Final = "agents.defaults.model.primary"
+FILE: Final = "models.embedded.file"
+MAGIC: Final = b"GGUF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,48 @@ class ModelChoice:
         configured = self.settings.config.models.providers.get(setup.provider)
         await self.settings.change(changes(setup, configured, self.environ))
         return await self.models.status()
+
+    async def use_model(self, pick: ModelPick) -> ModelStatus:
+        """Write the choice and use it; a model that cannot be used changes nothing."""
+        ref = None
+        if pick.ref:
+            _, info = await self.models.choose(pick.ref)
+            ref = info.ref
+        elif pick.file:
+            await anyio.to_thread.run_sync(gguf, pick.file)
+        await self.settings.change(picked(pick, ref))
+        return await self.models.status()
+
+
+def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
+    """Return the values of the file that the choice means; `ref` is what its name stands for."""
+    if pick.file is None:
+        return {PRIMARY: ref}
+    values: dict[str, JSON] = {FILE: pick.file}
+    if pick.pin:
+        values[PRIMARY] = f"{EMBEDDED}/{Path(pick.file).stem}"
+    return values
+
+
+def gguf(choice: str) -> Path:
+    """Return the absolute path of a file that looks like a model.
+
+    Raises:
+        ConfigError: it does not, or it cannot be read.
+    """
+    file = Path(choice).expanduser().absolute()
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(len(MAGIC))
+    except OSError as error:
+        unread = ConfigError(f"{file} cannot be read: {error.strerror}.")
+        unread.remedy = "Name a file that is there, in the format of llama.cpp."
+        raise unread from error
+    if magic == MAGIC:
+        return file
+    wrong = ConfigError(f"{file} is no GGUF file: it does not begin with the letters GGUF.")
+    wrong.remedy = "Name a model in the format of llama.cpp; the download may be broken."
+    raise wrong
 
 
 def changes(

@@ -118,15 +118,25 @@ def _models(add: _Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     listing = _command(add, "list", "models", "the models that can be used now")
     listing.set_defaults(action="list")
+    listing.add_argument("--all", action="store_true", help="those too that nothing is set up for")
+    listing.add_argument("--provider", metavar="P", help="only those of one provider")
     _output(listing)
     status = _command(add, "status", "models", "the model that answers now, or why none does")
     status.set_defaults(action="status")
     _output(status)
-    use = _command(add, "use", "models", "choose one: provider/model, a GGUF file, or auto")
+    use = _command(
+        add, "use", "models", "choose one: provider/model, an alias, a GGUF file, or auto"
+    )
     use.set_defaults(action="use")
-    use.add_argument("choice", metavar="REF_OR_FILE", help="provider/model, FILE.gguf, or auto")
+    use.add_argument(
+        "choice", metavar="REF_OR_FILE", help="provider/model, an alias, FILE.gguf, or auto"
+    )
     use.add_argument("--pin", action="store_true", help="the file answers whatever else is found")
     _output(use)
+    test = _command(add, "test", "models", "call a model once: how fast, or why not")
+    test.set_defaults(action="test")
+    test.add_argument("model", nargs="?", metavar="REF", help="provider/model or an alias")
+    _output(test)
 
 
 def _sessions(add: _Add) -> None:

@@ -7,47 +7,109 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import msgspec
 
-from skerry.app.models import Standing, expected, standing, unusable
-from skerry.app.setup import PRIMARY
+from skerry.app.models import Standing, known, standing, trial, use
+from skerry.app.setup import PRIMARY, gguf
 from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
-from skerry.config.gateway import LOCK
-from skerry.config.load import load, prepare
-from skerry.config.write import set_values
-from skerry.infra.lock import owner
-from skerry.model.errors import ConfigError
-from skerry.ports.model import ModelInfo, ModelState
+from skerry.config.load import load
+from skerry.model.errors import ModelError
+from skerry.ports.model import ModelInfo, ModelPick, ModelState
+from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
 
-MAGIC: Final = b"GGUF"
-FILE: Final = "models.embedded.file"
+_REMEDIES: Final = {
+    "model.auth": "Enter its key on the page, or set it in the environment.",
+    "model.rate_limit": "Wait a while, or choose another model: skerry models use.",
+    "model.overloaded": "Wait a while, or choose another model: skerry models use.",
+    "model.connection": "Look at the address and the network; is a local server started?",
+    "model.request": "Look at the model's name and at its provider's address and api.",
+}
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry models list`, `status` or `use`; return the exit code."""
+    """Run `skerry models list`, `status`, `use` or `test`; return the exit code."""
     match arguments.action:
         case "use":
             return _use(arguments)
+        case "test":
+            return _test(arguments)
         case "list":
-            return _list(anyio.run(standing, os.environ), as_json=arguments.json)
+            return _list(arguments)
         case _:
             return _status(anyio.run(standing, os.environ), as_json=arguments.json)
 
 
-def _list(found: Standing, *, as_json: bool) -> int:
-    if as_json:
-        show_json([_row(model) for model in found.models])
-    elif not found.models:
-        return _status(found, as_json=False)
-    else:
-        lines = [("MODEL", "NAME", "CONTEXT", "NOTE")]
-        lines += [
-            (model.ref, one_line(model.name), str(model.context_window), one_line(model.note))
-            for model in found.models
-        ]
-        show(table(lines))
+def _list(arguments: Namespace) -> int:
+    found = anyio.run(standing, os.environ)
+    models = list(found.models)
+    if arguments.all:
+        usable = {model.ref for model in models}
+        models += [one for one in anyio.run(known, os.environ) if one.ref not in usable]
+    if arguments.provider:
+        models = [model for model in models if model.provider == arguments.provider]
+    if arguments.json:
+        show_json([_row(model) for model in models])
+        return 0
+    if not models:
+        return _status(found, as_json=False) if not found.models else _none(arguments.provider)
+    lines = [("MODEL", "NAME", "CONTEXT", "$/M IN", "$/M OUT", "NOTE")]
+    lines += [
+        (
+            model.ref,
+            one_line(model.name),
+            str(model.context_window),
+            _price(model.cost.input),
+            _price(model.cost.output),
+            one_line(model.note),
+        )
+        for model in models
+    ]
+    show(table(lines))
     return 0
+
+
+def _none(provider: str) -> int:
+    message = f"No model of {provider} can be used now."
+    return complain(message, "`skerry models list --all` shows all.", "skerry models")
+
+
+def _price(dollars: float) -> str:
+    return f"{dollars:g}" if dollars else "-"
+
+
+def _test(arguments: Namespace) -> int:
+    """Call a model once; say how fast it was, or of which kind its failure is."""
+    done = anyio.run(trial, os.environ, arguments.model)
+    if isinstance(done, ModelError):
+        if arguments.json:
+            failure = {"code": done.code, "message": str(done), "remedy": _remedy(done)}
+            show_json({"ok": False, "error": failure})
+        return complain(f"{done} ({done.code})", _remedy(done), "skerry models test")
+    if arguments.json:
+        show_json(
+            {
+                "ok": True,
+                "model": done.model.ref,
+                "firstTokenMs": round(done.first * 1000),
+                "totalMs": round(done.total * 1000),
+                "tokensPerSecond": round(done.tokens_per_second, 1),
+                "usage": msgspec.to_builtins(done.usage),
+            }
+        )
+        return 0
+    show(f"{done.model.ref} answers.")
+    show(f"first token after {done.first:.2f} s, whole answer after {done.total:.2f} s")
+    speed = f", {done.tokens_per_second:.1f} tokens/s" if done.tokens_per_second else ""
+    show(f"{done.usage.input} tokens in, {done.usage.output} out{speed}")
+    if done.usage.cost.total:
+        show(f"about ${done.usage.cost.total:.6f}")
+    return 0
+
+
+def _remedy(error: ModelError) -> str:
+    return error.remedy or _REMEDIES.get(error.code, "Try it again.")
 
 
 def _status(found: Standing, *, as_json: bool) -> int:
@@ -72,52 +134,30 @@ def _status(found: Standing, *, as_json: bool) -> int:
 
 def _use(arguments: Namespace) -> int:
     choice: str = arguments.choice
-    changes: dict[str, Any]
     if choice == "auto":
-        changes = {PRIMARY: None}
+        pick = ModelPick()
     elif choice.endswith(".gguf") or Path(choice).is_file():
-        file = _gguf(choice)
-        changes = {FILE: str(file)}
-        if arguments.pin:
-            changes[PRIMARY] = f"{EMBEDDED}/{file.stem}"
-    elif "/" in choice.strip("/"):
-        if failure := anyio.run(unusable, os.environ, choice):
-            raise failure
-        changes = {PRIMARY: choice}
+        pick = ModelPick(file=str(gguf(choice)), pin=arguments.pin)
+    elif "/" in choice.strip("/") or _is_alias(choice):
+        pick = ModelPick(choice)
     else:
         return complain(
-            f"{choice!r} is neither provider/model, nor a GGUF file, nor auto.",
+            f"{choice!r} is neither provider/model, nor an alias, nor a GGUF file, nor auto.",
             "`skerry models list` shows what can be used.",
             "skerry models use",
             2,
         )
-    before = prepare(os.environ).config
-    set_values(before.path, changes)
-    if owner(before.state_dir / LOCK) is not None:
-        notice("The gateway that runs now notices after a restart.")
-    found = anyio.run(expected, os.environ)
+    found = anyio.run(use, os.environ, pick)
     code = _status(found, as_json=arguments.json)
     model = found.status.model
-    if FILE in changes and model is not None and model.provider != EMBEDDED:
+    if pick.file and model is not None and model.provider != EMBEDDED:
         notice(f"Not the file, because {_reason()}. To use the file all the same:")
         notice(f"  skerry models use {choice} --pin")
     return code
 
 
-def _gguf(choice: str) -> Path:
-    """Return the absolute path of a file that looks like a model.
-
-    Raises:
-        ConfigError: it does not.
-        OSError: it cannot be read.
-    """
-    file = Path(choice).expanduser().absolute()
-    with file.open("rb") as opened:
-        if opened.read(len(MAGIC)) == MAGIC:
-            return file
-    error = ConfigError(f"{file} is no GGUF file: it does not begin with the letters GGUF.")
-    error.remedy = "Name a model in the format of llama.cpp; the download may be broken."
-    raise error
+def _is_alias(choice: str) -> bool:
+    return choice.lower() in Names(load(os.environ).config.agents).aliases
 
 
 def _reason() -> str:
@@ -132,4 +172,4 @@ def _who(found: Standing) -> str:
 
 
 def _row(model: ModelInfo) -> dict[str, Any]:
-    return {"ref": model.ref, **asdict(model)}
+    return {"ref": model.ref, **asdict(model), "input": sorted(model.input)}

@@ -4,7 +4,7 @@ from typing import Any
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
-from skerry.ports.model import ModelInfo, ModelState, ModelStatus
+from skerry.ports.model import ModelCost, ModelInfo, ModelPick, ModelState, ModelStatus
 
 
 async def model_status(client: GatewayClient) -> ModelStatus:
@@ -19,13 +19,17 @@ async def model_status(client: GatewayClient) -> ModelStatus:
         listed = await model_list(client)
         state = ModelState.READY if listed else ModelState.UNAVAILABLE
         return ModelStatus(state, listed[0] if listed else None)
-    model = status.get("model")
-    return ModelStatus(
-        ModelState(status["state"]),
-        _info(model) if model else None,
-        status.get("message", ""),
-        status.get("remedy", ""),
-    )
+    return _status(status)
+
+
+async def model_use(client: GatewayClient, pick: ModelPick) -> ModelStatus:
+    """Choose a model; return which answers now.
+
+    Raises:
+        ClientError: the gateway cannot be asked, or does not take the choice.
+    """
+    params = {"ref": pick.ref or "", "file": pick.file or "", "pin": pick.pin}
+    return _status(await client.request("models.use", params))
 
 
 async def model_list(client: GatewayClient) -> list[ModelInfo]:
@@ -37,6 +41,16 @@ async def model_list(client: GatewayClient) -> list[ModelInfo]:
     return [_info(model) for model in (await client.request("models.list")).get("models", [])]
 
 
+def _status(status: dict[str, Any]) -> ModelStatus:
+    model = status.get("model")
+    return ModelStatus(
+        ModelState(status["state"]),
+        _info(model) if model else None,
+        status.get("message", ""),
+        status.get("remedy", ""),
+    )
+
+
 def _info(model: dict[str, Any]) -> ModelInfo:
     return ModelInfo(
         provider=model["provider"],
@@ -46,4 +60,13 @@ def _info(model: dict[str, Any]) -> ModelInfo:
         max_tokens=model.get("maxTokens", 8192),
         supports_tools=model.get("supportsTools", True),
         note=model.get("note", ""),
+        reasoning=model.get("reasoning", False),
+        input=frozenset(model.get("input", ("text",))),
+        api=model.get("api", ""),
+        cost=_cost(model.get("cost") or {}),
     )
+
+
+def _cost(cost: dict[str, float]) -> ModelCost:
+    names = ("input", "output", "cacheRead", "cacheWrite")
+    return ModelCost(*(cost.get(name, 0.0) for name in names))

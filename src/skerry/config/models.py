@@ -14,6 +14,7 @@ class Api(StrEnum):
 
     OPENAI_COMPLETIONS = "openai-completions"
     OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC_MESSAGES = "anthropic-messages"
     GOOGLE_GENERATIVE_AI = "google-generative-ai"
 
 

@@ -101,6 +101,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,
+        "models.use": ADMINS,
         "node.describe": READERS,
         "node.event": NODES,
         "node.invoke": WRITERS,

@@ -75,6 +75,25 @@ def joined(content: Iterable[Content]) -> str:
     return "\n".join(block.text for block in content if isinstance(block, TextBlock))
 
 
+class Cost(msgspec.Struct, frozen=True, rename="camel"):
+    """US dollars of one or more model calls; 0 is free, or not known."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    total: float = 0.0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.total + other.total,
+        )
+
+
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
     """Tokens of one or more model calls. `total_tokens` is what the context held at the last."""
 
@@ -83,6 +102,7 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
     cache_read: int = 0
     cache_write: int = 0
     total_tokens: int = 0
+    cost: Cost = Cost()
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -91,6 +111,7 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             other.total_tokens or self.total_tokens,
+            self.cost + other.cost,
         )
 
 

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
-from skerry.model.message import Block, Message, TextBlock, ToolCall, Usage, size
+import msgspec
+
+from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, size
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
+
+_MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,19 @@ class ModelCost:
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
+
+    def of(self, usage: Usage) -> Usage:
+        """Return the usage with its price: each count times its price for a million."""
+        parts = (
+            usage.input * self.input / _MILLION,
+            usage.output * self.output / _MILLION,
+            usage.cache_read * self.cache_read / _MILLION,
+            usage.cache_write * self.cache_write / _MILLION,
+        )
+        return msgspec.structs.replace(usage, cost=Cost(*parts, total=sum(parts)))
+
+
+_FREE: Final = ModelCost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +51,7 @@ class ModelInfo:
     """Whether it can think before it answers."""
     input: frozenset[str] = frozenset({"text"})
     """What it reads: `text`, `image`."""
-    cost: ModelCost = ModelCost()
+    cost: ModelCost = _FREE
     api: str = "openai-completions"
     """The wire format in which it is asked."""
     prompt_limit: int | None = None
@@ -233,6 +250,18 @@ class ModelSetup:
     base_url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPick:
+    """Which of the models that can be used is to answer."""
+
+    ref: str | None = None
+    """`provider/model` or an alias; None with no file lets the order of choice decide again."""
+    file: str | None = None
+    """A GGUF file on the gateway's machine, for the embedded model."""
+    pin: bool = False
+    """Whether the file answers whatever else is found."""
+
+
 class Setup(Protocol):
     """Changes which model answers, durably and at once."""
 
@@ -241,5 +270,14 @@ class Setup(Protocol):
 
         Raises:
             ConfigError: it cannot be written or makes no sense; nothing changed.
+        """
+        ...
+
+    async def use_model(self, pick: ModelPick) -> ModelStatus:
+        """Write the choice into `skerry.json` and use it from the next run on.
+
+        Raises:
+            ConfigError: it cannot be written; nothing changed.
+            ModelUnavailableError: the named model cannot be used; nothing changed.
         """
         ...

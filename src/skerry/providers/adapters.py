@@ -19,6 +19,10 @@ def adapter(http: httpx2.AsyncClient, endpoint: Endpoint) -> ModelProvider:
             )
 
             return ResponsesProvider(http, endpoint)
+        case Api.ANTHROPIC_MESSAGES:
+            from skerry.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
+
+            return AnthropicProvider(http, endpoint)
         case Api.GOOGLE_GENERATIVE_AI:
             from skerry.providers.google import GoogleProvider  # noqa: PLC0415 - as above
 

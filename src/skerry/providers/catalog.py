@@ -120,6 +120,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
 
+    async def known(self) -> list[ModelInfo]:
+        """Return the models that can be used now, then all others of the catalogue."""
+        infos = {info.ref: info for info in await self.listing()}
+        for info in self._resolver.catalogued():
+            infos.setdefault(info.ref, info)
+        return list(infos.values())
+
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""
         try:

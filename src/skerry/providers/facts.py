@@ -72,9 +72,9 @@ class Facts:
             logger.warning("models.json says nonsense of %s/%s: %s", provider, model, error)
             return Fact()
 
-    def makers(self, model: str) -> list[str]:
-        """Return the providers that are known to have a model of exactly this name."""
-        return [provider for provider, models in self._all().items() if model in models]
+    def models(self, provider: str) -> list[str]:
+        """Return the models of a provider that something is known of."""
+        return list(self._all().get(provider, {}))
 
     def _all(self) -> dict[str, Any]:
         if self._providers is None:

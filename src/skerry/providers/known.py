@@ -39,6 +39,8 @@ KNOWN: Final = (
         ("ANTHROPIC_API_KEY",),
         "https://api.anthropic.com/v1",
         "claude-sonnet-5-5",
+        context_window=1_000_000,
+        api=Api.ANTHROPIC_MESSAGES,
     ),
     KnownProvider(
         "openrouter",

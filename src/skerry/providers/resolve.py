@@ -1,7 +1,7 @@
 """From `provider/model` to an endpoint and what is known of the model (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -60,6 +60,14 @@ class Resolver:
         for name, provider in self.models.providers.items():
             for model in provider.models:
                 yield self._configured(name, provider, model.id)
+
+    def catalogued(self) -> Iterator[ModelInfo]:
+        """Give every model of the catalogue whose provider is known, usable or not."""
+        for known in KNOWN if self.looks_around else ():
+            note = "" if self._key(known) else f"Needs {known.variables[0]}."
+            for model in self.facts.models(known.id):
+                target = self._hosted(known, known.id, model, "")
+                yield replace(target.info, note=note)
 
     def named(self, ref: str) -> Target:
         """Return the model `provider/model`; `provider` alone is its first or usual model.
@@ -127,7 +135,7 @@ class Resolver:
     def _hosted(self, known: KnownProvider, name: str, model: str, key: str) -> Target:
         fact = self.facts.of(known.id, model)
         window = fact.context_window or known.context_window
-        endpoint = Endpoint(known.name, known.base_url, key, api=known.api)
+        endpoint = Endpoint(known.name, known.base_url, key or None, api=known.api)
         return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, known.api))
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:

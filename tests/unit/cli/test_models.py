@@ -1,10 +1,12 @@
 """`skerry models` as a process, with and without a gateway."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from skerry.testing.model_server import Status, StubModelServer
 from tests.support.fake_gateway import FakeGateway
 
 from .conftest import Command
@@ -115,3 +117,74 @@ async def test_a_choice_that_cannot_be_used_changes_nothing(
     assert (done.returncode, done.stdout) == (code, b"")
     assert says in done.stderr
     assert not Path(alone["SKERRY_STATE_DIR"]).exists()
+
+
+async def test_a_running_gateway_is_told_and_uses_it_at_once(
+    gateway: FakeGateway, environ: dict[str, str], gguf: Path, command: Command
+) -> None:
+    model = {"provider": "openai", "id": "x", "name": "X"}
+    gateway.answer("models.use", {"state": "ready", "model": model})
+    for choice, pick in (
+        ("openai/x", {"ref": "openai/x", "file": "", "pin": False}),
+        ("auto", {"ref": "", "file": "", "pin": False}),
+        (str(gguf), {"ref": "", "file": str(gguf), "pin": False}),
+    ):
+        done = await command("models", "use", choice)
+        assert done.stdout == b"The running gateway answers with: openai/x\n"
+        assert gateway.requests[-1] == ("models.use", pick)
+    assert not (Path(environ["SKERRY_STATE_DIR"]) / "skerry.json").exists()
+
+
+async def test_an_alias_stands_for_its_model(alone: dict[str, str], command: Command) -> None:
+    state = Path(alone["SKERRY_STATE_DIR"])
+    state.mkdir()
+    listed = {"openai/gpt-5.4-mini": {}, "openai/other": {"alias": "Mine"}}
+    (state / "skerry.json").write_text(json.dumps({"agents": {"defaults": {"models": listed}}}))
+    for alias, ref in (("mine", b"openai/other"), ("gpt-mini", b"openai/gpt-5.4-mini")):
+        done = await command("models", "use", alias)
+        assert done.stdout == b"A gateway would answer with: %b\n" % ref
+    refused = await command("models", "use", "openai/third")
+    assert b"is not allowed" in refused.stderr
+    assert refused.returncode == 1
+
+
+@pytest.mark.usefixtures("alone")
+async def test_the_catalogue_is_listed_with_what_each_model_needs(command: Command) -> None:
+    done = await command("models", "list", "--all", "--provider", "anthropic", "--json")
+    rows = json.loads(done.stdout)
+    assert {row["provider"] for row in rows} == {"anthropic"}
+    assert {row["note"] for row in rows} == {"Needs ANTHROPIC_API_KEY."}
+    sonnet = next(row for row in rows if row["id"] == "claude-sonnet-5-5")
+    assert (sonnet["context_window"], sonnet["cost"]["output"]) == (1_000_000, 10)
+    shown = await command("models", "list", "--provider", "openai")
+    assert b"openai/gpt-5.4-mini" in shown.stdout
+
+
+@pytest.fixture
+async def stub(alone: dict[str, str]) -> AsyncIterator[StubModelServer]:
+    """A model server that the configuration names as `den`."""
+    state = Path(alone["SKERRY_STATE_DIR"])
+    state.mkdir()
+    async with StubModelServer([["ready"], [Status(401)]]) as stub:
+        cost = {"input": 1000, "output": 1000}
+        den = {"baseUrl": stub.base_url, "models": [{"id": "m", "cost": cost}]}
+        (state / "skerry.json").write_text(json.dumps({"models": {"providers": {"den": den}}}))
+        yield stub
+
+
+@pytest.mark.usefixtures("stub")
+async def test_a_model_is_tried_and_its_failure_named(command: Command) -> None:
+    done = await command("models", "test", "den/m", "--json")
+    tried = json.loads(done.stdout)
+    assert (done.returncode, tried["ok"], tried["model"]) == (0, True, "den/m")
+    assert tried["usage"]["cost"]["total"] == pytest.approx((8 + 3) / 1000)
+    failed = await command("models", "test", "den/m", "--json")
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["error"]["code"] == "model.auth"
+    assert b"Try:" in failed.stderr
+
+
+@pytest.mark.usefixtures("stub")
+async def test_a_tried_model_says_how_fast_it_was(command: Command) -> None:
+    done = await command("models", "test", "den/m")
+    assert done.stdout.startswith(b"den/m answers.\nfirst token after ")

@@ -233,7 +233,7 @@ async def test_config_get_has_no_secret_and_everything_else(tmp_path: Path) -> N
                 "own": {
                     "baseUrl": f"http://user:{SECRETS[3]}@127.0.0.1:1/v1",
                     "apiKey": SECRETS[1],
-                    "headers": {"Authorization": [SECRETS[2]], "x": f"again {SECRETS[1]}"},
+                    "headers": {"Authorization": SECRETS[2], "x": f"again {SECRETS[1]}"},
                     "models": [{"id": "m", "maxTokens": 5}],
                 }
             }

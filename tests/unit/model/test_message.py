@@ -38,7 +38,20 @@ def test_a_message_of_the_assistant_has_the_fields_of_pi_sessions() -> None:
         "api": "openai-completions",
         "provider": "p",
         "model": "m",
-        "usage": {"input": 3, "output": 2, "cacheRead": 1, "cacheWrite": 0, "totalTokens": 5},
+        "usage": {
+            "input": 3,
+            "output": 2,
+            "cacheRead": 1,
+            "cacheWrite": 0,
+            "totalTokens": 5,
+            "cost": {
+                "input": 0.0,
+                "output": 0.0,
+                "cacheRead": 0.0,
+                "cacheWrite": 0.0,
+                "total": 0.0,
+            },
+        },
         "stopReason": "toolUse",
         "timestamp": 7,
     }

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 
 from skerry.config.root import Config
 from skerry.infra.http import http_client
-from skerry.model.errors import ModelUnavailableError
+from skerry.model.errors import ModelConnectionError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelRequest, ModelState
 from skerry.providers.catalog import Catalog
@@ -239,3 +240,44 @@ async def test_a_changed_key_is_used(tmp_path: Path) -> None:
             "Bearer old",
             "Bearer new",
         ]
+
+
+async def test_a_local_server_that_went_away_is_told_and_looked_for_at_once(
+    tmp_path: Path, gguf: Path
+) -> None:
+    machine = replace(BARE, packaged=gguf)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
+    local = StubModelServer(port=port)
+    local.base_url = f"http://127.0.0.1:{port}/v1"
+    async with catalog(config(tmp_path), local=local, machine=machine) as models:
+        async with local:
+            provider, info = await models.choose(None)
+        assert info.ref == "near/stub"
+        request = ModelRequest(info, "", History([user("hi", 1)]))
+        with pytest.raises(ModelConnectionError, match="Start Near again"):
+            await provider.complete(request, Listener())
+        assert (await models.choose(None))[1].provider == "embedded"
+
+
+async def test_the_file_may_stand_alone(tmp_path: Path) -> None:
+    den = {"baseUrl": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
+    alone = config(tmp_path, models={"mode": "replace", "providers": {"den": den}})
+    async with (
+        StubModelServer() as local,
+        catalog(alone, local=local, OPENAI_API_KEY="k") as models,
+    ):
+        assert (await models.choose(None))[1].ref == "den/m"
+        assert [info.ref for info in await models.listing()] == ["den/m"]
+        assert local.requests == []
+        with pytest.raises(ModelUnavailableError):
+            await models.choose("openai/x")
+
+
+async def test_the_catalogue_is_behind_what_can_be_used(tmp_path: Path) -> None:
+    async with catalog(config(tmp_path), OPENAI_API_KEY="k") as models:
+        infos = await models.known()
+    assert infos[0].ref == "openai/gpt-5.4-mini"
+    assert infos[0].note == ""
+    assert {info.provider for info in infos} >= {"openai", "anthropic", "google"}
+    assert len({info.ref for info in infos}) == len(infos)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
-from skerry.ports.model import ModelInfo, ModelSetup, ModelStatus
+from skerry.ports.model import ModelInfo, ModelPick, ModelSetup, ModelStatus
 
 _API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
 
@@ -39,6 +39,14 @@ class ModelsConfigureParams(Params):
     base_url: Annotated[str, Field(max_length=2048, pattern=r"^(https?://[\x21-\x7e]+)?$")] = ""
 
 
+class ModelsUseParams(Params):
+    """Parameters of `models.use`: a reference or alias, or a file; neither is to choose freely."""
+
+    ref: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    file: Annotated[str, Field(max_length=4096, pattern=r"^(/[^\x00]*)?$")] = ""
+    pin: bool = False
+
+
 async def models_list(call: Call, _params: ModelsListParams) -> Json:
     """Return the models that can be used now, the one in use first."""
     listing = await call.context.models.listing()
@@ -61,14 +69,20 @@ async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
     return _status(await call.context.setup.configure_model(setup))
 
 
+async def models_use(call: Call, params: ModelsUseParams) -> Json:
+    """Choose among the models that can be used; return which answers now."""
+    pick = ModelPick(params.ref or None, params.file or None, params.pin)
+    return _status(await call.context.setup.use_model(pick))
+
+
 def _model(model: ModelInfo, *, default: bool) -> Json:
     shown: dict[str, Json] = {
         "id": model.id,
         "name": model.name or model.id,
         "provider": model.provider,
         "contextWindow": model.context_window,
-        "reasoning": False,
-        "input": ["text"],
+        "reasoning": model.reasoning,
+        "input": sorted(model.input, reverse=True),
         "supportsTools": model.supports_tools,
         "available": True,
     }
@@ -93,6 +107,15 @@ def _status(status: ModelStatus) -> Json:
             "maxTokens": model.max_tokens,
             "supportsTools": model.supports_tools,
             "note": model.note,
+            "reasoning": model.reasoning,
+            "input": sorted(model.input, reverse=True),
+            "api": model.api,
+            "cost": {
+                "input": model.cost.input,
+                "output": model.cost.output,
+                "cacheRead": model.cost.cache_read,
+                "cacheWrite": model.cost.cache_write,
+            },
         },
     }
 
@@ -101,4 +124,5 @@ METHODS: Final = (
     Method("models.list", ModelsListParams, models_list),
     Method("models.status", NoParams, models_status),
     Method("models.configure", ModelsConfigureParams, models_configure),
+    Method("models.use", ModelsUseParams, models_use),
 )

@@ -1,0 +1,74 @@
+"""Each wire format at its address, with its key, over a real socket."""
+
+import json
+
+import anyio
+import pytest
+
+from skerry.config.models import Api
+from skerry.infra.http import http_client
+from skerry.model.errors import ModelError, ModelRateLimitError
+from skerry.model.message import user
+from skerry.model.thinking import ThinkingLevel
+from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.providers.adapters import adapter
+from skerry.providers.exchange import Endpoint
+from tests.support.served import Served, serving
+from tests.support.streams import REPLIES, recorded
+
+WHERE = {
+    Api.OPENAI_COMPLETIONS: (
+        "/v1",
+        "POST /v1/chat/completions ",
+        "authorization: Bearer sk-canary",
+    ),
+    Api.OPENAI_RESPONSES: ("/v1", "POST /v1/responses ", "authorization: Bearer sk-canary"),
+    Api.ANTHROPIC_MESSAGES: ("/v1", "POST /v1/messages ", "x-api-key: sk-canary"),
+    Api.GOOGLE_GENERATIVE_AI: (
+        "",
+        "POST /v1beta/models/m:streamGenerateContent?alt=sse ",
+        "x-goog-api-key: sk-canary",
+    ),
+}
+
+
+async def ask(served: Served, api: Api, base: str = "") -> ModelReply:
+    headers = (("x-team", "home"),)
+    endpoint = Endpoint("P", served.url + base, "sk-canary", api=api, headers=headers)
+    model = ModelInfo("p", "m", "M", reasoning=True, api=api)
+    request = ModelRequest(model, "", History([user("hi", 1)]), thinking=ThinkingLevel.HIGH)
+    with anyio.fail_after(20):
+        async with http_client() as http:
+            return await adapter(http, endpoint).complete(request, Listener())
+
+
+@pytest.mark.parametrize("api", Api)
+async def test_a_format_is_asked_at_its_address_with_its_key(api: Api) -> None:
+    base, line, key = WHERE[api]
+    async with serving(recorded(f"{api.value}/text")) as served:
+        reply = await ask(served, api, base)
+    assert reply == REPLIES[f"{api.value}/text"]
+    ((head, body),) = served.requests
+    assert head.startswith(line)
+    assert key in head
+    assert "x-team: home" in head
+    assert "hi" in json.dumps(json.loads(body))
+
+
+@pytest.mark.parametrize("base", ["/v1beta", "/v1beta/", "/v1"])
+async def test_google_s_version_is_added_only_where_it_is_missing(base: str) -> None:
+    async with serving(recorded("google-generative-ai/text")) as served:
+        await ask(served, Api.GOOGLE_GENERATIVE_AI, base)
+    assert served.requests[0][0].startswith(f"POST {base.rstrip('/')}/models/m:")
+
+
+@pytest.mark.parametrize("api", Api)
+async def test_a_key_is_in_no_error(api: Api) -> None:
+    body = b'{"error":{"code":429,"message":"slow down, sk-canary","details":[]}}'
+    async with serving(body, "429 Slow\r\nretry-after: 7") as served:
+        with pytest.raises(ModelError) as caught:
+            await ask(served, api, "/v1")
+    assert type(caught.value) is ModelRateLimitError
+    assert caught.value.retry_after == 7.0
+    assert "canary" not in str(caught.value)
+    assert len(served.requests) == 1

@@ -1,0 +1,50 @@
+"""Aliases, and which models may be asked for."""
+
+from typing import Any
+
+import pytest
+
+from skerry.config.agents import AgentsConfig
+from skerry.model.errors import ModelUnavailableError
+from skerry.providers.names import Names
+
+
+def names(models: dict[str, Any], primary: str = "", **more: Any) -> Names:
+    defaults = {"models": models, "model": {"primary": primary or None}}
+    return Names(AgentsConfig.model_validate({"defaults": defaults, **more}))
+
+
+def test_an_alias_is_its_model_whatever_its_case() -> None:
+    known = names({"den/big": {"alias": "Big"}})
+    assert known.reference("bIG") == "den/big"
+    assert known.reference("other") == "other"
+
+
+def test_usual_aliases_are_for_present_models_only() -> None:
+    known = names({"anthropic/claude-opus-4-6": {}, "openai/gpt-5.2": {"alias": "old"}})
+    assert known.aliases == {"opus": "anthropic/claude-opus-4-6", "old": "openai/gpt-5.2"}
+    assert names({}).aliases == {}
+
+
+def test_the_newest_of_a_family_has_its_alias() -> None:
+    known = names({"anthropic/claude-sonnet-4-5": {}, "anthropic/claude-sonnet-5-5": {}})
+    assert known.reference("sonnet") == "anthropic/claude-sonnet-5-5"
+
+
+def test_a_person_s_alias_wins() -> None:
+    known = names({"den/mine": {"alias": "opus"}, "anthropic/claude-opus-5": {}})
+    assert known.reference("opus") == "den/mine"
+
+
+def test_without_entries_every_model_may_be_asked_for() -> None:
+    names({}).check("any/thing")
+
+
+def test_with_entries_only_they_and_the_primary_ones_may() -> None:
+    agents = [{"id": "work", "model": "den/work"}]
+    known = names({"den/a": {"alias": "a"}}, "den/primary", list=agents)
+    for ref in ("den/a", "den/primary", "den/work"):
+        known.check(ref)
+    with pytest.raises(ModelUnavailableError, match="not allowed") as caught:
+        known.check("den/b")
+    assert "agents.defaults.models" in caught.value.remedy
