@@ -64,7 +64,10 @@ def example(name: str) -> Hooks:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     hooks = Hooks()
-    module.register(PluginApi(name, hooks))
+    api = PluginApi(name, tuple(hooks.points))
+    module.register(api)
+    for hook, handler in api.seal().handlers:
+        hooks.points[hook].add(handler)
     assert [one.name for one in hooks.points.values() if one.handlers] == [name]
     return hooks
 

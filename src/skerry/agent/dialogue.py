@@ -17,6 +17,7 @@ from skerry.agent.prompt import system_prompt
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
+from skerry.commands.table import CommandCall, answer
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
@@ -42,8 +43,10 @@ from skerry.model.ids import SessionId
 from skerry.model.message import (
     AssistantMessage,
     Message,
+    TextBlock,
     ToolCall,
     ToolResultMessage,
+    Usage,
     UserMessage,
 )
 from skerry.model.run import RunFailure, RunRequest, StopReason
@@ -153,6 +156,10 @@ class Dialogue:
     # What the loop needs done
 
     async def _respond(self) -> AssistantMessage:
+        if self.conversation.history.messages[-1] is self._prompt:
+            answered = await self._command()
+            if answered is not None:
+                return answered
         try:
             if self._system is None:
                 speaker, models = self.speaker, self._runtime.models
@@ -162,6 +169,20 @@ class Dialogue:
             return await self._pipeline.llm_output(response)
         finally:
             self._begin_checkpoint()
+
+    async def _command(self) -> AssistantMessage | None:
+        """Return the answer to the command that the prompt is, or None when it is none."""
+        request, now = self._active.request, self._runtime.clock.now_ms
+        matched = self._runtime.commands.match(request.text)
+        if matched is None:
+            return None
+        command, arguments = matched
+        is_owner = request.reply_to is None  # a client of the gateway, which may write
+        call = CommandCall(command.name, arguments, request.key, self.context.channel, is_owner)
+        text = await answer(command, call)
+        self._emit(MessageUpdate(text))
+        said = (TextBlock(text),)
+        return AssistantMessage(said, "skerry", "skerry", "command", Usage(), "stop", now())
 
     async def _ask(self, model: ModelInfo) -> ModelRequest:
         tools = self._runtime.tools.values() if model.supports_tools else ()

@@ -1,9 +1,10 @@
 """What every run needs; made once by the application."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skerry.agent.histories import Histories
+from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -33,3 +34,5 @@ class Runtime:
     hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
+    commands: CommandTable = field(default_factory=CommandTable)
+    """What is answered without a model."""

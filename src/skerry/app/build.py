@@ -20,6 +20,7 @@ from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
+from skerry.app.extensions import Extensions, load_extensions
 from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.settings import Settings
@@ -45,7 +46,6 @@ from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
 from skerry.store import DATABASE, Store, nothing, open_store
 from skerry.store.mirror import Mirror
-from skerry.tools.read import Read
 
 FLUSH_SECONDS = 5.0
 
@@ -107,15 +107,16 @@ async def open_application(
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
     async with (
-        open_state(settings.config, outside.reach) as (store, mirror),
+        open_state(settings.config, outside.reach) as state,
         _models(settings, environ, outside) as models,
         outside.hooks,
-        _core(settings, store, mirror, models, broadcast, outside) as dispatch,
+        _extensions(settings.config, outside.hooks, models) as extensions,
+        _core(settings, state, models, broadcast, outside, extensions) as dispatch,
     ):
         context = GatewayContext(
             config=lambda: settings.config,
             dispatcher=dispatch,
-            store=store,
+            store=state[0],
             models=models,
             setup=ModelChoice(settings, models, environ),
             broadcast=broadcast,
@@ -124,6 +125,8 @@ async def open_application(
             started_ms=started_ms,
             health=Health(),
             notices=Notices(clock),
+            commands=extensions.commands,
+            plugins=extensions.plugins,
         )
         yield Application(context, dispatch, settings, outside.hooks)
 
@@ -177,25 +180,32 @@ async def _models(
 
 
 @asynccontextmanager
+async def _extensions(config: Config, hooks: Hooks, models: Models) -> AsyncGenerator[Extensions]:
+    """Give tools and commands, those of plugins among them."""
+    yield await load_extensions(config, hooks, models)
+
+
+@asynccontextmanager
 async def _core(
     settings: Settings,
-    store: Store,
-    mirror: Mirror,
+    state: tuple[Store, Mirror],
     models: Models,
     broadcast: Broadcast,
     outside: Outside,
+    extensions: Extensions,
 ) -> AsyncGenerator[Dispatch]:
     """Take up what was left open, then receive, run and deliver."""
+    store, mirror = state
     senders = {
         (one.channel, one.account): Sender(one, store, outside.clock, outside.reach, outside.hooks)
         for one in outside.adapters
     }
     delivery = Delivery(senders)
-    tool = Read()
     runtime = Runtime(
         store=store,
         models=models,
-        tools={tool.spec.name: tool},
+        tools=extensions.tools,
+        commands=extensions.commands,
         config=lambda: settings.config,
         clock=outside.clock,
         histories=Histories(store),

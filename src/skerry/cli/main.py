@@ -61,6 +61,7 @@ def make_parser() -> ArgumentParser:
     _devices(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
     _logs(add)
+    _plugins(add)
     _service(add)
     _update(add)
     _completion(add)
@@ -144,6 +145,13 @@ def _sessions(add: _Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     mirror = _command(add, "mirror", "sessions", "write sessions.json and the transcripts anew")
     _output(mirror)
+
+
+def _plugins(add: _Add) -> None:
+    group = _command(add, "plugins", None, "the plugins of a running gateway")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    text = "which are loaded, what they brought, what failed and what to do"
+    _output(_reach(_command(add, "list", "plugins", text)))
 
 
 def _service(add: _Add) -> None:

@@ -21,7 +21,7 @@ SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 
 UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
     Config: frozenset(
-        {"$include", "approvals", "bindings", "channels", "hooks", "plugins", "session", "tools"}
+        {"$include", "approvals", "bindings", "channels", "hooks", "session", "tools"}
     ),
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox", "tools"}),

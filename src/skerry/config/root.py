@@ -9,6 +9,7 @@ from skerry.config.base import OpenSection
 from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
+from skerry.config.plugins import PluginsConfig
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel
 
@@ -23,6 +24,7 @@ class Config(OpenSection):
     agents: AgentsConfig = AgentsConfig()
     models: ModelsConfig = ModelsConfig()
     messages: MessagesConfig = MessagesConfig()
+    plugins: PluginsConfig = PluginsConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
 

@@ -1,8 +1,10 @@
 """What the gateway is given by the application."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
@@ -10,10 +12,31 @@ from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.model import Models, Setup
+from skerry.ports.plugins import PluginReport
+from skerry.sdk.methods import GatewayMethod
 from skerry.store import Store
+
+
+class LoadedPlugins(Protocol):
+    """What the gateway uses of the plugins."""
+
+    @property
+    def reports(self) -> Sequence[PluginReport]:
+        """Return what became of each plugin that the configuration names."""
+        ...
+
+    @property
+    def methods(self) -> Mapping[str, GatewayMethod]:
+        """Return the methods that plugins brought."""
+        ...
+
+    def handlers(self) -> Sequence[HandlerReport]:
+        """Return how each function of a plugin does."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +59,6 @@ class GatewayContext:
     notices: Notices
     clients: Clients = field(default_factory=Clients)
     nodes: Nodes = field(default_factory=Nodes)
+    commands: CommandTable = field(default_factory=CommandTable)
+    plugins: LoadedPlugins | None = None
+    """None when the configuration names none."""

@@ -1,7 +1,8 @@
 """From a request frame to a method: the table, scopes, parameters, and errors for the wire."""
 
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from skerry.gateway.methods import (
     absent,
     config,
     devices,
+    extension,
     logs,
     models,
     nodes,
@@ -24,16 +26,18 @@ from skerry.gateway.methods import (
 )
 from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
+from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
 
 _EMPTY: Final = b"{}"
+NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 
 
 class MethodTable:
     """All methods by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, plugins: Mapping[str, GatewayMethod] = NO_METHODS) -> None:
         every: Iterable[Method[Any]] = (
             *runs.METHODS,
             *sessions.METHODS,
@@ -43,6 +47,7 @@ class MethodTable:
             *usage.METHODS,
             *logs.METHODS,
             *absent.METHODS,
+            *extension.METHODS,
             *config.METHODS,
             *devices.METHODS,
             *nodes.METHODS,
@@ -52,6 +57,11 @@ class MethodTable:
         if unruled:
             message = f"gateway/access.py does not fit the methods: {', '.join(sorted(unruled))}"
             raise RuntimeError(message)
+        self._needs = dict(access.METHODS)
+        for name, method in plugins.items():
+            if name not in self._methods:
+                self._methods[name] = extension.method(method)
+                self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
 
     @property
     def names(self) -> list[str]:
@@ -71,7 +81,7 @@ class MethodTable:
                 do not fit.
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
-        _check_access(frame.method, call)
+        _check_access(self._needs.get(frame.method, access.UNKNOWN), call)
         method = self._methods.get(frame.method)
         if method is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
@@ -84,8 +94,7 @@ class MethodTable:
         return method.handler(call, params)
 
 
-def _check_access(name: str, call: Call) -> None:
-    need = access.METHODS.get(name, access.UNKNOWN)
+def _check_access(need: access.Need, call: Call) -> None:
     if need.role not in {None, call.role}:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"unauthorized role: {call.role}")
     if need.scope is not None and not access.allows(call.scopes, need.scope):

@@ -89,7 +89,7 @@ class Call:
         return DRESSES[self.protocol]
 
 
-P = TypeVar("P", bound=Params)
+P = TypeVar("P", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ class _Sockets:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._methods = MethodTable()
+        plugins = context.plugins
+        self._methods = MethodTable(plugins.methods) if plugins else MethodTable()
         self._failures = Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 

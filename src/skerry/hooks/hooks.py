@@ -23,7 +23,7 @@ class Hooks(anyio.AsyncContextManagerMixin):
     """
 
     def __init__(self, clock: Clock | None = None) -> None:  # noqa: PLR0915 - one for each point
-        run = self._runner = Runner(clock or SystemClock())
+        run = self.runner = Runner(clock or SystemClock())
         self.gateway_start = Observe("gateway_start", run, e.GatewayStart)
         """The gateway listens and takes messages."""
         self.session_start = Observe("session_start", run, e.SessionStart)
@@ -122,7 +122,7 @@ class Hooks(anyio.AsyncContextManagerMixin):
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with self._runner:
+        async with self.runner:
             yield self
 
     @property

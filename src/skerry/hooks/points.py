@@ -76,19 +76,7 @@ class Point(Generic[P, R]):
 
     def report(self) -> list[HandlerReport]:
         """Return how each handler does."""
-        now = self._runner.now()
-        return [
-            HandlerReport(
-                self.name,
-                one.plugin,
-                one.priority,
-                one.failures,
-                one.last_error,
-                one.last_failed_at,
-                one.resting(now),
-            )
-            for one in self.handlers
-        ]
+        return [self._runner.report(self.name, one) for one in self.handlers]
 
 
 class Observe(Point[P, object]):

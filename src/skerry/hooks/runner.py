@@ -125,6 +125,18 @@ class Runner(anyio.AsyncContextManagerMixin):
         """Return milliseconds since 1970."""
         return self._clock.now_ms()
 
+    def report(self, hook: str, handler: Handler[P, R]) -> HandlerReport:
+        """Return how the handler does."""
+        return HandlerReport(
+            hook,
+            handler.plugin,
+            handler.priority,
+            handler.failures,
+            handler.last_error,
+            handler.last_failed_at,
+            handler.resting(self.now()),
+        )
+
     def begin(
         self, hook: str, handler: Handler[P, R], payload: P, *, wait: bool = True
     ) -> Call[P, R]:

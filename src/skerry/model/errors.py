@@ -32,6 +32,7 @@ SkerryError
         GatewayUnreachableError
         GatewayRefusedError
     ServiceError
+    PluginError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
@@ -324,3 +325,13 @@ class ServiceError(SkerryError):
     """The system's service manager cannot be asked, or refuses."""
 
     code = "service.failed"
+
+
+class PluginError(SkerryError):
+    """A plugin is not loaded; `remedy` says what would let it."""
+
+    code = "plugin"
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy

@@ -1,28 +1,66 @@
 """What a plugin is given: its `register(api)` says there what it wants to take part in."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from skerry.hooks.hooks import Hooks
+from pydantic import BaseModel
+
+from skerry.commands.table import Command, CommandCall
 from skerry.hooks.runner import Handler
+from skerry.model.errors import PluginError
+from skerry.ports.tool import Tool
+from skerry.sdk.methods import GatewayMethod, MethodCall
+
+P = TypeVar("P", bound=BaseModel)
+
+PROMPT_HOOKS: Final = frozenset({"before_prompt_build", "before_agent_start"})
+"""Hooks by which a plugin changes what the model is told."""
+PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_start"})
+"""Hooks that tell nothing of what is said."""
 
 
-class UnknownHookError(Exception):
-    """A plugin registered for a hook point that does not exist."""
+@dataclass(slots=True)
+class Registered:
+    """What a plugin asked for; nothing of it holds before all of it was found good."""
 
-    def __init__(self, hook: str, known: list[str]) -> None:
-        near = get_close_matches(hook, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"There is no hook {hook!r}.{hint} Hooks: {', '.join(known)}.")
+    handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    methods: list[GatewayMethod] = field(default_factory=list)
 
 
 class PluginApi:
-    """The gateway as one plugin sees it."""
+    """The gateway as one plugin sees it. It can be used until `register` returns.
 
-    def __init__(self, plugin: str, hooks: Hooks) -> None:
+    Args:
+        plugin: The plugin's id.
+        hooks: The names of the hook points.
+        config: `plugins.entries.<id>.config`, as the file has it.
+        allow_conversation: Whether it may use hooks that tell what is said.
+        allow_prompt: Whether it may change what the model is told.
+
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        hooks: tuple[str, ...],
+        config: Mapping[str, Any] | None = None,
+        *,
+        allow_conversation: bool = True,
+        allow_prompt: bool = True,
+    ) -> None:
         self.plugin = plugin
+        self.config: Mapping[str, Any] = config or {}
+        self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
+        self.registered = Registered()
         self._hooks = hooks
+        self._allow_conversation = allow_conversation
+        self._allow_prompt = allow_prompt
+        self._sealed = False
 
     def on(self, hook: str, call: Callable[[Any], Any], *, priority: int = 0) -> None:
         """Let `call` take part at the hook point; of two, the higher priority runs first.
@@ -32,9 +70,81 @@ class PluginApi:
         runs in a thread.
 
         Raises:
-            UnknownHookError: there is no such point.
+            PluginError: there is no such point, or the configuration does not allow it.
         """
-        points = self._hooks.points
-        if hook not in points:
-            raise UnknownHookError(hook, list(points))
-        points[hook].add(Handler(self.plugin, call, priority))
+        self._check_open()
+        if hook not in self._hooks:
+            near = get_close_matches(hook, self._hooks, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise PluginError(f"There is no hook {hook!r}.{hint} Hooks: {', '.join(self._hooks)}.")
+        switch = f"plugins.entries.{self.plugin}.hooks"
+        if hook in PROMPT_HOOKS and not self._allow_prompt:
+            raise PluginError(
+                f"It asks for {hook}, which may change what the model is told.",
+                f"Allow it with {switch}.allowPromptInjection.",
+            )
+        if hook not in PLAIN_HOOKS and not self._allow_conversation:
+            raise PluginError(
+                f"It asks for {hook}, which tells what is said.",
+                f"Allow it with {switch}.allowConversationAccess.",
+            )
+        self.registered.handlers.append((hook, Handler(self.plugin, call, priority)))
+
+    def register_tool(self, tool: Tool) -> None:
+        """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self.registered.tools.append(tool)
+
+    def register_command(
+        self,
+        name: str,
+        run: Callable[[CommandCall], Awaitable[str]],
+        *,
+        description: str,
+        accepts_arguments: bool = False,
+        owner_only: bool = True,
+    ) -> None:
+        """Answer `/name` with what `run` returns, in Markdown and without a model.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        command = Command(name, description, run, accepts_arguments, owner_only, self.plugin)
+        self.registered.commands.append(command)
+
+    def register_gateway_method(
+        self,
+        name: str,
+        params: type[P],
+        run: Callable[[P, MethodCall], Awaitable[Any]],
+        *,
+        scope: str = "operator.admin",
+    ) -> None:
+        """Answer requests for the method `<id>.<name>` with what `run` returns, which must be JSON.
+
+        Args:
+            name: What follows the plugin's id and a dot.
+            params: What the parameters are checked against, before `run` is called.
+            run: Gets the parameters and who asks.
+            scope: What the caller needs: `operator.read`, `operator.write` or `operator.admin`.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        method = GatewayMethod(f"{self.plugin}.{name}", params, run, scope, self.plugin)
+        self.registered.methods.append(method)
+
+    def seal(self) -> Registered:
+        """Take nothing more; return what was registered."""
+        self._sealed = True
+        return self.registered
+
+    def _check_open(self) -> None:
+        if self._sealed:
+            raise PluginError("It registered something after `register` had returned.")

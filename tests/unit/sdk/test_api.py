@@ -1,22 +1,63 @@
 """What a plugin is given."""
 
 import pytest
+from pydantic import BaseModel
 
-from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
-from skerry.sdk.api import PluginApi, UnknownHookError
+from skerry.model.errors import PluginError
+from skerry.sdk.api import PLAIN_HOOKS, PROMPT_HOOKS, PluginApi
+
+HOOKS = tuple(Hooks().points)
 
 
-async def test_a_handler_is_registered_under_the_plugins_name() -> None:
-    seen: list[GatewayStart] = []
-    async with Hooks() as hooks:
-        PluginApi("mine", hooks).on("gateway_start", seen.append, priority=3)
-        await hooks.gateway_start.run(GatewayStart(port=1))
-        (report,) = hooks.report()
-    assert seen == [GatewayStart(port=1)]
-    assert (report.plugin, report.hook, report.priority) == ("mine", "gateway_start", 3)
+def test_a_handler_is_kept_under_the_plugins_name() -> None:
+    api = PluginApi("mine", HOOKS)
+    api.on("gateway_start", print, priority=3)
+    ((hook, handler),) = api.seal().handlers
+    assert (hook, handler.plugin, handler.priority) == ("gateway_start", "mine", 3)
 
 
 def test_a_misspelt_hook_is_refused_with_the_name_that_was_meant() -> None:
-    with pytest.raises(UnknownHookError, match=r"Did you mean 'before_tool_call'\?"):
-        PluginApi("mine", Hooks()).on("before_toolcall", print)
+    with pytest.raises(PluginError, match=r"Did you mean 'before_tool_call'\?"):
+        PluginApi("mine", HOOKS).on("before_toolcall", print)
+
+
+@pytest.mark.parametrize("hook", sorted(PROMPT_HOOKS))
+def test_who_may_not_change_the_prompt_cannot_register_there(hook: str) -> None:
+    api = PluginApi("mine", HOOKS, allow_prompt=False)
+    with pytest.raises(PluginError) as refused:
+        api.on(hook, print)
+    assert refused.value.remedy == (
+        "Allow it with plugins.entries.mine.hooks.allowPromptInjection."
+    )
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_who_may_not_hear_a_conversation_gets_only_what_tells_nothing_of_it(hook: str) -> None:
+    api = PluginApi("mine", HOOKS, allow_conversation=False)
+    if hook in PLAIN_HOOKS:
+        api.on(hook, print)
+    else:
+        with pytest.raises(PluginError, match="tells what is said"):
+            api.on(hook, print)
+
+
+def test_the_names_of_the_switches_are_hooks() -> None:
+    assert set(HOOKS) >= PROMPT_HOOKS | PLAIN_HOOKS
+
+
+def test_after_register_nothing_is_taken() -> None:
+    api = PluginApi("mine", HOOKS)
+    api.seal()
+    with pytest.raises(PluginError, match="after `register`"):
+        api.on("gateway_start", print)
+
+
+def test_a_method_has_the_plugins_name_before_its_own() -> None:
+    async def run(_params: BaseModel, _call: object) -> None:
+        return None
+
+    api = PluginApi("mine", HOOKS)
+    api.register_gateway_method("ping", BaseModel, run)
+    (method,) = api.seal().methods
+    assert (method.name, method.scope) == ("mine.ping", "operator.admin")

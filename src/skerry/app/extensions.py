@@ -1,0 +1,41 @@
+"""What the gateway can do beyond talking: tools, commands, and what plugins add to both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skerry.app.commands import builtin_commands
+from skerry.commands.table import CommandTable
+from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
+from skerry.ports.model import Models
+from skerry.ports.tool import Tool
+from skerry.tools.read import Read
+
+if TYPE_CHECKING:
+    from skerry.plugins.load import Plugins
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """Made once, at the start."""
+
+    tools: Mapping[str, Tool]
+    commands: CommandTable
+    plugins: "Plugins | None"
+
+
+async def load_extensions(config: Config, hooks: Hooks, models: Models) -> Extensions:
+    """Return our tools and commands with those of the plugins, whose hooks take part from now on.
+
+    A plugin that cannot be loaded is reported and leaves the others alone.
+    """
+    tools: dict[str, Tool] = {tool.spec.name: tool for tool in (Read(),)}
+    commands = builtin_commands(models)
+    if not config.plugins.load.paths:
+        return Extensions(tools, commands, None)
+    # Imported here: a start without plugins does not pay for them.
+    from skerry.plugins.load import load_plugins  # noqa: PLC0415
+
+    plugins = await load_plugins(config, hooks, commands, tools)
+    return Extensions(tools | plugins.tools, commands, plugins)

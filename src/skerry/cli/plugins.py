@@ -1,0 +1,50 @@
+"""`skerry plugins list`: what became of the plugins, and how they do."""
+
+import os
+from argparse import Namespace
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import one_line, show, show_json, styled
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+
+_STYLES: Final = {"loaded": "green", "disabled": "dim", "failed": "red"}
+_BROUGHT: Final = ("hooks", "tools", "commands", "methods")
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry plugins list`; return the exit code."""
+    return anyio.run(_list, arguments)
+
+
+async def _list(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    async with GatewayClient(address, scopes=("operator.read",)) as client:
+        listed = await client.request("plugins.list")
+    plugins: list[dict[str, Any]] = listed["plugins"]
+    if arguments.json:
+        show_json(plugins)
+        return 0
+    if not plugins:
+        show("No plugins. Name their files in plugins.load.paths and restart the gateway.")
+    for plugin in plugins:
+        _show(plugin)
+    return 0
+
+
+def _show(plugin: dict[str, Any]) -> None:
+    status = str(plugin["status"])
+    mark = styled(f"{status:8}", _STYLES.get(status, "bold"))
+    show(f"{mark} {one_line(plugin['id'])}  {one_line(plugin['path'])}")
+    for kind in _BROUGHT:
+        if plugin[kind]:
+            show(f"{'':8} {kind}: {one_line(', '.join(plugin[kind]))}")
+    for label, text in (("", plugin["reason"]), ("Try: ", plugin["remedy"])):
+        if text:
+            show(f"{'':8} {label}{one_line(text)}")
+    for failed in plugin["failures"]:
+        rests = "; it rests now" if failed["resting"] else ""
+        text = f"{failed['hook']} failed {failed['failures']} times: {failed['last_error']}{rests}"
+        show(f"{'':8} {one_line(text)}")

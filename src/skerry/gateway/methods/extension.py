@@ -1,0 +1,72 @@
+"""What plugins and commands add to the gateway: `plugins.list`, `commands.list`, own methods."""
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import msgspec
+from pydantic import BaseModel
+
+from skerry.commands.table import Command
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.sdk.methods import GatewayMethod, MethodCall
+
+
+class CommandsListParams(Params):
+    """Parameters of `commands.list`; every command is the same for all agents and platforms."""
+
+    agent_id: Name | None = None
+    provider: Name | None = None
+    scope: Name | None = None
+    include_args: bool | None = None
+
+
+def commands_list(call: Call, _: CommandsListParams) -> Json:
+    """Return the commands that a message may begin with."""
+    return {"commands": [_command(one) for one in call.context.commands]}
+
+
+def _command(command: Command) -> Json:
+    return {
+        "name": command.name,
+        "textAliases": [f"/{command.name}"],
+        "description": command.description,
+        "source": "plugin" if command.plugin else "native",
+        "scope": "text",
+        "acceptsArgs": command.accepts_arguments,
+    }
+
+
+def plugins_list(call: Call, _: NoParams) -> Json:
+    """Return the plugins of the configuration, what they brought, and how that does."""
+    plugins = call.context.plugins
+    if plugins is None:
+        return {"plugins": []}
+    failing = [msgspec.to_builtins(one) for one in plugins.handlers() if one.failures]
+    return {
+        "plugins": [
+            msgspec.to_builtins(one)
+            | {"failures": [failed for failed in failing if failed["plugin"] == one.id]}
+            for one in plugins.reports
+        ]
+    }
+
+
+def method(given: GatewayMethod) -> Method[BaseModel]:
+    """Return a plugin's method as one of ours."""
+
+    def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
+        return _call(given, call, params)
+
+    return Method(given.name, given.params, handler)
+
+
+async def _call(given: GatewayMethod, call: Call, params: BaseModel) -> Json:
+    answer: Json = await given.run(params, MethodCall(call.scopes, call.connection_id))
+    return answer
+
+
+METHODS: Final = (
+    Method("commands.list", CommandsListParams, commands_list),
+    Method("plugins.list", NoParams, plugins_list),
+)

@@ -1,0 +1,1 @@
+"""Finds, checks and loads plugins, and keeps what they do from harming anybody."""

@@ -1,0 +1,164 @@
+"""What a plugin brought, wrapped so that it can be slow, wrong or broken without harming anybody.
+
+Each call runs as a hook's handler does: in a task of its own, with a deadline, its failures counted
+under what it is called for (`tool weather`), and left alone for a minute after three in a row.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from pydantic import ValidationError
+
+from skerry.commands.table import Command, CommandCall, CommandError
+from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
+from skerry.model.errors import PluginError, SkerryError, ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import Tool, ToolContext
+from skerry.sdk.methods import GatewayMethod, MethodCall
+
+TOOL_SECONDS: Final = 120.0
+COMMAND_SECONDS: Final = 30.0
+METHOD_SECONDS: Final = 30.0
+MAX_TEXT: Final = 1_048_576
+"""Characters that a tool may return."""
+MAX_JSON: Final = 1_048_576
+"""Bytes that a method may return."""
+
+_EXPECTED: Final = (ToolError, ValidationError, CommandError, PluginError)
+"""What a plugin raises to say something; it did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An outcome that the plugin raised."""
+
+    error: Exception
+
+
+class Guard:
+    """Calls one function of a plugin."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        plugin: str,
+        what: str,
+        call: Callable[[Any], Awaitable[Any]],
+        seconds: float,
+    ) -> None:
+        self._runner = runner
+        self._what = what
+        self._seconds = seconds
+        self._handler = Handler[Any, Any](plugin, partial(_heard, call))
+
+    async def call(self, payload: object, read: Callable[[object], Any]) -> Any:
+        """Return what `read` makes of the outcome.
+
+        Raises:
+            HandlerError: it failed, was late, returned nonsense, or rests.
+            SkerryError, ValidationError: what the plugin itself said.
+        """
+        begun = self._runner.begin(self._what, self._handler, payload)
+        outcome = await self._runner.end(begun, self._seconds, partial(_read, read))
+        if isinstance(outcome, _Said):
+            raise outcome.error
+        return outcome
+
+    def report(self) -> HandlerReport:
+        """Return how it does."""
+        return self._runner.report(self._what, self._handler)
+
+
+async def _heard(call: Callable[[Any], Awaitable[Any]], payload: object) -> object:
+    try:
+        return await call(payload)
+    except _EXPECTED as error:
+        return _Said(error)
+
+
+def _read(read: Callable[[object], Any], value: object) -> object:
+    return value if isinstance(value, _Said) else read(value)
+
+
+class GuardedTool:
+    """A tool of a plugin. Implements `ports.tool.Tool`."""
+
+    def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
+        self.spec: ToolSpec = tool.spec
+
+        async def run(given: tuple[dict[str, Any], ToolContext]) -> object:
+            return await tool.run(*given)
+
+        self.guard = Guard(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Return the result; a failure of the plugin is one that the model can read."""
+        try:
+            result: ToolResult = await self.guard.call((arguments, context), _tool_result)
+        except HandlerError as error:
+            return ToolResult(f"Tool {self.spec.name} failed: {error}.", is_error=True)
+        return result
+
+
+def _tool_result(value: object) -> ToolResult:
+    if not isinstance(value, ToolResult) or not isinstance(value.text, str):
+        raise HandlerError(f"it returned {type(value).__name__}, not a ToolResult")
+    if len(value.text) > MAX_TEXT:
+        raise HandlerError(f"it returned more than {MAX_TEXT} characters")
+    return value
+
+
+def guarded_command(runner: Runner, command: Command) -> tuple[Command, Guard]:
+    """Return the command with its function guarded, and the guard."""
+    guard = Guard(runner, command.plugin, f"command /{command.name}", command.run, COMMAND_SECONDS)
+
+    async def run(call: CommandCall) -> str:
+        try:
+            answer: str = await guard.call(call, _text)
+        except HandlerError as error:
+            raise CommandError(f"/{command.name} failed: {error}.") from error
+        return answer
+
+    return replace(command, run=run), guard
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise HandlerError(f"it returned {type(value).__name__}, not a text")
+    return value
+
+
+def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, Guard]:
+    """Return the method with its function guarded, and the guard. It then returns encoded JSON."""
+
+    async def given(both: tuple[Any, MethodCall]) -> object:
+        return await method.run(*both)
+
+    guard = Guard(runner, method.plugin, f"method {method.name}", given, METHOD_SECONDS)
+
+    async def run(params: object, call: MethodCall) -> object:
+        try:
+            return await guard.call((params, call), _json)
+        except HandlerError as error:
+            raise PluginError(
+                f"{method.name} failed: {error}.", "`skerry plugins list` tells more."
+            ) from error
+        except SkerryError:
+            raise
+        except ValidationError as error:
+            raise PluginError(f"{method.name} was given something wrong: {error}") from error
+
+    return replace(method, run=run), guard
+
+
+def _json(value: object) -> object:
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError) as error:
+        raise HandlerError(f"it returned what is no JSON: {error}") from error
+    if len(encoded) > MAX_JSON:
+        raise HandlerError(f"it returned more than {MAX_JSON} bytes")
+    return msgspec.json.decode(encoded)

@@ -1,0 +1,205 @@
+"""Loads the plugin files that the configuration names.
+
+A file is checked, run in a thread with a deadline, and what it registered is taken as a whole or
+not at all. One that fails is reported and changes nothing for the others.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import anyio
+
+from skerry.commands.table import CommandTable
+from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
+from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import HandlerReport
+from skerry.infra.threads import in_daemon_thread
+from skerry.model.errors import PluginError
+from skerry.plugins.guarded import Guard, GuardedTool, guarded_command, guarded_method
+from skerry.plugins.source import PluginSource, read_source
+from skerry.ports.plugins import PluginReport, PluginStatus
+from skerry.ports.tool import Tool
+from skerry.sdk.api import PluginApi, Registered
+from skerry.sdk.methods import GatewayMethod
+
+logger = logging.getLogger(__name__)
+
+REGISTER_SECONDS: Final = 10.0
+_SCOPES: Final = frozenset({"operator.read", "operator.write", "operator.admin"})
+_TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_METHOD_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]{1,64}){1,4}")
+
+
+@dataclass(slots=True)
+class Plugins:
+    """Every plugin that the configuration names, and what the loaded ones brought."""
+
+    hooks: Hooks
+    commands: CommandTable
+    tools: dict[str, Tool] = field(default_factory=dict)
+    methods: dict[str, GatewayMethod] = field(default_factory=dict)
+    reports: list[PluginReport] = field(default_factory=list)
+    _guards: list[Guard] = field(default_factory=list)
+
+    def handlers(self) -> list[HandlerReport]:
+        """Return how each function of a plugin does, whatever it is called for."""
+        return [*self.hooks.report(), *(guard.report() for guard in self._guards)]
+
+    def take(self, plugin: str, registered: Registered, taken: Collection[str]) -> None:
+        """Let everything that a plugin registered take part, or nothing of it.
+
+        Raises:
+            PluginError: a name is wrong or taken.
+        """
+        tools = [GuardedTool(self.hooks.runner, plugin, one) for one in registered.tools]
+        methods = [guarded_method(self.hooks.runner, one) for one in registered.methods]
+        commands = [guarded_command(self.hooks.runner, one) for one in registered.commands]
+        self._check(registered, taken)
+        try:
+            for command, _ in commands:
+                self.commands.add(command)
+        except ValueError as error:
+            self.commands.remove(plugin)
+            raise PluginError(str(error)) from error
+        self.tools |= {one.spec.name: one for one in tools}
+        self.methods |= {one.name: one for one, _ in methods}
+        self._guards += [one.guard for one in tools]
+        self._guards += [guard for _, guard in (*commands, *methods)]
+        for hook, handler in registered.handlers:
+            self.hooks.points[hook].add(handler)
+
+    def _check(self, registered: Registered, taken: Collection[str]) -> None:
+        used = {*taken, *self.tools}
+        for tool in registered.tools:
+            name = tool.spec.name
+            if _TOOL_NAME.fullmatch(name) is None:
+                raise PluginError(f"{name!r} is no name of a tool.")
+            if name in used:
+                raise PluginError(f"There is a tool {name} already.", "Give it another name.")
+            used.add(name)
+        names = set(self.methods)
+        for method in registered.methods:
+            if _METHOD_NAME.fullmatch(method.name) is None or method.name in names:
+                raise PluginError(f"{method.name!r} is no name of a method, or is taken.")
+            if method.scope not in _SCOPES:
+                raise PluginError(f"{method.name} needs one of the scopes {sorted(_SCOPES)}.")
+            names.add(method.name)
+
+
+async def load_plugins(
+    config: Config, hooks: Hooks, commands: CommandTable, taken: Collection[str]
+) -> Plugins:
+    """Return the plugins of the configuration, loaded as far as they let themselves be loaded.
+
+    Args:
+        config: Which files, and what each may do.
+        hooks: Gets their handlers.
+        commands: Gets their commands.
+        taken: Names of tools that are no plugin's.
+
+    """
+    plugins = Plugins(hooks, commands)
+    seen: set[str] = set()
+    for path in _paths(config):
+        report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
+        try:
+            reason = _why_not(config, path.stem, seen)
+            if reason is None:
+                registered = await _registered(config, path, hooks)
+                plugins.take(path.stem, registered, taken)
+                report = _loaded(report, registered)
+            else:
+                report = report.but(PluginStatus.DISABLED, reason)
+        except PluginError as error:
+            logger.warning("plugin %s is not loaded: %s", path.stem, error)
+            report = report.but(PluginStatus.FAILED, str(error), error.remedy)
+        seen.add(path.stem)
+        plugins.reports.append(report)
+    return plugins
+
+
+def _paths(config: Config) -> Iterator[Path]:
+    for path in config.plugins.load.paths:
+        yield config.path.parent / path.expanduser()
+
+
+def _why_not(config: Config, plugin: str, seen: Collection[str]) -> str | None:
+    """Return why the plugin is not to be loaded, or None.
+
+    Raises:
+        PluginError: it has no usable id.
+    """
+    if re.fullmatch(ID_PATTERN, plugin) is None or plugin in seen:
+        raise PluginError(f"{plugin!r} is no id, or another plugin has it.", "Rename the file.")
+    section = config.plugins
+    if plugin in section.deny:
+        return "It stands in plugins.deny."
+    if section.allow and plugin not in section.allow:
+        return "plugins.allow does not name it."
+    if not _entry(config, plugin).enabled:
+        return f"plugins.entries.{plugin}.enabled is false."
+    return None if section.enabled else "plugins.enabled is false."
+
+
+def _entry(config: Config, plugin: str) -> PluginEntryConfig:
+    return config.plugins.entries.get(plugin) or PluginEntryConfig()
+
+
+async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
+    entry = _entry(config, path.stem)
+    workspaces = [config.workspace(agent) for agent in config.agents.ids]
+    source = read_source(path, entry.sha256, workspaces)
+    api = PluginApi(
+        path.stem,
+        tuple(hooks.points),
+        entry.config,
+        allow_conversation=entry.hooks.allow_conversation_access,
+        allow_prompt=entry.hooks.allow_prompt_injection,
+    )
+    name = f"skerry_plugin_{path.stem.replace('-', '_')}"
+    try:
+        with anyio.fail_after(REGISTER_SECONDS):
+            await in_daemon_thread(partial(_run, source, name, api), f"register {path.stem}")
+    except PluginError:
+        sys.modules.pop(name, None)
+        raise
+    except TimeoutError as error:
+        api.seal()
+        message = f"It did not register within {REGISTER_SECONDS:g} s."
+        raise PluginError(message, "`register` must only register.") from error
+    except Exception as error:
+        sys.modules.pop(name, None)
+        logger.exception("plugin %s", path.stem)
+        raise PluginError(f"It raised {type(error).__name__}: {error}") from error
+    return api.seal()
+
+
+def _run(source: PluginSource, name: str, api: PluginApi) -> None:
+    module = ModuleType(name)
+    module.__file__ = str(source.path)
+    sys.modules[name] = module  # dataclasses and pydantic look their modules up
+    exec(compile(source.code, str(source.path), "exec"), vars(module))  # noqa: S102 - it is what a plugin is
+    register: Any = vars(module).get("register")
+    if not callable(register):
+        raise PluginError("It has no function `register(api)`.")
+    register(api)
+
+
+def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
+    return PluginReport(
+        report.id,
+        report.path,
+        PluginStatus.LOADED,
+        hooks=tuple(hook for hook, _ in registered.handlers),
+        tools=tuple(one.spec.name for one in registered.tools),
+        commands=tuple(one.name for one in registered.commands),
+        methods=tuple(one.name for one in registered.methods),
+    )

@@ -1,0 +1,82 @@
+"""Reads the file of a plugin, if it is one that may be run.
+
+Plugins run inside the gateway with all its rights, so a file is taken only when nobody but the
+owner could have written it. It is read once: what is checked is what is run.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.model.errors import PluginError
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSource:
+    """The code of a plugin, as it was checked."""
+
+    path: Path
+    code: bytes
+    sha256: str
+
+
+def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> PluginSource:
+    """Return the code at `path`.
+
+    Args:
+        path: The file; links are followed, and what they lead to is checked.
+        pinned: The SHA-256 that it must have; None is any, outside a workspace.
+        workspaces: Directories that agents write to.
+
+    Raises:
+        PluginError: it may not be run; the message says why, `remedy` what to do.
+    """
+    try:
+        real = path.resolve(strict=True)
+        descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
+            _check_file(real, os.fstat(descriptor))
+            code = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise PluginError(
+            f"{path} cannot be read: {error.strerror}.", "Correct plugins.load.paths."
+        ) from error
+    if len(code) > MAX_BYTES:
+        raise PluginError(f"{path} has more than {MAX_BYTES} bytes.", "It is no plugin file.")
+    for directory in real.parents:
+        _check_directory(directory)
+    digest = hashlib.sha256(code).hexdigest()
+    pin = f'Look at it, then pin it: plugins.entries.{path.stem}.sha256 = "{digest}".'
+    if pinned is not None and pinned != digest:
+        raise PluginError(f"{path} is not the file that was pinned; it has changed.", pin)
+    if pinned is None and any(real.is_relative_to(one.resolve()) for one in workspaces):
+        raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
+    return PluginSource(real, code, digest)
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise PluginError(f"{path} is no file.", "Correct plugins.load.paths.")
+    _check_owner(path, found)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PluginError(f"Others may write {path}.", f"Run: chmod go-w {path}")
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse a directory in which somebody else could put another file in its place."""
+    found = path.stat()
+    _check_owner(path, found)
+    open_to_all = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if open_to_all and not found.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename
+        raise PluginError(f"Others may write into {path}.", f"Run: chmod go-w {path}")
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid not in {0, os.geteuid()}:
+        raise PluginError(f"{path} belongs to another user.", "Copy it to a directory of yours.")

@@ -1,0 +1,32 @@
+"""What the gateway tells of plugins."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class PluginStatus(StrEnum):
+    """What became of a plugin."""
+
+    LOADED = "loaded"
+    DISABLED = "disabled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReport:
+    """One plugin file that the configuration names."""
+
+    id: str
+    path: str
+    status: PluginStatus
+    reason: str = ""
+    """Why it is not loaded."""
+    remedy: str = ""
+    hooks: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
+        """Return the report with another status."""
+        return replace(self, status=status, reason=reason, remedy=remedy)

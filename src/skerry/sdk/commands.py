@@ -1,0 +1,5 @@
+"""Commands that a plugin brings."""
+
+from skerry.commands.table import CommandCall, CommandError
+
+__all__ = ("CommandCall", "CommandError")

@@ -1,0 +1,103 @@
+"""Which text is a command, and what answers it."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.commands.table import (
+    MAX_ANSWER,
+    Command,
+    CommandCall,
+    CommandError,
+    CommandTable,
+    answer,
+)
+from skerry.model.ids import SessionKey
+
+
+async def echo(call: CommandCall) -> str:
+    return call.arguments
+
+
+def table(*names: str) -> CommandTable:
+    made = CommandTable()
+    for name in names:
+        made.add(Command(name, "", echo, accepts_arguments=name != "bare"))
+    return made
+
+
+def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
+    return CommandCall("x", arguments, SessionKey.main(), "webchat", is_owner)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/note", ("note", "")),
+        ("/NOTE  buy tea ", ("note", "buy tea")),
+        ("/note: two\nlines", ("note", "two\nlines")),
+        ("/bare", ("bare", "")),
+        ("/bare and more", None),
+        ("/notes", None),
+        ("/unknown", None),
+        ("/etc/hosts: what is that?", None),
+        ("note", None),
+        (" /note", None),
+        ("/", None),
+    ],
+)
+def test_a_command_stands_at_the_begin_and_is_known(
+    text: str, found: tuple[str, str] | None
+) -> None:
+    matched = table("note", "bare").match(text)
+    assert (matched and (matched[0].name, matched[1])) == found
+
+
+@given(st.text())
+def test_no_text_breaks_the_match_and_ordinary_text_is_none(text: str) -> None:
+    matched = table("note").match(text)
+    assert matched is None or text.lower().startswith("/note")
+
+
+@pytest.mark.parametrize("name", ["", "Note", "a b", "1st", "x" * 33, "a/b"])
+def test_a_name_that_nobody_could_type_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no name of a command"):
+        table(name)
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(ValueError, match="already, of Skerry"):
+        table("note", "note")
+
+
+def test_the_commands_of_a_plugin_go_together() -> None:
+    made = table("note")
+    made.add(Command("tea", "", echo, plugin="kitchen"))
+    made.remove("kitchen")
+    assert [one.name for one in made] == ["note"]
+
+
+async def test_a_command_of_the_owner_is_refused_to_others() -> None:
+    command = Command("x", "", echo)
+    assert await answer(command, call(arguments="a")) == "a"
+    assert await answer(command, call(is_owner=False)) == "Only the owner may use /x."
+
+
+def failing(error: Exception) -> Callable[[CommandCall], Awaitable[str]]:
+    async def run(_: CommandCall) -> str:
+        raise error
+
+    return run
+
+
+async def test_what_a_command_says_against_it_is_the_answer() -> None:
+    command = Command("x", "", failing(CommandError("There is no tea.")))
+    assert await answer(command, call()) == "⚠️ There is no tea."
+
+
+async def test_an_answer_is_never_empty_and_never_endless() -> None:
+    command = Command("x", "", echo)
+    assert await answer(command, call()) == "Done."
+    assert len(await answer(command, call(arguments="x" * (MAX_ANSWER + 1)))) == MAX_ANSWER

@@ -1,0 +1,86 @@
+"""Which files may become code of the gateway."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from skerry.model.errors import PluginError
+from skerry.plugins import source
+from skerry.plugins.source import read_source
+
+CODE = b"def register(api): ...\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tea.py"
+    path.write_bytes(CODE)
+    path.chmod(0o600)
+    return path
+
+
+def refusal(path: Path, pinned: str | None = None, *workspaces: Path) -> PluginError:
+    with pytest.raises(PluginError) as refused:
+        read_source(path, pinned, workspaces)
+    return refused.value
+
+
+def test_a_file_of_the_owner_is_read_with_its_hash(file: Path) -> None:
+    found = read_source(file, None, ())
+    assert (found.code, found.sha256) == (CODE, hashlib.sha256(CODE).hexdigest())
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_refused(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    assert refusal(file).remedy == f"Run: chmod go-w {file}"
+
+
+def test_a_directory_in_which_others_may_put_files_is_refused(file: Path) -> None:
+    file.parent.chmod(0o777)
+    assert f"chmod go-w {file.parent}" in refusal(file).remedy
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_a_file_of_somebody_else_is_refused(file: Path) -> None:
+    os.chown(file, 12345, 12345)
+    assert "another user" in str(refusal(file))
+
+
+def test_a_link_is_judged_by_what_it_leads_to(file: Path, tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    inside = workspace / "evil.py"
+    inside.write_bytes(CODE)
+    link = tmp_path / "good.py"
+    link.symlink_to(inside)
+    assert "lies in a workspace" in str(refusal(link, None, workspace))
+    assert read_source(file, None, (workspace,)).code == CODE
+
+
+def test_code_in_a_workspace_needs_its_pinned_hash(file: Path) -> None:
+    digest = hashlib.sha256(CODE).hexdigest()
+    assert digest in refusal(file, None, file.parent).remedy
+    assert read_source(file, digest, (file.parent,)).code == CODE
+
+
+def test_a_pinned_file_that_changed_is_refused_anywhere(file: Path) -> None:
+    digest = hashlib.sha256(CODE).hexdigest()
+    file.write_bytes(CODE + b"# and more\n")
+    assert "has changed" in str(refusal(file, digest))
+
+
+def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in str(refusal(tmp_path / "absent.py"))
+    pipe = tmp_path / "pipe.py"
+    os.mkfifo(pipe)
+    assert "is no file" in str(refusal(pipe))
+    (tmp_path / "folder.py").mkdir()
+    assert refusal(tmp_path / "folder.py").remedy
+
+
+def test_an_endless_file_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 4)
+    assert "more than 4 bytes" in str(refusal(file))
