@@ -186,7 +186,7 @@ async def test_a_broken_guard_refuses(hooks: Hooks, broken: Any) -> None:
         call = await hooks.before_tool_call.run(CALL)
     assert call.closed
     assert call.block_reason
-    assert call.block_reason.startswith("Plugin lock, which guards this (before_tool_call), failed")
+    assert call.block_reason.startswith("Plugin lock, which guards this (before_tool_call), does")
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -292,7 +292,7 @@ async def test_a_resting_guard_still_refuses(hooks: Hooks) -> None:
     hooks.before_tool_call.add(handler(fails))
     calls = [await hooks.before_tool_call.run(CALL) for _ in range(REST_AFTER + 1)]
     assert all(call.closed for call in calls)
-    assert "it rests" in str(calls[-1].block_reason)
+    assert hooks.report()[0].failures == REST_AFTER
 
 
 async def test_a_call_that_is_given_up_cancels_its_handler(hooks: Hooks) -> None:
