@@ -146,7 +146,7 @@ class Pipeline:
             stored = await self.writing.persist(result, self.context)
             final = await self._after(call, result, self.clock.now_ms() - began)
         # Who replaces a result means it for everybody: else what was taken out would be stored.
-        self.writing.keep(stored if final is result else final)
+        self.writing.keep(final, stored if final is result else final)
         return final
 
     async def _after(

@@ -134,19 +134,8 @@ class Run:
         )
 
         self._tell_end(dialogue, result)
-        hooks, to, blocks = self.runtime.hooks, active.request.reply_to, []
-        if to is not None:
-            blocks = await outgoing(hooks, dialogue.context, result, to, self.runtime.parts)
-        unsaved = await writing.entries(dialogue.loop.unsaved, dialogue.context)
-
-        def end(unit: Unit) -> int:
-            if to is not None:
-                announce(unit, result, to, blocks)
-            guests = [guest.request.run_id for guest in active.joined]
-            return settle(unit, result, conversation.tail, unsaved, guests)
-
         try:
-            conversation.tail = await self._persist(lambda: self.runtime.store.write(end))
+            conversation.tail = await self._settle(dialogue, writing, result)
         except Exception as error:
             # What is not stored is not said. The run stays open; the next start takes it up.
             logger.exception("the end of run %s could not be stored", result.run_id)
@@ -157,6 +146,22 @@ class Run:
         if writing.changed:  # the next run sees what the transcript has
             self.runtime.histories.forget(active.session_id)
         self._end(result)
+
+    async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
+        """Store the end, after the hooks that it passes; return the transcript's new tail."""
+        hooks, context, to = self.runtime.hooks, dialogue.context, self.active.request.reply_to
+        blocks: list[list[str]] = []
+        if to is not None:
+            blocks = await outgoing(hooks, context, result, to, self.runtime.parts)
+        unsaved = await writing.entries(dialogue.loop.unsaved, context)
+
+        def end(unit: Unit) -> int:
+            if to is not None:
+                announce(unit, result, to, blocks)
+            guests = [guest.request.run_id for guest in self.active.joined]
+            return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
+
+        return await self._persist(lambda: self.runtime.store.write(end))
 
     def _tell_end(self, dialogue: Dialogue, result: RunResult) -> None:
         """Let plugins look at the whole; nothing waits for them."""

@@ -25,8 +25,8 @@ class Writing:
     hooks: Hooks
     changed: bool = False
     """Whether the transcript has something else than was said."""
-    _kept: dict[str, ToolResultMessage] = field(default_factory=dict)
-    """Results that `tool_result_persist` has seen, by call."""
+    _kept: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
+    """By call: a result that `tool_result_persist` has seen, and what the transcript gets."""
     _dropped: frozenset[str] = frozenset()
     """Calls of the last response, if that was blocked."""
 
@@ -59,17 +59,19 @@ class Writing:
         )
         return (await point.run(draft)).message
 
-    def keep(self, result: ToolResultMessage) -> None:
-        """Note how the transcript is to have a result that is not written yet."""
+    def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
+        """Note what the transcript is to have of a result that is not written yet."""
         if self.hooks.tool_result_persist.handlers:
-            self._kept[result.tool_call_id] = result
+            self._kept[result.tool_call_id] = result, stored
 
     async def _entry(self, message: Message, context: RunContext) -> Message | None:
         if isinstance(message, ToolResultMessage):
             if message.tool_call_id in self._dropped:
                 return None
-            kept = self._kept.pop(message.tool_call_id, None)
-            message = kept or await self.persist(message, context, synthetic=True)
+            result, stored = self._kept.get(message.tool_call_id, (None, message))
+            if result is not message:  # models give one id to several calls
+                stored = await self.persist(message, context, synthetic=True)
+            message = stored
         blocked = False
         if self.hooks.before_message_write.handlers:
             draft = BeforeMessageWrite(context=context, message=message)

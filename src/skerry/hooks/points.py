@@ -132,8 +132,8 @@ class Transform(Point[D, R]):
         for handler in self.handlers:
             try:
                 payload = await self._changed(handler, payload)
-            except HandlerError as error:
-                payload = self._failed(handler, payload, error)
+            except HandlerError:
+                payload = self._failed(handler, payload)
             if payload.closed:
                 break
         return payload
@@ -146,7 +146,7 @@ class Transform(Point[D, R]):
         change = _checked(returned, self.returns)
         return payload if change is None else self._merge(payload, change)
 
-    def _failed(self, handler: Handler[D, R], payload: D, error: HandlerError) -> D:  # noqa: ARG002 - for guards
+    def _failed(self, handler: Handler[D, R], payload: D) -> D:  # noqa: ARG002 - for guards
         return payload
 
 
@@ -169,9 +169,12 @@ class Guard(Transform[G, R]):
     kind = "guard"
     on_failure = "What was to happen is refused: a broken guard opens no gate."
 
-    def _failed(self, handler: Handler[G, R], payload: G, error: HandlerError) -> G:
-        reason = f"Plugin {handler.plugin}, which guards this ({self.name}), failed: {error}."
-        return payload.refused(reason)
+    def _failed(self, handler: Handler[G, R], payload: G) -> G:
+        # What went wrong is for the log: a model, or a platform, reads this.
+        return payload.refused(
+            f"Plugin {handler.plugin}, which guards this ({self.name}), does not work. The owner"
+            " finds the reason in the log."
+        )
 
 
 def _checked(value: object, returns: type[R]) -> R | None:

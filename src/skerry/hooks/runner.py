@@ -62,7 +62,8 @@ class Handler(Generic[P, R]):
         self.in_a_row = 0
         self.last_error = ""
         self.last_failed_at = 0
-        self.under_way = 0
+        self.under_way: set[Call[P, R]] = set()
+        """A call that was given up stays until its function returns."""
 
     def resting(self, now: int) -> bool:
         """Return whether it failed so often that it is left alone at `now`, ms since 1970."""
@@ -92,11 +93,12 @@ class HandlerError(Exception):
 class Call(Generic[P, R]):
     """One call of a handler, which has begun."""
 
-    __slots__ = ("ended", "error", "handler", "hook", "scope", "value")
+    __slots__ = ("async_", "ended", "error", "handler", "hook", "scope", "value")
 
     def __init__(self, hook: str, handler: Handler[P, R]) -> None:
         self.hook = hook
         self.handler = handler
+        self.async_ = inspect.iscoroutinefunction(handler.call)
         self.scope = anyio.CancelScope()
         self.ended = anyio.Event()
         self.value: object = None
@@ -148,11 +150,11 @@ class Runner(anyio.AsyncContextManagerMixin):
         if handler.resting(self.now()):
             raise HandlerError(f"it rests after {handler.in_a_row} failures in a row")
         call = Call(hook, handler)
-        if handler.under_way >= MAX_CALLS:
+        if len(handler.under_way) >= MAX_CALLS:
             call.error = HandlerError(f"{MAX_CALLS} calls have not returned")
             call.ended.set()
         else:
-            handler.under_way += 1
+            handler.under_way.add(call)
             self._tasks.start_soon(partial(_work, call, payload, wait=wait))
         return call
 
@@ -210,18 +212,27 @@ async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
     except Exception as error:  # noqa: BLE001 - raised again by who waits, if anybody does
         call.error = error
     finally:
-        call.handler.under_way -= 1
+        if call.async_:
+            call.handler.under_way.discard(call)
         call.ended.set()
+
+
+def _plain(call: Call[P, R], payload: P) -> object:
+    """Call a plain function, in a thread; it is under way until it returns, whoever waits."""
+    try:
+        return call.handler.call(payload)
+    finally:
+        call.handler.under_way.discard(call)
 
 
 async def _outcome(call: Call[P, R], payload: P, *, wait: bool) -> object:
     hook, handler = call.hook, call.handler
     value: object
-    if inspect.iscoroutinefunction(handler.call):
+    if call.async_:
         value = handler.call(payload)
     else:
         name = f"hook {hook} of {handler.plugin}"
-        value = await in_daemon_thread(partial(handler.call, payload), name)
+        value = await in_daemon_thread(partial(_plain, call, payload), name)
     if not inspect.isawaitable(value):
         return value
     if wait:

@@ -132,3 +132,17 @@ async def test_results_that_no_tool_made_are_marked(tmp_path: Path) -> None:
         on(core.hooks.after_tool_call, steer)
         await core.ask("hi")
     assert seen == [("c1", False), ("c2", True)]
+
+
+async def test_calls_that_share_an_id_keep_their_own_results(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def mark(payload: ToolResultPersist) -> ToolResultPersistChange:
+        seen.append(payload.is_synthetic)
+        return ToolResultPersistChange(message=text(f"stored {len(seen)}"))
+
+    async with open_core(tmp_path, ScriptedModel([[READ], [READ], ["done"]])) as core:
+        on(core.hooks.tool_result_persist, mark)
+        await core.ask("hi")
+        said = await core.said()
+    assert (seen, results(said)) == ([False, False], ["stored 1", "stored 2"])

@@ -10,7 +10,9 @@ import pytest
 
 from skerry.app import delivery
 from skerry.app.delivery import Delivery, Sender
+from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
@@ -82,8 +84,8 @@ class Post:
 
 @asynccontextmanager
 async def post(home: Path, adapter: Adapter) -> AsyncGenerator[Post]:
-    async with open_store(home / "state.sqlite") as store:
-        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing, Hooks()))
+    async with Hooks() as hooks, open_store(home / "state.sqlite") as store:
+        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing, hooks))
 
 
 def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:
@@ -107,6 +109,32 @@ async def test_a_part_that_fails_holds_its_conversation_and_no_other(tmp_path: P
         await one.sender.flush()
         assert one.adapter.tried == ["a1", "b1"]
         assert await one.counts() == {"sending": 1, "pending": 1}
+
+
+async def test_hooks_hear_of_each_part_that_was_taken_or_refused_and_of_no_other(
+    tmp_path: Path,
+) -> None:
+    refusals: dict[str, Exception] = {
+        "bob": DeliveryRefusedError("blocked"),
+        "carol": OSError("no route"),
+    }
+    heard: list[tuple[str, bool, bool]] = []
+    done = anyio.Event()
+
+    async def hear(event: MessageSent) -> None:
+        heard.append((event.content, event.success, event.error is None))
+        if len(heard) == 3:
+            done.set()
+
+    async with post(tmp_path, Adapter(fails=lambda part: refusals.get(part.to.peer.id))) as one:
+        one.sender.hooks.message_sent.add(Handler("test", hear))
+        await one.write("alice", "a1", "a2")
+        await one.write("bob", "b1")
+        await one.write("carol", "c1")
+        with anyio.fail_after(10):
+            await one.sender.flush()
+            await done.wait()
+    assert heard == [("a1", True, True), ("a2", True, True), ("b1", False, False)]
 
 
 async def test_a_hundred_held_parts_hide_nobody(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.hooks import runner
 from skerry.hooks.events import GatewayStart, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
@@ -185,7 +186,7 @@ async def test_a_broken_guard_refuses(hooks: Hooks, broken: Any) -> None:
         call = await hooks.before_tool_call.run(CALL)
     assert call.closed
     assert call.block_reason
-    assert call.block_reason.startswith("Plugin lock, which guards this (before_tool_call), failed")
+    assert call.block_reason.startswith("Plugin lock, which guards this (before_tool_call), does")
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -291,7 +292,7 @@ async def test_a_resting_guard_still_refuses(hooks: Hooks) -> None:
     hooks.before_tool_call.add(handler(fails))
     calls = [await hooks.before_tool_call.run(CALL) for _ in range(REST_AFTER + 1)]
     assert all(call.closed for call in calls)
-    assert "it rests" in str(calls[-1].block_reason)
+    assert hooks.report()[0].failures == REST_AFTER
 
 
 async def test_a_call_that_is_given_up_cancels_its_handler(hooks: Hooks) -> None:
@@ -318,3 +319,53 @@ async def test_a_plugin_is_taken_out_of_a_point(hooks: Hooks) -> None:
     hooks.llm_input.add(handler(lambda payload: says(payload, "b"), plugin="two"))
     hooks.llm_input.remove("one")
     assert (await hooks.llm_input.run(INPUT)).system_prompt == "b"
+
+
+async def test_a_handler_whose_calls_never_return_is_called_no_more(
+    hooks: Hooks, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MAX_CALLS", 2)
+    began: list[int] = []
+
+    def block(_: LlmInput) -> None:
+        began.append(1)
+        threading.Event().wait()
+
+    hooks.llm_input.timeout = 0.02
+    hooks.llm_input.add(handler(block))
+    for _ in range(4):
+        await hooks.llm_input.run(INPUT)
+        clock.advance(REST_MS)
+    # The thread is left behind; its call counts until it returns.
+    assert len(began) == 2
+    assert "have not returned" in hooks.report()[0].last_error
+
+
+async def test_leaving_cancels_what_still_runs(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "LAST_SECONDS", 0.02)
+    began = anyio.Event()
+
+    async def watch(_: GatewayStart) -> None:
+        began.set()
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(5):
+        async with Hooks(clock) as hooks:
+            hooks.gateway_start.add(handler(watch))
+            hooks.gateway_start.start(START)
+            await began.wait()
+
+
+async def test_what_was_started_may_end_when_the_gateway_stops(clock: FakeClock) -> None:
+    ended: list[GatewayStart] = []
+
+    async def slow(payload: GatewayStart) -> None:
+        await anyio.sleep(0.02)
+        ended.append(payload)
+
+    async with Hooks(clock) as hooks:
+        hooks.gateway_start.add(handler(slow))
+        hooks.gateway_start.start(START)
+    assert ended == [START]
