@@ -5,20 +5,24 @@ import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, Self
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from skerry import __version__
+from skerry.client import identity
 from skerry.client.discover import Address
 from skerry.client.frames import JSON, PROTOCOL, Event, Response, WireError, decode, request
 from skerry.infra.tasks import beside
-from skerry.model.errors import GatewayRefusedError, GatewayUnreachableError
+from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 MAX_FRAME: Final = 26_214_400 + 65_536
 """The most bytes of one frame: what a gateway may send, and its envelope."""
@@ -169,9 +173,12 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         return socket
 
     async def _greet(self, socket: ClientConnection) -> None:
-        while not _is_challenge(decode(await socket.recv())):
+        while not _is_challenge(challenge := decode(await socket.recv())):
             pass
-        await socket.send(request("connect", "connect", self._introduction()))
+        introduction = self._introduction()
+        if self.address.key is not None:
+            introduction["device"] = await self._device(self.address.key, introduction, challenge)
+        await socket.send(request("connect", "connect", introduction))
         while True:
             answer = decode(await socket.recv())
             if isinstance(answer, Response) and answer.id == "connect":
@@ -179,6 +186,20 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         if not answer.ok:
             raise _refused(answer)
         self.hello = answer.payload
+
+    async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
+        """Return the proof of who this machine is, for a gateway on another one."""
+        asked: JSON = challenge.payload if isinstance(challenge, Event) else None
+        sign = partial(identity.device, key, introduction, asked)
+        try:
+            return await anyio.to_thread.run_sync(sign)
+        except (KeyError, TypeError) as error:
+            reason = "its challenge has no number to sign"
+            raise GatewayUnreachableError(self.address.url, reason) from error
+        except ValueError as error:
+            failure = ClientError(f"{key} holds no key of a device.")
+            failure.remedy = "Remove it; the next connection makes a new one, to be approved anew."
+            raise failure from error
 
     def _introduction(self) -> dict[str, Any]:
         introduction: dict[str, Any] = {
@@ -270,7 +291,7 @@ def _refused(response: Response) -> GatewayRefusedError:
     said = error.message or "The gateway refused and gave no reason."
     message = _MESSAGES.get(code, said)
     refused = GatewayRefusedError(error.code, message, code, response.payload)
-    own = str(details.get("remedy", ""))
+    own = str(details.get("remedy") or details.get("remediationHint") or "")
     refused.remedy = _REMEDIES.get(code) or own or _REMEDIES.get(error.code, "")
     return refused
 

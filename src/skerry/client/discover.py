@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from skerry.client.identity import KEY
 from skerry.config.gateway import LOCK
-from skerry.config.load import PORT, given_password, given_token, load
+from skerry.config.load import PORT, given_password, given_token, load, locate
 from skerry.config.root import Config
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
@@ -21,6 +23,8 @@ class Address:
 
     url: str
     token: str | None = field(default=None, repr=False)
+    key: Path | None = None
+    """The key of this machine, by which a gateway on another one knows it."""
 
 
 def find(
@@ -44,7 +48,7 @@ def find(
     if token is None and (local or url is None):
         token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
-        return Address(named, token)
+        return Address(named, token, None if local else locate(environ)[0] / KEY)
     config = load(environ).config
     gateway = config.gateway
     secret = token or gateway.auth.secret

@@ -113,6 +113,7 @@ async def test_a_node_hears_only_what_is_for_nodes(rig: Rig) -> None:
     assert heard == everyone - {"connect.challenge"}
 
 
+@pytest.mark.requirement("nodes-device-commands")
 async def test_a_node_carries_out_a_command(rig: Rig) -> None:
     device = Device()
     async with node(rig, device) as its, connected(rig.url, scopes=["operator.write"]) as wire:

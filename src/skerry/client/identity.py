@@ -1,0 +1,75 @@
+"""The key by which this machine is known to gateways on other machines."""
+
+import base64
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.infra.atomic import write_atomic
+
+KEY: Final = "device.pem"
+"""File of the state directory; the first connection to another machine makes it."""
+
+
+def device(path: Path, introduction: Mapping[str, Any], challenge: Mapping[str, Any]) -> Any:
+    """Return the `device` of a `connect` with these parameters, signed for this challenge.
+
+    Args:
+        path: The key, made where there is none.
+        introduction: The other parameters.
+        challenge: The payload of `connect.challenge`.
+
+    Raises:
+        OSError: the key cannot be read or written.
+        ValueError: the file holds no key.
+        KeyError: the challenge lacks what is to be signed.
+    """
+    # Here, because a client of this machine needs no key and no library for one.
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - see above
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - see above
+        Ed25519PrivateKey,
+    )
+
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), None)
+    except FileNotFoundError:
+        key = Ed25519PrivateKey.generate()
+        write_atomic(
+            path,
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            ),
+        )
+    if not isinstance(key, Ed25519PrivateKey):
+        message = f"{path} holds another kind of key than Ed25519"
+        raise ValueError(message)  # noqa: TRY004 - what the file holds, not what the caller gave
+    raw = key.public_key().public_bytes_raw()
+    name, at, nonce = sha256(raw).hexdigest(), challenge["ts"], challenge["nonce"]
+    client = introduction["client"]
+    signed = (
+        "v3",
+        name,
+        client["id"],
+        client["mode"],
+        introduction["role"],
+        ",".join(introduction["scopes"]),
+        str(at),
+        introduction.get("auth", {}).get("token", ""),
+        nonce,
+        client["platform"],
+        "",
+    )
+    return {
+        "id": name,
+        "publicKey": _text(raw),
+        "signature": _text(key.sign("|".join(signed).encode())),
+        "signedAt": at,
+        "nonce": nonce,
+    }
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
