@@ -19,7 +19,7 @@ async def test_a_gateway_leaves_a_log_for_its_owner_without_its_token(tmp_path: 
         command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environ}
     ) as process:
         assert process.stdout is not None
-        said = ""
+        said, found = "", None
         with anyio.fail_after(30):
             async for text in TextReceiveStream(process.stdout):
                 said += text
