@@ -80,5 +80,6 @@ async def test_its_device_signs_and_is_known_again(tmp_path: Path) -> None:
         device = json.loads((tmp_path / "device.json").read_text())
         again = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
     assert len(device["deviceId"]) == len(hashlib.sha256().hexdigest())
+    assert device["deviceToken"] == first["hello"]["auth"]["deviceToken"]
     assert first["hello"]["auth"]["role"] == again["hello"]["auth"]["role"] == "operator"
     assert "operator.write" in again["hello"]["auth"]["scopes"]
