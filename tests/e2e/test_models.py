@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from skerry.client.client import GatewayClient
-from skerry.model.message import ThinkingBlock
+from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import StubModelServer
 
@@ -50,3 +50,23 @@ async def test_an_image_reaches_the_model_and_its_thinking_the_person(tmp_path: 
     assert said["content"][1] == {"type": "image", "data": PNG, "mimeType": "image/png"}
     thought = {"type": "thinking", "thinking": "I look.", "thinkingSignature": "reasoning_content"}
     assert answered["content"] == [thought, {"type": "text", "text": "A cat."}]
+
+
+async def test_signed_thinking_goes_back_within_the_tool_loop(tmp_path: Path) -> None:
+    thought, call = ThinkingBlock("I look.", "c2ln"), ToolCall("t1", "read", {"path": "a"})
+    async with StubModelServer([[thought, call], ["It is empty."]]) as model:
+        config = configured(model.base_url)
+        config["models"]["providers"]["test"]["api"] = "anthropic-messages"
+        arguments = ["--model", "configured"]
+        async with (
+            running_gateway(home=tmp_path, config=config, arguments=arguments) as gateway,
+            GatewayClient(gateway.address) as client,
+        ):
+            sent = {"sessionKey": "main", "message": "look", "idempotencyKey": "k"}
+            final = await client.request("agent", sent, expect_final=True)
+        first, second = (one.body for one in model.requests)
+    assert final["result"]["payloads"][0]["text"] == "It is empty."
+    assert first["thinking"] == {"type": "enabled", "budget_tokens": 7168}
+    signed = {"type": "thinking", "thinking": "I look.", "signature": "c2ln"}
+    assert second["messages"][1]["content"][0] == signed
+    assert second["messages"][2]["content"][0]["tool_use_id"] == "t1"
