@@ -72,6 +72,10 @@ class WireForm(Protocol):
         """Take the next message."""
         ...
 
+    def keep(self, count: int) -> None:
+        """Forget all messages but the first `count`."""
+        ...
+
 
 W = TypeVar("W", bound=WireForm)
 
@@ -107,7 +111,9 @@ class History:
             self.ends.append((self.ends[-1] if self.ends else 0) + size(one))
         for kept in self._wire.values():
             del kept[place:]
-        self._forms.clear()  # a form cannot forget its last messages
+        for name, (taken, form) in self._forms.items():
+            form.keep(place)
+            self._forms[name] = min(taken, place), form
 
     def wire(self, api: str, encode: Callable[[Message], bytes]) -> list[bytes]:
         """Return every message in the wire form of `api`; `encode` is called once a message.

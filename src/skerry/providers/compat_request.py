@@ -75,6 +75,7 @@ class ChatForm:
         self._sent: list[bytes] = []
         self._places: list[int] = []  # where each message begins in `_sent`
         self._images: list[ImageBlock] = []  # of the last results, until others follow
+        self._before: list[tuple[ImageBlock, ...]] = []  # those when each message came
 
     def add(self, message: Message) -> None:
         """Take the next message."""
@@ -83,11 +84,20 @@ class ChatForm:
             self._sent.append(self._from_tools())
             self._images = []
         self._places.append(len(self._sent))
+        self._before.append(tuple(self._images))
         if is_result and "image" in self._model.input:
             self._images += [one for one in message.content if isinstance(one, ImageBlock)]
         encoded = self._encode(message)
         if encoded:
             self._sent.append(encoded)
+
+    def keep(self, count: int) -> None:
+        """Forget all messages but the first `count`."""
+        if count >= len(self._places):
+            return
+        self._images = list(self._before[count])
+        del self._sent[self._places[count] :]
+        del self._places[count:], self._before[count:]
 
     def since(self, first: int) -> list[bytes]:
         """Return what is to be sent from message `first` on."""

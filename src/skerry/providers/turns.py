@@ -50,6 +50,16 @@ class Turns:
             last.parts.append(blocks)
             last.whole = None
 
+    def keep(self, count: int) -> None:
+        """Forget all messages but the first `count`."""
+        if count >= len(self._places):
+            return
+        turn, part = self._places[count]
+        del self._places[count:]
+        del self._turns[turn + 1 :]
+        del self._turns[turn].parts[part:]
+        self._turns[turn].whole = None
+
     def since(self, first: int) -> list[bytes]:
         """Return the turns from message `first` on; a turn that it cuts begins with it."""
         if first >= len(self._places):

