@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import anyio.to_thread
 from pydantic import AfterValidator, Field
 
-from skerry.gateway.auth import READ
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params
 
@@ -149,4 +148,4 @@ def _escape(text: str) -> str:
     return escapeHtml(text)
 
 
-METHODS: Final = (Method("markdown.render", READ, MarkdownRenderParams, markdown_render),)
+METHODS: Final = (Method("markdown.render", MarkdownRenderParams, markdown_render),)
