@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, Page, Request, WebSocket, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    WebSocket,
+    async_playwright,
+    expect,
+)
 
 from skerry.testing.gateway import GatewayProcess
 
@@ -45,15 +53,17 @@ class Chromium:
         context = beside.context if beside else await self.browser.new_context(**profile)
         context.set_default_timeout(PATIENCE_MS)
         page = await context.new_page()
-        page.on("console", lambda message: self._hear(message.type, message.text))
+        page.on("console", lambda message: self._hear(message))  # noqa: PLW0108 - playwright marks what it is given; a method of slots cannot be marked
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self.complaints.extend(unfit(request)))
         return page
 
-    def _hear(self, kind: str, text: str) -> None:
-        if kind in {"error", "warning"} and not GATEWAY_AWAY.search(text):
-            self.complaints.append(text)
+    def _hear(self, message: ConsoleMessage) -> None:
+        # Chromium asks for the icon again at each new address, also while nothing listens.
+        itself = GATEWAY_AWAY.search(message.text) or message.location["url"].endswith("/icon.svg")
+        if message.type in {"error", "warning"} and not itself:
+            self.complaints.append(message.text)
 
 
 def unfit(request: Request) -> list[str]:
@@ -73,7 +83,7 @@ async def chromium() -> AsyncIterator[Chromium]:
         watched = Chromium(browser)
         yield watched
         await browser.close()
-        assert watched.complaints == []
+        assert watched.complaints == [], watched.complaints
 
 
 def sent_frames(page: Page) -> list[str]:

@@ -320,7 +320,7 @@ async def test_the_whole_page_is_reached_with_the_keyboard(browser: Chromium) ->
         await expect(page.locator("#model")).to_be_visible()
         await page.locator("body").evaluate("() => document.activeElement.blur()")
         reached = set()
-        for _ in range(12):
+        for _ in range(30):
             await page.keyboard.press("Tab")
             reached.add(await page.evaluate("document.activeElement.id"))
         assert {"model", "scroller", "message"} <= reached

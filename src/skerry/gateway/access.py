@@ -99,6 +99,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "health": READERS,
         "last-heartbeat": READERS,
         "logs.tail": READERS,
+        "markdown.render": READERS,
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,

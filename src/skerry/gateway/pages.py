@@ -1,5 +1,6 @@
 """The static page: a few files, read once at start."""
 
+import gzip
 import hashlib
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ class Pages:
 
     def __init__(self, folder: Path) -> None:
         self._files: dict[str, tuple[bytes, str, str]] = {}
+        self._small: dict[str, bytes] = {}
         for file in sorted(folder.rglob("*")):
             kind = _TYPES.get(file.suffix)
             if kind is not None and file.is_file() and not file.is_symlink():
@@ -42,9 +44,19 @@ class Pages:
             "cache-control": "no-cache",
             "content-security-policy": _policy(request.headers["host"]),
         }
+        headers["vary"] = "accept-encoding"
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["content-encoding"] = "gzip"
+            content = self._compressed(tag, content)
         return Response(content, headers={**headers, "content-type": kind})
+
+    def _compressed(self, tag: str, content: bytes) -> bytes:
+        """Return the content compressed, which is done when it is first asked for."""
+        if tag not in self._small:
+            self._small[tag] = gzip.compress(content, mtime=0)
+        return self._small[tag]
 
 
 def _policy(host: str) -> str:
@@ -52,5 +64,5 @@ def _policy(host: str) -> str:
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         f" connect-src 'self' ws://{host} wss://{host}; frame-ancestors 'none'; base-uri 'none';"
-        " form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        " form-action 'none'; require-trusted-types-for 'script'; trusted-types skerry-markdown"
     )

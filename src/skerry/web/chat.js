@@ -3,22 +3,37 @@
 // A state is never changed; each function returns the next one. It holds
 //   key       the session's canonical key, "" before the first history
 //   items     what is in the transcript, or ended before our eyes: {kind: "person" | "answer", ...}
-//   runs      runs that are accepted and not ended, the working one first: {runId, text, tools}
-//   outgoing  own messages that no history has shown yet: {key, text, at, state, problem}
-//   more      whether the transcript has older messages than `items`
+//   session   the id of its transcript; a reset begins another
+//   messages  the part of the transcript that is here, as it came, without gaps
+//   runs      runs that are accepted and not ended, the working one first: {runId, text, thinking,
+//             tools}
+//   outgoing  own messages that no history has shown yet: {key, text, images, at, state, problem}
+//   more      whether the transcript has older messages than `messages`
 //   wants     whether a run is shown whose message is not known, so that history is needed
 // A message and its run share one id: the idempotency key. The gateway answers and tells over one
 // connection in the order in which things happened, so a history replaces all that came before it,
 // and what comes after it is newer.
 
+import { fold, newAnswer, person, textOf } from "./transcript.js";
+
 /** An empty conversation with the messages that an earlier page left unsent. */
 export function begin(outgoing = []) {
-  return { key: "", items: [], runs: [], outgoing, more: false, wants: false };
+  return {
+    key: "",
+    session: null,
+    messages: [],
+    items: [],
+    runs: [],
+    outgoing,
+    more: false,
+    wants: false,
+  };
 }
 
 /** Own message written: it is shown at once, and sent by the caller. */
-export function write(state, { key, text, at }) {
-  const outgoing = [...state.outgoing, { key, text, at, state: "waiting", problem: "" }];
+export function write(state, { key, text, images = [], at }) {
+  const message = { key, text, images, at, state: "waiting", problem: "" };
+  const outgoing = [...state.outgoing, message];
   return { ...state, outgoing };
 }
 
@@ -43,23 +58,45 @@ export function accepted(state, key) {
   return { ...next, runs: [...next.runs, newRun(key)] };
 }
 
-/** What `chat.history` returned. */
+/** What `chat.history` returned of the newest messages; older ones that are here stay. */
 export function remember(state, payload) {
-  const items = fold(payload.messages ?? []);
+  const session = payload.sessionId ?? null;
+  const messages = following(session === state.session ? state.messages : [], payload.messages ?? []);
+  const items = fold(messages);
   const runs = (payload.activeRuns ?? []).map(({ runId, text }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
     return { ...shown, text: text || shown.text };
   });
   const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
+  const older = messages.length > (payload.messages ?? []).length;
   return {
     ...state,
     key: payload.sessionKey ?? state.key,
+    session,
+    messages,
     items,
     runs,
     outgoing,
-    more: payload.hasMore === true,
+    more: older ? state.more : payload.hasMore === true,
     wants: false,
+  };
+}
+
+/** What `chat.history` returned of the messages before those that are here. */
+export function prepend(state, payload) {
+  if ((payload.sessionId ?? null) !== state.session) return state;
+  const first = placeOf(state.messages[0]);
+  const older = (payload.messages ?? []).filter((message) => placeOf(message) < first);
+  const messages = [...older, ...state.messages];
+  // What ended before our eyes and no history has told of yet stays at the end.
+  const known = new Set(fold(state.messages).map((item) => item.id));
+  const ended = state.items.filter((item) => !known.has(item.id));
+  return {
+    ...state,
+    messages,
+    items: [...fold(messages), ...ended],
+    more: older.length > 0 && payload.hasMore === true,
   };
 }
 
@@ -71,12 +108,13 @@ export function hear(state, payload) {
   return state;
 }
 
-/** An `agent` event: that a run started, and what its tools do. */
+/** An `agent` event: that a run started, what it thinks, and what its tools do. */
 export function watch(state, payload) {
   if (state.key !== payload.sessionKey) return state;
   const { runId, stream, data = {} } = payload;
   if (stream === "lifecycle" && data.phase === "start") return lead(state, runId);
   if (stream === "tool") return useTool(lead(state, runId), runId, data);
+  if (stream === "thinking") return think(lead(state, runId), runId, data);
   return state;
 }
 
@@ -92,7 +130,7 @@ export function view(state) {
   const own = state.outgoing
     .filter((message) => !written.has(message.key))
     .map((message) => ({
-      ...person(message.key, message.text, message.at),
+      ...person(message.key, message.text, message.at, message.images),
       state: lines.has(message.key) ? "queued" : message.state,
       problem: message.problem,
     }));
@@ -108,20 +146,23 @@ export function view(state) {
 }
 
 function newRun(runId) {
-  return { runId, text: "", tools: [] };
+  return { runId, text: "", thinking: "", tools: [] };
 }
 
-function pick({ text, tools }) {
-  return { text, tools };
+function pick({ text, thinking, tools }) {
+  return { text, thinking, tools };
 }
 
-function person(key, text, at) {
-  return { kind: "person", id: `p:${key}`, key, text, at, state: "kept", problem: "" };
+/** Return the place of a message in its transcript; 0 where the gateway does not say. */
+function placeOf(message) {
+  return message?.__openclaw?.seq ?? 0;
 }
 
-function newAnswer(key) {
-  const id = `a:${key}`;
-  return { kind: "answer", id, key, text: "", tools: [], at: null, state: "done", problem: "" };
+/** Return the messages that are here, with what is newest; without the former where there is a gap. */
+function following(here, newest) {
+  const first = placeOf(newest[0]);
+  const before = first ? here.filter((message) => placeOf(message) < first) : [];
+  return placeOf(before.at(-1)) === first - 1 ? [...before, ...newest] : newest;
 }
 
 function hasAnswer(state, runId) {
@@ -159,13 +200,18 @@ function grow(state, { runId, message, deltaText = "", replace = false }) {
   return first && !knows(next, runId) ? { ...next, wants: true } : next;
 }
 
-function useTool(state, runId, { toolCallId, name, args, phase, isError = false }) {
+function think(state, runId, { text, delta = "" }) {
+  return change(state, runId, (run) => ({ ...run, thinking: text ?? run.thinking + delta }));
+}
+
+function useTool(state, runId, { toolCallId: id, name, args, phase, isError = false, result }) {
   return change(state, runId, (run) => {
-    const others = run.tools.filter((tool) => tool.id !== toolCallId);
-    const known = run.tools.find((tool) => tool.id === toolCallId);
-    const tool = known ?? { id: toolCallId, name, args, state: "working" };
-    if (phase !== "result") return { ...run, tools: [...others, tool] };
-    return { ...run, tools: [...others, { ...tool, state: isError ? "failed" : "done" }] };
+    const known = run.tools.find((tool) => tool.id === id);
+    const tool = known ?? { id, name, args, state: "working", result: "" };
+    const tools = known ? run.tools : [...run.tools, tool];
+    if (phase !== "result") return { ...run, tools };
+    const ended = { ...tool, state: isError ? "failed" : "done", result: textOf(result ?? {}) };
+    return { ...run, tools: tools.map((other) => (other.id === id ? ended : other)) };
   });
 }
 
@@ -176,7 +222,7 @@ function settle(state, { runId, state: how, message, errorMessage }) {
   const own = state.outgoing.find((other) => other.key === runId);
   const items = state.items.filter((item) => item.id !== `a:${runId}`);
   const known = items.some((item) => item.key === runId);
-  if (own && !known) items.push(person(own.key, own.text, own.at));
+  if (own && !known) items.push(person(own.key, own.text, own.at, own.images));
   const text = message ? textOf(message) : run.text;
   // A message that entered another run is answered there: where, the transcript says.
   const joined = how === "final" && !text && run.tools.length === 0;
@@ -184,6 +230,7 @@ function settle(state, { runId, state: how, message, errorMessage }) {
     items.push({
       ...newAnswer(runId),
       tools: run.tools,
+      thinking: run.thinking,
       text,
       at: message?.timestamp ?? null,
       state: { final: "done", aborted: "stopped", error: "failed" }[how],
@@ -206,57 +253,9 @@ function withRetry(items) {
   return asked ? [...items.slice(0, -1), { ...last, retry: asked.text }] : items;
 }
 
-/** Transcript entries to items: an answer is all that came between two messages of the person. */
-function fold(messages) {
-  const items = [];
-  let key = "";
-  for (const message of messages) {
-    if (message.role === "user") {
-      const id = message.idempotencyKey ?? message.__openclaw?.id ?? `${items.length}`;
-      key = id.replace(/:user$/, "");
-      items.push(person(key, textOf(message), message.timestamp));
-    } else if (message.role === "assistant") {
-      const before = items.at(-1)?.kind === "answer" ? items.pop() : newAnswer(key);
-      items.push(extend(before, message));
-    } else if (message.role === "toolResult" && items.at(-1)?.kind === "answer") {
-      items.push(closeTool(items.pop(), message));
-    }
-  }
-  return items;
-}
-
-function extend(answer, message) {
-  const calls = blocks(message).filter((block) => block.type === "toolCall");
-  const broken = { aborted: "stopped", error: "failed" }[message.stopReason] ?? "done";
-  const state = message.errorMessage ? "failed" : broken; // interrupted: aborted, with a message
-  return {
-    ...answer,
-    text: [answer.text, textOf(message)].filter(Boolean).join("\n\n"),
-    tools: [
-      ...answer.tools,
-      ...calls.map(({ id, name, arguments: args }) => ({ id, name, args, state: "done" })),
-    ],
-    at: message.timestamp,
-    state,
-    problem: message.errorMessage ?? "",
-  };
-}
-
-function closeTool(answer, { toolCallId, isError }) {
-  if (!isError) return answer;
-  const tools = answer.tools.map((tool) =>
-    tool.id === toolCallId ? { ...tool, state: "failed" } : tool,
-  );
-  return { ...answer, tools };
-}
-
-function blocks({ content }) {
-  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
-}
-
-function textOf(message) {
-  return blocks(message)
-    .filter((block) => block.type === "text")
-    .map((block) => block.text)
-    .join("");
+/** Return the texts of the answers in what `chat.history` returned. */
+export function answersOf(payload) {
+  return fold(payload.messages ?? [])
+    .filter((item) => item.kind === "answer")
+    .map((item) => item.text);
 }

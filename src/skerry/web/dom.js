@@ -33,3 +33,13 @@ export function clockTime(at) {
   const day = today ? {} : { day: "numeric", month: "short" };
   return date.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit" });
 }
+
+/** Return how long ago something was, short; older than a week, the day. */
+export function when(at) {
+  const minutes = Math.floor((Date.now() - at) / 60_000);
+  if (!at || minutes < 1) return at ? "now" : "";
+  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
+  if (minutes < 7 * 24 * 60) return `${Math.floor(minutes / 60 / 24)} d`;
+  return new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}

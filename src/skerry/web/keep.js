@@ -1,8 +1,12 @@
-// What the browser keeps: the token, messages not yet known to be in the transcript, the draft.
+// What the browser keeps: the token, messages not yet known to be in the transcript, drafts, and up
+// to when each conversation was read.
 
 const TOKEN = "skerry.token";
 const UNSENT = "skerry.unsent.";
-const DRAFT = "skerry.draft";
+const DRAFT = "skerry.draft.";
+const SEEN = "skerry.seen";
+const DRAWER = "skerry.drawer";
+const MOST_SEEN = 500; // conversations
 
 /** Run a storage access; a browser that forbids storage gives `otherwise`, and nothing is kept. */
 function guarded(access, otherwise) {
@@ -13,16 +17,9 @@ function guarded(access, otherwise) {
   }
 }
 
-/**
- * Take the token out of the address (`#token=...`), so that it is in no history, bookmark or
- * screenshot, and return it; without one there, return the token kept before, or "".
- */
-export function claimToken() {
-  const fragment = new URLSearchParams(location.hash.slice(1));
-  const given = fragment.get("token");
-  if (given === null) return guarded(() => localStorage.getItem(TOKEN), null) ?? "";
-  history.replaceState(null, "", location.pathname + location.search);
-  return keepToken(given);
+/** Return the token kept before, or "". */
+export function keptToken() {
+  return guarded(() => localStorage.getItem(TOKEN), null) ?? "";
 }
 
 /** Keep the token for other tabs and reloads of this origin; return it. */
@@ -42,29 +39,57 @@ export function forgetToken() {
  * never overwrite each other. A second tab may send one too: the key makes that harmless.
  */
 export const unsent = {
-  /** Return `{key, text, at}` for each, oldest first. */
+  /** Return `{key, session, text, images, at}` for each, oldest first. */
   all() {
     const names = guarded(() => Object.keys(localStorage), []);
     return names
       .filter((name) => name.startsWith(UNSENT))
       .map((name) => guarded(() => JSON.parse(localStorage.getItem(name)), null))
       .filter((message) => message?.key && typeof message.text === "string")
+      .map((message) => ({ session: "main", images: [], ...message }))
       .sort((one, other) => one.at - other.at);
   },
-  put({ key, text, at }) {
-    guarded(() => localStorage.setItem(UNSENT + key, JSON.stringify({ key, text, at })));
+  put(message) {
+    guarded(() => localStorage.setItem(UNSENT + message.key, JSON.stringify(message)));
   },
   drop(key) {
     guarded(() => localStorage.removeItem(UNSENT + key));
   },
 };
 
-/** The text being written, kept for a reload of this tab. */
+/** The text being written in a conversation, kept for a reload of this tab. */
 export const draft = {
-  load() {
-    return guarded(() => sessionStorage.getItem(DRAFT), null) ?? "";
+  load(session) {
+    return guarded(() => sessionStorage.getItem(DRAFT + session), null) ?? "";
   },
-  save(text) {
-    guarded(() => sessionStorage.setItem(DRAFT, text));
+  save(session, text) {
+    guarded(() => {
+      if (text) sessionStorage.setItem(DRAFT + session, text);
+      else sessionStorage.removeItem(DRAFT + session);
+    });
+  },
+};
+
+/** Up to when (in milliseconds) conversations were read; before the first visit all were. */
+export const seen = {
+  load() {
+    const kept = guarded(() => JSON.parse(localStorage.getItem(SEEN)), null);
+    return { since: kept?.since ?? Date.now(), at: kept?.at ?? {} };
+  },
+  mark(key, at) {
+    const { since, at: known } = seen.load();
+    const newest = Object.entries({ ...known, [key]: at }).sort((a, b) => b[1] - a[1]);
+    const kept = Object.fromEntries(newest.slice(0, MOST_SEEN));
+    guarded(() => localStorage.setItem(SEEN, JSON.stringify({ since, at: kept })));
+  },
+};
+
+/** Whether the list of conversations stands open on a wide screen. */
+export const drawerOpen = {
+  load() {
+    return guarded(() => localStorage.getItem(DRAWER), null) !== "closed";
+  },
+  save(open) {
+    guarded(() => localStorage.setItem(DRAWER, open ? "open" : "closed"));
   },
 };

@@ -1,147 +1,202 @@
-// The page: joins the session, the document and what the browser keeps.
+// The page: joins the gateway, the document and what the browser keeps.
 
 import { view } from "./chat.js";
+import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
-import { claimToken, draft, forgetToken, keepToken } from "./keep.js";
-import { Session } from "./session.js";
+import { Gateway } from "./gateway.js";
+import { forgetToken, keepToken, keptToken } from "./keep.js";
+import { SessionList } from "./list.js";
+import { here, hideToken } from "./route.js";
 import { SetupPanel } from "./setup.js";
-import { showAgent, showConnection, showModel, showNotice } from "./status.js";
+import { bindShortcuts } from "./shortcuts.js";
+import * as status from "./status.js";
+import { Tune } from "./tune.js";
 import { ConversationView } from "./view.js";
+
+const PAIRING_RETRY_MS = 4000;
 
 // Why the gateway lets nobody in without another token, by its error codes.
 const REASONS = {
-  NOT_PAIRED: "This address came without one.",
   AUTH_TOKEN_MISSING: "This address came without one.",
   AUTH_TOKEN_MISMATCH: "The gateway did not accept the token.",
+  DEVICE_IDENTITY_REQUIRED: "This address came without one.",
 };
 
 class Page {
-  #session = null;
+  gateway = null;
   #drawing = false;
+  #announced = "";
+  #pairingTimer = 0;
   #conversation = new ConversationView({
     again: (text) => this.#write(text),
     example: (text) => this.#write(text),
-    resend: (key) => this.#session.send(key),
-    discard: (key) => this.#session.discard(key),
+    resend: (key) => this.gateway.session.send(key),
+    discard: (key) => this.gateway.session.discard(key),
   });
-  #setup = new SetupPanel((values) => this.#session.configure(values));
+  #composer = new Composer({
+    write: (text, images) => this.#write(text, images),
+    stop: () => this.gateway.session.stop(),
+    commands: () => this.gateway.commands,
+  });
+  #list = new SessionList(this);
+  #setup = new SetupPanel((values) => this.gateway.configure(values));
+  #tune = new Tune(() => this.gateway);
 
   constructor() {
-    this.#bindComposer();
-    byId("retry").addEventListener("click", () => this.#session.open());
-    byId("earlier").addEventListener("click", () => this.#session.showEarlier());
+    byId("retry").addEventListener("click", () => this.gateway.open());
+    byId("earlier").addEventListener("click", () => this.gateway.session.showEarlier());
     for (const id of ["model", "notice-button"]) {
-      byId(id).addEventListener("click", () => this.#setup.open(this.#session.model));
+      byId(id).addEventListener("click", () => {
+        this.#setup.open(this.gateway.model);
+        this.#tune.show();
+      });
     }
     byId("gate-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.start(keepToken(byId("gate-token").value));
       byId("gate-token").value = "";
     });
-    window.addEventListener("hashchange", () => this.start(claimToken()));
-    window.addEventListener("online", () => this.#session?.check());
-    document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) this.#session?.check();
+    bindShortcuts({
+      begin: () => this.#list.begin(),
+      search: () => this.#list.search(),
+      move: (step) => this.#list.move(step),
+      stop: () => !byId("stop").hidden && void this.#composer.stop(),
     });
+    window.addEventListener("popstate", () => this.#travel());
+    window.addEventListener("online", () => this.gateway.check());
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) return;
+      this.gateway.check();
+      this.#draw();
+    });
+    document.addEventListener("click", (event) => this.#follow(event));
+    setInterval(() => status.showCountdown(this.gateway.phase), 1000);
   }
 
   /** Begin with this token; with none, find out whether the gateway wants one. */
   start(token) {
-    this.#session?.close();
+    clearTimeout(this.#pairingTimer);
+    this.gateway?.close();
     if (token && byId("gate").hidden) this.#show("chat");
     const url = new URL("./", location.href);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    this.#session = new Session(url.href, token, {
+    url.hash = url.search = "";
+    this.gateway = new Gateway(url.href, token, {
       changed: () => this.#draw(),
-      refused: (error) => this.#refused(error),
+      refused: (error) => this.#refused(error, token),
     });
-    this.#session.open();
+    this.gateway.show(here().session);
+    this.#composer.turnTo(here().session);
+    this.gateway.open();
   }
 
-  #refused(error) {
-    const reason = REASONS[error.code] ?? REASONS[error.details.code];
+  /** Be ready to type. */
+  focus() {
+    this.#composer.focus();
+  }
+
+  /** The address has changed: another token, or another conversation. */
+  #travel() {
+    const { token, session } = here();
+    hideToken();
+    if (token !== null) {
+      this.start(keepToken(token));
+      return;
+    }
+    if (session === this.gateway.session.key) return;
+    this.gateway.show(session);
+    this.#composer.turnTo(session);
+    this.#list.left();
+  }
+
+  /** Follow a link to a conversation without loading the page again. */
+  #follow(event) {
+    const link = event.target.closest?.("a[href]");
+    const plain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.button);
+    if (!link || !plain || link.target || event.defaultPrevented) return;
+    if (link.origin !== location.origin || link.pathname !== location.pathname) return;
+    if (link.hash === "#message") return;
+    event.preventDefault();
+    history.pushState(null, "", link.href);
+    this.#travel();
+    this.#list.left();
+  }
+
+  #refused(error, token) {
+    const code = error.details.code ?? error.code;
+    const isPairing = code === "PAIRING_REQUIRED";
+    if (isPairing) this.#pairingTimer = setTimeout(() => this.start(token), PAIRING_RETRY_MS);
+    const reason = REASONS[code] ?? REASONS[error.code];
     if (reason) forgetToken();
-    setText(byId("gate-reason"), reason ?? error.message);
+    status.showGate(isPairing, error, reason ?? error.message);
     this.#show("gate");
   }
 
   /** Show this part of the page, the conversation or the question for the token. */
   #show(part) {
+    document.body.dataset.part = part;
     if (!byId(part).hidden) return;
     byId("gate").hidden = part !== "gate";
     byId("chat").hidden = byId("signals").hidden = part !== "chat";
-    this.#compose();
+    this.#composer.arrange();
     if (part === "gate") byId("gate-token").focus();
-    else focusMessage();
+    else this.focus();
   }
 
-  #bindComposer() {
-    const message = byId("message");
-    byId("composer").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#submit();
-    });
-    message.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.#submit();
-    });
-    message.addEventListener("input", () => this.#compose());
-    byId("stop").addEventListener("click", async () => {
-      byId("stop").disabled = true;
-      await this.#session.stop();
-      byId("stop").disabled = false;
-      focusMessage();
-    });
-    message.value = draft.load();
-  }
-
-  #submit() {
-    const message = byId("message");
-    const text = message.value.trim();
-    if (!text) return;
-    message.value = "";
-    this.#compose();
-    this.#write(text);
-  }
-
-  #write(text) {
+  #write(text, images) {
     this.#conversation.follow();
-    this.#session.write(text);
-    focusMessage(); // the button that was pressed may be gone
-  }
-
-  /** Keep the draft, and let the box be as high as its text. */
-  #compose() {
-    const message = byId("message");
-    draft.save(message.value);
-    byId("send").disabled = message.value.trim() === "";
-    message.style.height = "auto";
-    message.style.height = `${message.scrollHeight}px`;
+    this.gateway.session.write(text, images);
+    this.focus(); // the button that was pressed may be gone
   }
 
   /** Draw once per frame, however much has changed. */
   #draw() {
     if (this.#drawing) return;
     this.#drawing = true;
-    requestAnimationFrame(() => {
+    const draw = () => {
       this.#drawing = false;
-      const { phase, hello, model, conversation, problem, hasEarlier } = this.#session;
-      if (["online", "offline"].includes(phase.phase)) this.#show("chat");
-      showAgent(hello);
-      showConnection(phase);
-      showModel(model);
-      showNotice(phase, model, problem);
-      this.#conversation.render(view(conversation), conversation.key !== "");
-      byId("earlier").hidden = !hasEarlier;
-      byId("stop").hidden = conversation.runs.length === 0 || phase.phase !== "online";
+      this.#paint();
+    };
+    if (document.hidden) setTimeout(draw, 100); // no frames there, but marks and titles
+    else requestAnimationFrame(draw);
+  }
+
+  #paint() {
+    const { gateway } = this;
+    const { phase, hello, model, session, markdown } = gateway;
+    const { conversation, problem, preparing, loaded } = session;
+    if (["online", "offline"].includes(phase.phase)) this.#show("chat");
+    gateway.look();
+    const items = view(conversation);
+    const row = gateway.list.rows.find((one) => gateway.isShown(one));
+    status.showAgent(hello);
+    status.showConnection(phase, gateway.stopping);
+    status.showModel(model);
+    status.showNotice(gateway, problem);
+    status.showTitle(row, session.key);
+    status.showSpent(row, items, conversation.more);
+    this.#list.render(gateway);
+    if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
+    byId("earlier").hidden = !conversation.more;
+    this.#composer.render({
+      images: model?.model?.input?.includes("image") ?? false,
+      policy: hello?.policy,
+      working: conversation.runs.length > 0 && phase.phase === "online",
     });
+    this.#announce(session.key, loaded, items);
+  }
+
+  /** Tell a screen reader of an answer once, when it is whole. */
+  #announce(session, loaded, items) {
+    const last = items.at(-1);
+    const told = last?.kind === "answer" && last.state !== "writing" ? last : null;
+    const name = `${session} ${told?.id}`;
+    const isNew = this.#announced.startsWith(`${session} `) && name !== this.#announced;
+    if (loaded && told && isNew) setText(byId("announce"), told.text || told.problem);
+    if (loaded && (told || !this.#announced.startsWith(`${session} `))) this.#announced = name;
   }
 }
 
-/** Be ready to type; not where that would open a keyboard over half of the screen. */
-function focusMessage() {
-  if (matchMedia("(pointer: fine)").matches) byId("message").focus();
-}
-
-new Page().start(claimToken());
+const { token } = here();
+hideToken();
+new Page().start(token === null ? keptToken() : keepToken(token));

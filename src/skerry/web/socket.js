@@ -26,10 +26,10 @@ export class LostError extends Error {
 }
 
 /**
- * One lasting connection. `listener` has four functions: `state({phase, since, hello})`
- * with phase connecting, online or offline; `event(name, payload)`; `gap()` when events were
- * missed; `refused(error)` when the gateway does not let this page in, after which nothing more is
- * tried.
+ * One lasting connection. `listener` has four functions: `state({phase, since, retryAt, hello})`
+ * with phase connecting, online or offline and, in milliseconds, when the connection was lost and
+ * when the next try is; `event(name, payload)`; `gap()` when events were missed; `refused(error)`
+ * when the gateway does not let this page in, after which nothing more is tried.
  */
 export class Connection {
   #socket = null;
@@ -39,6 +39,7 @@ export class Connection {
   #heard = 0;
   #failures = 0;
   #lostAt = null;
+  #retryAt = null;
   #retryTimer = 0;
   #watchTimer = 0;
   #tickMs = 30_000;
@@ -55,6 +56,7 @@ export class Connection {
   open() {
     if (this.#socket) return;
     clearTimeout(this.#retryTimer);
+    this.#retryAt = null;
     this.#report(this.#lostAt ? "offline" : "connecting");
     const socket = new WebSocket(this.url);
     this.#socket = socket;
@@ -175,11 +177,12 @@ export class Connection {
     this.#lostAt ??= Date.now();
     const longest = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#failures++);
     const delay = longest * (0.5 + Math.random() / 2); // spread, so that tabs do not come as one
+    this.#retryAt = Date.now() + delay;
     this.#retryTimer = setTimeout(() => this.open(), delay);
     this.#report("offline");
   }
 
   #report(phase, hello = null) {
-    this.listener.state({ phase, since: this.#lostAt, hello });
+    this.listener.state({ phase, since: this.#lostAt, retryAt: this.#retryAt, hello });
   }
 }

@@ -1,16 +1,36 @@
 // The header and the notice above the message box: connection, model, what a person can do.
 
 import { byId, clockTime, setText } from "./dom.js";
+import { titleOf } from "./list.js";
+import { costOf, count } from "./parts.js";
+import { MAIN } from "./route.js";
+import { add } from "./transcript.js";
 
 const CONNECTION = { connecting: "Connecting", online: "Online" };
 const MODEL = { ready: "", starting: " (starting)", unavailable: "No model" };
 
 /** Show the connection; `since` is when it was lost, in milliseconds. */
-export function showConnection({ phase, since }) {
-  byId("connection").dataset.state = phase;
-  const text = CONNECTION[phase] ?? `Offline since ${clockTime(since)}`;
-  setText(byId("connection-text"), text);
+export function showConnection({ phase, since, retryAt }, stopping) {
+  byId("connection").dataset.state = stopping ? "offline" : phase;
+  const usual = CONNECTION[phase] ?? `Offline since ${clockTime(since)}`;
+  setText(byId("connection-text"), stopping && phase === "online" ? "The gateway stops" : usual);
   byId("retry").hidden = phase !== "offline";
+  showCountdown({ phase, retryAt });
+}
+
+/** Show in how many seconds the page tries again. */
+export function showCountdown({ phase, retryAt }) {
+  const seconds = Math.max(1, Math.ceil((retryAt - Date.now()) / 1000));
+  setText(byId("countdown"), phase === "offline" && retryAt ? `tries again in ${seconds} s` : "");
+}
+
+/** Show why the page is not let in: it has to be approved, or it needs another token. */
+export function showGate(isPairing, { details }, reason) {
+  byId("pairing").hidden = !isPairing;
+  byId("asking").hidden = isPairing;
+  const command = `skerry devices approve ${details.requestId ?? ""}`.trim();
+  setText(byId("pairing-command"), command);
+  setText(byId("gate-reason"), reason);
 }
 
 /** Show the agent's name, where it has one of its own, and where its transcripts lie. */
@@ -19,6 +39,22 @@ export function showAgent(hello) {
   const agent = sessionDefaults?.defaultAgentId ?? "main";
   setText(byId("agent"), agent === "main" ? "" : agent);
   if (stateDir) setText(byId("transcript"), `${stateDir}/agents/${agent}/sessions`);
+}
+
+/** Show which conversation this is, also in the tab. */
+export function showTitle(row, key) {
+  const title = row ? titleOf(row) : key === MAIN ? "Main conversation" : "New conversation";
+  setText(byId("title"), title);
+  document.title = `${title} · Skerry`;
+}
+
+/** Show what the conversation has used so far: what the gateway counted, or what is here. */
+export function showSpent(row, items, isPart) {
+  const here = items.reduce((sum, item) => add(sum, item.usage), null);
+  const counted = (row?.inputTokens ?? 0) + (row?.outputTokens ?? 0);
+  const whole = here && !isPart ? costOf(here) : "";
+  const text = whole || (counted ? `${count(counted)} tokens` : "");
+  setText(byId("spent"), text && `This conversation: ${text}`);
 }
 
 /** Show which model answers; null hides it: this gateway does not say. */
@@ -34,12 +70,13 @@ export function showModel(status) {
 }
 
 /**
- * Show the most pressing thing a person should know: the gateway is away, the transcript cannot be
- * read (`problem`), no model answers, or the model is only the demonstration. Hidden if all is well.
+ * Show the most pressing thing a person should know: the gateway is away or stops, it runs with an
+ * older configuration, the transcript cannot be read (`problem`), no model answers, or the model is
+ * only the demonstration. Hidden if all is well.
  */
-export function showNotice(connection, status, problem) {
+export function showNotice(gateway, problem) {
   const notice = byId("notice");
-  const [text, remedy, label] = pressing(connection, status, problem);
+  const [text, remedy = "", label = ""] = pressing(gateway, problem);
   notice.hidden = !text;
   setText(byId("notice-text"), text);
   setText(byId("notice-remedy"), remedy);
@@ -48,15 +85,18 @@ export function showNotice(connection, status, problem) {
   setText(button, label);
 }
 
-function pressing({ phase }, status, problem) {
+function pressing({ phase: { phase }, stopping, hello, model: status }, problem) {
   if (phase === "offline") {
     const kept = "What you write is kept, and sent when it is back. To start it: make start";
-    return ["The gateway does not answer.", kept, ""];
+    return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept];
   }
-  if (problem) return [problem, "", ""];
-  if (!status || status.state === "starting") return [status?.message ?? "", "", ""];
+  if (stopping) return ["The gateway stops.", "What you write is kept, and sent when it is back."];
+  if (problem) return [problem];
+  const fallback = hello?.snapshot?.configFallback;
+  if (fallback) return ["The gateway runs with an older configuration.", fallback.message ?? ""];
+  if (!status || status.state === "starting") return [status?.message ?? ""];
   const { state, message, remedy, model } = status;
   if (state === "unavailable") return [message, remedy, "Set up a model"];
   const isDemonstration = model.provider === "embedded" && !model.supportsTools;
-  return isDemonstration ? [model.note, remedy, "Use a better model"] : ["", "", ""];
+  return isDemonstration ? [model.note, remedy, "Use a better model"] : [""];
 }

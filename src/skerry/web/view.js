@@ -1,6 +1,8 @@
 // The conversation in the document: keeps one element per item and changes only what differs.
 
 import { byId, clockTime, make, setText } from "./dom.js";
+import { Prose } from "./markdown.js";
+import { costOf, pictures, Thinking, Tools } from "./parts.js";
 
 const NEAR_END = 60; // pixels from the bottom at which the reader still follows the newest text
 
@@ -31,6 +33,8 @@ export class ConversationView {
   #shown = new Map();
   #follows = true;
 
+  #key = null;
+
   constructor(actions) {
     this.actions = actions;
     byId("examples").append(
@@ -54,8 +58,12 @@ export class ConversationView {
     this.#settle();
   }
 
-  /** Show exactly these items, in this order. `loaded` says whether the transcript is known. */
-  render(items, loaded) {
+  /**
+   * Show exactly these items of the conversation `key`, in this order. `loaded` says whether its
+   * transcript is known; `markdown` renders answers.
+   */
+  render(key, items, loaded, markdown) {
+    if (this.#key !== key) this.#clear(key);
     byId("welcome").hidden = !loaded || items.length > 0;
     const kept = new Set(items.map((item) => item.id));
     for (const [id, parts] of this.#shown) {
@@ -63,13 +71,27 @@ export class ConversationView {
       parts.root.remove();
       this.#shown.delete(id);
     }
-    let place = this.#log.firstElementChild;
+    const fromEnd = this.#scroller.scrollHeight - this.#scroller.scrollTop;
+    const first = this.#log.firstElementChild;
+    let place = first;
     for (const item of items) {
-      const { root } = this.#part(item);
+      const { root } = this.#part(item, markdown);
       if (root === place) place = place.nextElementSibling;
       else this.#log.insertBefore(root, place);
     }
+    const hasOlder = first?.isConnected && first !== this.#log.firstElementChild;
+    if (hasOlder && !this.#follows) {
+      this.#scroller.scrollTop = this.#scroller.scrollHeight - fromEnd;
+    }
     this.#settle();
+  }
+
+  /** Begin with another conversation, at its end. */
+  #clear(key) {
+    this.#key = key;
+    this.#shown.clear();
+    this.#log.replaceChildren();
+    this.#follows = true;
   }
 
   #settle() {
@@ -79,57 +101,73 @@ export class ConversationView {
   }
 
   /** Return the item's element and its parts, made or brought up to date. */
-  #part(item) {
+  #part(item, markdown) {
     const parts = this.#shown.get(item.id) ?? this.#create(item);
+    if (item.kind === "person") {
+      if (parts.item === item) return parts;
+      setText(parts.text, item.text);
+    } else {
+      this.#answer(parts, item, markdown);
+    }
     parts.root.dataset.state = item.state;
-    parts.root.setAttribute("aria-busy", String(item.state === "writing"));
-    setText(parts.text, item.text);
     parts.text.hidden = item.text === "";
-    parts.waiting.hidden = item.state !== "writing" || item.text !== "";
-    this.#tools(parts, item.tools ?? []);
+    this.#images(parts, item.images ?? []);
     this.#foot(parts, item);
+    parts.item = item;
     return parts;
+  }
+
+  #answer(parts, item, markdown) {
+    const writing = item.state === "writing";
+    parts.root.setAttribute("aria-busy", String(writing));
+    parts.prose.show(item.id, item.text, markdown, writing);
+    parts.thinking.show(item.thinking, writing && item.text === "");
+    parts.tools.show(item.tools);
+    parts.waiting.hidden = !writing || item.text !== "";
   }
 
   #create(item) {
     const isPerson = item.kind === "person";
     const parts = {
-      text: make("div", { className: "text", dir: "auto" }),
-      tools: make("ul", { className: "tools", hidden: true }),
-      waiting: make("div", { className: "thinking" }, make("span", {}, "Thinking")),
-      foot: make("p", { className: "foot" }),
+      thinking: new Thinking(),
+      tools: new Tools(),
+      prose: new Prose(),
+      images: make("div", { className: "pictures", hidden: true }),
+      waiting: make("div", { className: "waiting" }, make("span", {}, "Thinking")),
+      foot: make("div", { className: "foot" }),
       seenFoot: "",
-      seenTools: "",
+      seenImages: 0,
     };
     const heading = make("h2", { className: "visually-hidden" }, isPerson ? "You" : "Answer");
+    const { thinking, tools, prose, images, waiting, foot } = parts;
+    parts.text = isPerson ? make("div", { className: "text", dir: "auto" }) : prose.root;
+    const before = isPerson ? [] : [thinking.root, tools.root];
+    const after = isPerson ? [] : [waiting];
     parts.root = make(
       "article",
       { className: item.kind },
       heading,
-      parts.tools,
+      ...before,
+      images,
       parts.text,
-      parts.waiting,
-      parts.foot,
+      ...after,
+      foot,
     );
     this.#shown.set(item.id, parts);
     return parts;
   }
 
-  #tools(parts, tools) {
-    const lines = tools.map(({ name, args, state }) => {
-      const about = Object.values(args ?? {}).find((value) => typeof value === "string") ?? "";
-      const suffix = { working: " …", failed: " (failed)", done: "" }[state];
-      return `${name} ${about}`.trim() + suffix;
-    });
-    if (lines.join("\n") === parts.seenTools) return;
-    parts.seenTools = lines.join("\n");
-    parts.tools.hidden = lines.length === 0;
-    parts.tools.replaceChildren(...lines.map((line) => make("li", {}, line)));
+  #images(parts, images) {
+    if (images.length === parts.seenImages) return;
+    parts.seenImages = images.length;
+    parts.images.hidden = images.length === 0;
+    parts.images.replaceChildren(...pictures(images));
   }
 
   /** State, problem, time and buttons; rebuilt only when one of them changed, to keep the focus. */
   #foot(parts, item) {
-    const seen = [item.state, item.problem, item.at, item.retry].join("\n");
+    const cost = item.usage && item.state !== "writing" ? costOf(item.usage) : "";
+    const seen = [item.state, item.problem, item.at, item.retry, cost].join("\n");
     if (seen === parts.seenFoot) return;
     parts.seenFoot = seen;
     const { again, resend, discard } = this.actions;
@@ -144,6 +182,7 @@ export class ConversationView {
       nodes.push(button("Send again", () => resend(item.key)));
       nodes.push(button("Discard", () => discard(item.key)));
     }
+    if (cost) nodes.push(make("span", { className: "cost", title: "Tokens" }, cost));
     if (item.at && item.state !== "writing") {
       const dateTime = new Date(item.at).toISOString();
       nodes.push(make("time", { dateTime }, clockTime(item.at)));

@@ -1,5 +1,6 @@
 """The door: hosts, origins, the page's files, health over HTTP."""
 
+import gzip
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -155,7 +156,7 @@ async def test_the_page_is_served_with_a_strict_policy(rig: Rig, path: str, kind
         f" connect-src 'self' ws://127.0.0.1:{rig.port} wss://127.0.0.1:{rig.port};"
         " frame-ancestors 'none';"
         " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script';"
-        " trusted-types 'none'"
+        " trusted-types skerry-markdown"
     )
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
@@ -166,6 +167,14 @@ async def test_what_the_browser_has_is_not_sent_again(rig: Rig) -> None:
     again = await ask(rig, "/app.js", f"if-none-match: {tag}\r\n")
     assert (again.status, again.body) == (304, b"")
     assert (await ask(rig, "/app.js", 'if-none-match: "old"\r\n')).status == 200
+
+
+async def test_a_browser_that_takes_gzip_gets_it(rig: Rig) -> None:
+    plain = await ask(rig, "/app.js")
+    small = await ask(rig, "/app.js", "accept-encoding: gzip\r\n")
+    assert "content-encoding" not in plain.headers
+    assert small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(small.body) == plain.body
 
 
 @pytest.mark.parametrize(

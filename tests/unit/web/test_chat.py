@@ -179,18 +179,21 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
         agent("k", "tool", phase="start", name="read", toolCallId="c", args={"path": "a"}),
     ]
     working = play(*live)[1][1]["tools"]
-    assert working == [{"id": "c", "name": "read", "args": {"path": "a"}, "state": "working"}]
-    ended = [*live, agent("k", "tool", phase="result", toolCallId="c", isError=True)]
-    assert play(*ended)[1][1]["tools"] == [{**working[0], "state": "failed"}]
+    tool = {"id": "c", "name": "read", "args": {"path": "a"}}
+    assert working == [{**tool, "state": "working", "result": ""}]
+    result = {"content": [{"type": "text", "text": "no such file"}]}
+    ended = [*live, agent("k", "tool", phase="result", toolCallId="c", isError=True, result=result)]
+    failed = [{**tool, "state": "failed", "result": "no such file"}]
+    assert play(*ended)[1][1]["tools"] == failed
     call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
     transcript = history(
         asked("hi", "k"),
         {"role": "assistant", "content": [call], "stopReason": "toolUse", "timestamp": 1},
-        {"role": "toolResult", "toolCallId": "c", "isError": True, "content": []},
+        {"role": "toolResult", "toolCallId": "c", "isError": True, **result},
         said("assistant", "There is none."),
     )
     answer = play(transcript)[1][1]
-    assert answer["tools"] == [{**working[0], "state": "failed"}]
+    assert answer["tools"] == failed
     assert answer["text"] == "There is none."
 
 

@@ -1,0 +1,76 @@
+// The message box: text, images, commands, send and stop.
+
+import { Attachments } from "./attach.js";
+import { Completion } from "./complete.js";
+import { byId } from "./dom.js";
+import { draft } from "./keep.js";
+
+/** The box. `actions` has `write(text, images)`, `stop()` and `commands()`. */
+export class Composer {
+  #message = byId("message");
+  #session = null;
+  #attachments = new Attachments(() => this.arrange());
+  #completion;
+
+  constructor(actions) {
+    this.actions = actions;
+    this.#completion = new Completion(actions.commands);
+    byId("composer").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#message.addEventListener("keydown", (event) => {
+      if (this.#completion.key(event)) return;
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#message.addEventListener("input", () => this.arrange());
+    byId("stop").addEventListener("click", () => this.stop());
+  }
+
+  /** Write to this conversation from now on, going on with what was begun there. */
+  turnTo(session) {
+    if (session === this.#session) return;
+    this.#session = session;
+    this.#message.value = draft.load(session);
+    this.#attachments.become([]);
+  }
+
+  /** Offer what the gateway, its model and the conversation allow now. */
+  render({ images, policy, working }) {
+    this.#attachments.allow(images, policy);
+    byId("stop").hidden = !working;
+  }
+
+  /** Stop the answer that is being written. */
+  async stop() {
+    byId("stop").disabled = true;
+    await this.actions.stop();
+    byId("stop").disabled = false;
+    this.focus();
+  }
+
+  /** Be ready to type; not where that would open a keyboard over half of the screen. */
+  focus() {
+    if (matchMedia("(pointer: fine)").matches) this.#message.focus();
+  }
+
+  /** Keep the draft, and let the box be as high as its text. */
+  arrange() {
+    const message = this.#message;
+    if (this.#session) draft.save(this.#session, message.value);
+    byId("send").disabled = message.value.trim() === "";
+    message.style.height = "auto";
+    message.style.height = `${message.scrollHeight}px`;
+  }
+
+  #submit() {
+    const text = this.#message.value.trim();
+    const { images } = this.#attachments;
+    if (!text) return;
+    this.#message.value = "";
+    this.#attachments.become([]);
+    this.actions.write(text, images);
+  }
+}

@@ -1,0 +1,253 @@
+// The gateway as the page knows it: connection, model, conversations. No DOM.
+
+import { freshId } from "./ids.js";
+import { seen, unsent } from "./keep.js";
+import { Markdown } from "./markdown.js";
+import { Session } from "./session.js";
+import { Connection, LostError } from "./socket.js";
+
+const MODEL_POLL_MS = 2000; // while the model starts
+const LIST_DELAY_MS = 300; // many changes make one look at the list
+const LIST_PAGE = 100;
+const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
+const ENDS = ["final", "aborted", "error"];
+
+/**
+ * What a page shows. `changed()` is called after every change of
+ *   phase     {phase: connecting | online | offline | refused, since, retryAt}
+ *   stopping  whether the gateway said that it stops
+ *   hello     what the gateway said of itself, or null
+ *   model     the result of `models.status`, or null
+ *   session   the conversation that is shown
+ *   list      {rows, more, search}: the conversations, the latest used first
+ *   running   keys of the conversations in which a run works
+ *   commands  what `commands.list` names
+ * and `refused(error)` when the gateway does not let this page in.
+ */
+export class Gateway {
+  phase = { phase: "connecting", since: null, retryAt: null };
+  stopping = false;
+  hello = null;
+  model = null;
+  session = null;
+  list = { rows: [], more: false, search: "" };
+  commands = [];
+  #connection;
+  #sessions = new Map();
+  #runs = new Map(); // run id: session key
+  #seen = seen.load();
+  #limit = LIST_PAGE;
+  #listTimer = 0;
+  #modelTimer = 0;
+
+  constructor(url, token, { changed, refused }) {
+    this.changed = changed;
+    this.markdown = new Markdown((texts) => this.#render(texts), changed);
+    this.#connection = new Connection(url, token, freshId(), {
+      state: (state) => this.#connected(state),
+      event: (name, payload) => this.#event(name, payload),
+      gap: () => this.#catchUp(),
+      refused: (error) => {
+        this.phase = { phase: "refused", since: null, retryAt: null };
+        refused(error);
+      },
+    });
+    for (const { session } of unsent.all()) this.#sessionOf(session);
+  }
+
+  /** Whether requests reach the gateway now. */
+  get online() {
+    return this.#connection.online;
+  }
+
+  /** Keys of the conversations in which a run works. */
+  get running() {
+    return new Set(this.#runs.values());
+  }
+
+  /** Whether the gateway has this method. An older one has not, and the page hides what needs it. */
+  can(method) {
+    return this.hello?.features?.methods?.includes(method) ?? false;
+  }
+
+  /** Send a request; raises `RefusedError` or `LostError`. */
+  request(method, params) {
+    return this.#connection.request(method, params);
+  }
+
+  /** Connect now, also while a later try is planned. */
+  open() {
+    this.#connection.open();
+  }
+
+  /** Replace a connection that died unnoticed, as when the machine slept. */
+  check() {
+    this.#connection.check();
+  }
+
+  /** End the connection; the object is of no more use. */
+  close() {
+    clearTimeout(this.#modelTimer);
+    clearTimeout(this.#listTimer);
+    this.#connection.close();
+  }
+
+  /** Show this conversation; it begins with its first message. */
+  show(key) {
+    this.session = this.#sessionOf(key);
+    this.#sessions.delete(key);
+    this.#sessions.set(key, this.session); // the latest shown stands last
+    if (this.online) this.session.sync();
+    this.changed();
+  }
+
+  /** Return a new conversation's key. */
+  newKey() {
+    const agent = this.hello?.snapshot?.sessionDefaults?.defaultAgentId ?? "main";
+    return `agent:${agent}:chat-${freshId().slice(0, 10)}`;
+  }
+
+  /** Whether a row of the list is the conversation that is shown. */
+  isShown(row) {
+    const { key, conversation } = this.session;
+    return row.key === (conversation.key || key) || (key === "main" && row.isMain === true);
+  }
+
+  /** Whether a conversation has something that was not looked at. */
+  isUnread(row) {
+    return !this.isShown(row) && row.updatedAt > (this.#seen.at[row.key] ?? this.#seen.since);
+  }
+
+  /** Remember that the conversation that is shown has been looked at. */
+  look() {
+    const row = this.list.rows.find((one) => this.isShown(one));
+    if (!row || document.hidden || row.updatedAt <= (this.#seen.at[row.key] ?? 0)) return;
+    seen.mark(row.key, row.updatedAt);
+    this.#seen = seen.load();
+  }
+
+  /** Show only conversations in which these words are; with none, all. */
+  search(words) {
+    this.list = { ...this.list, search: words };
+    this.#limit = LIST_PAGE;
+    this.refreshList();
+  }
+
+  /** Show more of the list. */
+  showMore() {
+    this.#limit = Math.min(1000, this.#limit * 3);
+    this.refreshList();
+  }
+
+  /** Read the list of conversations soon. */
+  refreshList() {
+    clearTimeout(this.#listTimer);
+    this.#listTimer = setTimeout(() => this.#readList(), LIST_DELAY_MS);
+  }
+
+  /** Enter another model; returns the new status. Raises what the gateway answers. */
+  async configure(values) {
+    const status = await this.request("models.configure", values);
+    this.#setModel(status);
+    return status;
+  }
+
+  #sessionOf(key) {
+    const known = this.#sessions.get(key);
+    if (known) return known;
+    const session = new Session(key, this);
+    this.#sessions.set(key, session);
+    for (const [other, { conversation }] of this.#sessions) {
+      if (this.#sessions.size <= MOST_OPEN) break;
+      if (other !== key && conversation.outgoing.length === 0) this.#sessions.delete(other);
+    }
+    return session;
+  }
+
+  #connected({ phase, since, retryAt, hello }) {
+    this.phase = { phase, since, retryAt };
+    if (phase === "online") {
+      this.stopping = false;
+      this.hello = hello;
+      this.#runs.clear();
+      this.#catchUp();
+      this.#refreshModel();
+      this.#subscribe();
+    }
+    this.changed();
+  }
+
+  #catchUp() {
+    for (const session of this.#sessions.values()) {
+      if (session === this.session || session.conversation.outgoing.length > 0) session.catchUp();
+    }
+    this.refreshList();
+  }
+
+  async #subscribe() {
+    if (this.can("sessions.subscribe")) await this.#try("sessions.subscribe");
+    if (!this.can("commands.list")) return;
+    this.commands = (await this.#try("commands.list"))?.commands ?? [];
+  }
+
+  #event(name, payload) {
+    if (name === "shutdown") this.stopping = true;
+    if (name === "shutdown") this.changed();
+    if (name.startsWith("sessions.") || name === "session.message") this.refreshList();
+    if (name !== "chat" && name !== "agent") return;
+    this.#follow(name, payload);
+    for (const session of this.#sessions.values()) session.event(name, payload);
+    if (name === "chat" && payload.state === "error") this.#refreshModel();
+  }
+
+  /** Know where runs work, for the marks in the list. */
+  #follow(name, { runId, sessionKey, state, stream, data }) {
+    const ends = name === "chat" && ENDS.includes(state);
+    const begins = stream === "lifecycle" && data?.phase === "start";
+    if (begins) this.#runs.set(runId, sessionKey);
+    if (ends) this.#runs.delete(runId);
+    if (begins || ends) this.refreshList();
+  }
+
+  async #readList() {
+    const params = {
+      limit: this.#limit,
+      search: this.list.search.trim(),
+      includeDerivedTitles: true,
+      includeLastMessage: true,
+    };
+    const found = await this.#try("sessions.list", params);
+    if (!found || params.search !== this.list.search.trim()) return;
+    this.list = { ...this.list, rows: found.sessions ?? [], more: found.hasMore === true };
+    this.changed();
+  }
+
+  async #render(texts) {
+    if (!this.can("markdown.render")) return null;
+    return (await this.#try("markdown.render", { texts }))?.html ?? null;
+  }
+
+  async #refreshModel() {
+    const status = await this.#try("models.status");
+    if (status) this.#setModel(status);
+  }
+
+  #setModel(status) {
+    this.model = status;
+    clearTimeout(this.#modelTimer);
+    if (status.state === "starting") {
+      this.#modelTimer = setTimeout(() => this.#refreshModel(), MODEL_POLL_MS);
+    }
+    this.changed();
+  }
+
+  /** Send a request whose failure the page can do without; it is shown, and null returned. */
+  async #try(method, params) {
+    try {
+      return await this.request(method, params);
+    } catch (error) {
+      if (!(error instanceof LostError)) console.info(`${method}: ${error.message}`);
+      return null;
+    }
+  }
+}

@@ -1,0 +1,114 @@
+// Transcript entries to items that are shown. No DOM.
+
+const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
+
+/** Return what a person wrote, as an item. */
+export function person(key, text, at, images = []) {
+  return { kind: "person", id: `p:${key}`, key, text, images, at, state: "kept", problem: "" };
+}
+
+/** Return an answer to the message with this key, still without content. */
+export function newAnswer(key) {
+  return {
+    kind: "answer",
+    id: `a:${key}`,
+    key,
+    text: "",
+    thinking: "",
+    tools: [],
+    images: [],
+    usage: null,
+    at: null,
+    state: "done",
+    problem: "",
+  };
+}
+
+/** Transcript entries to items: an answer is all that came between two messages of the person. */
+export function fold(messages) {
+  const items = [];
+  let key = "";
+  for (const message of messages) {
+    if (message.role === "user") {
+      const id = message.idempotencyKey ?? message.__openclaw?.id ?? `${items.length}`;
+      key = id.replace(/:user$/, "");
+      items.push(person(key, textOf(message), message.timestamp, imagesOf(message)));
+    } else if (message.role === "assistant") {
+      const before = items.at(-1)?.kind === "answer" ? items.pop() : newAnswer(key);
+      items.push(extend(before, message));
+    } else if (message.role === "toolResult" && items.at(-1)?.kind === "answer") {
+      items.push(closeTool(items.pop(), message));
+    }
+  }
+  return items;
+}
+
+function extend(answer, message) {
+  const calls = blocks(message).filter((block) => block.type === "toolCall");
+  const broken = { aborted: "stopped", error: "failed" }[message.stopReason] ?? "done";
+  const state = message.errorMessage ? "failed" : broken; // interrupted: aborted, with a message
+  return {
+    ...answer,
+    text: join(answer.text, textOf(message)),
+    thinking: join(answer.thinking, thinkingOf(message)),
+    images: [...answer.images, ...imagesOf(message)],
+    tools: [
+      ...answer.tools,
+      ...calls.map(({ id, name, arguments: args }) => ({ id, name, args, state: "done", result: "" })),
+    ],
+    usage: add(answer.usage, message.usage),
+    at: message.timestamp,
+    state,
+    problem: message.errorMessage ?? "",
+  };
+}
+
+function closeTool(answer, message) {
+  const { toolCallId, isError } = message;
+  const tools = answer.tools.map((tool) =>
+    tool.id === toolCallId
+      ? { ...tool, state: isError ? "failed" : "done", result: textOf(message) }
+      : tool,
+  );
+  return { ...answer, tools, images: [...answer.images, ...imagesOf(message)] };
+}
+
+/** Sum of usages: tokens in (all that was read), out, and cost in dollars. */
+export function add(sum, usage) {
+  if (!usage) return sum;
+  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0, cost = 0 } = usage;
+  const before = sum ?? { input: 0, output: 0, cost: 0 };
+  return {
+    input: before.input + input + cacheRead + cacheWrite,
+    output: before.output + output,
+    cost: before.cost + (cost?.total ?? cost ?? 0),
+  };
+}
+
+/** Join texts as paragraphs; empty ones leave no gap. */
+export function join(...texts) {
+  return texts.filter(Boolean).join("\n\n");
+}
+
+/** Return the text of a message. */
+export function textOf(message) {
+  return blocks(message)
+    .filter((block) => block.type === "text")
+    .map((block) => block.text)
+    .join("");
+}
+
+function thinkingOf(message) {
+  const parts = blocks(message).filter((block) => block.type === "thinking");
+  return join(...parts.map((block) => (block.redacted ? "" : block.thinking)));
+}
+
+function imagesOf(message) {
+  return blocks(message)
+    .filter((block) => block.type === "image" && block.data && IMAGE.test(block.mimeType))
+    .map(({ data, mimeType }) => ({ mimeType, content: data, fileName: "" }));
+}
+
+function blocks({ content }) {
+  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+}

@@ -1,0 +1,62 @@
+// The choice of model and thinking for one conversation, in the panel of models.
+
+import { byId, make, setText } from "./dom.js";
+
+const LEVELS = [
+  ["", "As configured"],
+  ["off", "Not at all"],
+  ["minimal", "Hardly"],
+  ["low", "A little"],
+  ["medium", "Some time"],
+  ["high", "Long"],
+  ["xhigh", "As long as it can"],
+];
+
+/** The choice. `gateway()` returns the one there is now. */
+export class Tune {
+  #row = null;
+
+  constructor(gateway) {
+    this.gateway = gateway;
+    byId("tune-thinking").append(...LEVELS.map(([value, label]) => make("option", { value }, label)));
+    byId("tune-model").addEventListener("change", ({ target }) => this.#patch({ model: target.value || null }));
+    byId("tune-thinking").addEventListener("change", ({ target }) =>
+      this.#patch({ thinkingLevel: target.value || null }),
+    );
+  }
+
+  /** Show what the conversation that is shown has; hidden where the gateway cannot change it. */
+  async show() {
+    const gateway = this.gateway();
+    this.#row = gateway.list.rows.find((row) => gateway.isShown(row)) ?? null;
+    byId("tune").hidden = !(gateway.can("sessions.patch") && this.#row);
+    if (byId("tune").hidden) return;
+    setText(byId("tune-result"), "");
+    byId("tune-thinking").value = this.#row.thinkingLevel ?? "";
+    const { models = [] } = await gateway.request("models.list", {}).catch(() => ({}));
+    byId("tune-model-field").hidden = models.length === 0;
+    byId("tune-model").replaceChildren(
+      make("option", { value: "" }, "The usual model"),
+      ...models.map(({ id, name, provider }) =>
+        make("option", { value: `${provider}/${id}` }, `${name} (${provider})`),
+      ),
+    );
+    const { modelOverride, providerOverride } = this.#row;
+    byId("tune-model").value = modelOverride ? `${providerOverride}/${modelOverride}` : "";
+    if (byId("tune-model").selectedIndex < 0) byId("tune-model").selectedIndex = 0;
+  }
+
+  async #patch(change) {
+    const gateway = this.gateway();
+    const place = byId("tune-result");
+    try {
+      await gateway.request("sessions.patch", { key: this.#row.key, ...change });
+      place.dataset.kind = "good";
+      setText(place, "Kept for this conversation.");
+      gateway.refreshList();
+    } catch (error) {
+      place.dataset.kind = "bad";
+      setText(place, error.message);
+    }
+  }
+}
