@@ -124,6 +124,7 @@ async def open_application(
             started_ms=started_ms,
             health=Health(),
             notices=Notices(clock),
+            configuration=settings,
         )
         yield Application(context, dispatch, settings, outside.hooks)
 

@@ -75,6 +75,9 @@ def _gateway(add: _Add) -> None:
     run.add_argument(
         "--bind", type=_bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
     )
+    run.add_argument(
+        "--strict-config", action="store_true", help="refuse to start where the file is broken"
+    )
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
     _status(add)
     call = _command(add, "call", "gateway", "send one request and print the answer")

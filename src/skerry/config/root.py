@@ -6,6 +6,7 @@ from pydantic import Field
 
 from skerry.config.agents import AgentsConfig
 from skerry.config.base import OpenSection
+from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
@@ -23,6 +24,7 @@ class Config(OpenSection):
     agents: AgentsConfig = AgentsConfig()
     models: ModelsConfig = ModelsConfig()
     messages: MessagesConfig = MessagesConfig()
+    env: EnvConfig = EnvConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
+from skerry.gateway.configuration import Configuration, WriteRate
 from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
@@ -34,5 +35,7 @@ class GatewayContext:
     started_ms: int
     health: Health
     notices: Notices
+    configuration: Configuration
+    config_writes: WriteRate = field(default_factory=WriteRate)
     clients: Clients = field(default_factory=Clients)
     nodes: Nodes = field(default_factory=Nodes)

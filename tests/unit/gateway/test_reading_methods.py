@@ -251,7 +251,7 @@ async def test_config_get_has_no_secret_and_everything_else(tmp_path: Path) -> N
     assert payload["config"]["gateway"]["tickIntervalMs"] == 30_000
     assert json.loads(payload["raw"]) == payload["parsed"]
     assert (payload["exists"], payload["valid"]) == (True, True)
-    assert len(payload["hash"]) == 64
+    assert payload["hash"].startswith("hmac-sha256:v1:")
 
 
 async def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:

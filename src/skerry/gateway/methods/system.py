@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from skerry import __version__
+from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
@@ -67,6 +68,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "channelOrder": [],
         "channelLabels": {},
         "heartbeatSeconds": 0,
+        "configuration": configuration(context),
         "defaultAgentId": config.agents.default_id,
         "agents": [
             {
@@ -82,6 +84,15 @@ async def refresh_health(context: GatewayContext) -> Json:
     }
     context.health.update(report)
     return report
+
+
+def configuration(context: GatewayContext) -> Json:
+    """Return whether the file is in force, or while it is broken the last good one."""
+    broken = context.configuration.broken
+    if broken is None:
+        return {"state": "ok"}
+    remedy = LAST_GOOD_REMEDY.format(path=context.config().path)
+    return {"state": "last-good", "message": str(broken), "remedy": remedy}
 
 
 _NO_HEARTBEAT: Final = {
@@ -126,6 +137,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "uptimeMs": now - context.started_ms,
         "ready": context.health.ready,
         "failing": context.health.failing,
+        "configuration": configuration(context),
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
             "agents": [
