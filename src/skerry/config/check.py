@@ -19,9 +19,7 @@ SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 """Keys of the file that say nothing of behaviour."""
 
 UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
-    Config: frozenset(
-        {"approvals", "bindings", "channels", "hooks", "plugins", "session", "tools"}
-    ),
+    Config: frozenset({"approvals", "channels", "hooks", "plugins", "session", "tools"}),
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox", "tools"}),
 }

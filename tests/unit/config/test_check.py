@@ -158,3 +158,26 @@ def test_an_agent_s_name_is_shown_and_may_be_absent() -> None:
 def test_a_model_may_be_given_as_text() -> None:
     config, _ = checked({"agents": {"defaults": {"model": "openai/gpt"}}})
     assert config.agents.defaults.model.primary == "openai/gpt"
+
+
+@pytest.mark.requirement("config-agents-list-and-bindings")
+def test_bindings_name_agents_of_the_list() -> None:
+    match = {"channel": "telegram", "peer": {"kind": "dm", "id": "7"}}
+    tree = {
+        "agents": {"list": [{"id": "a"}, {"id": "b"}]},
+        "bindings": [{"agentId": "b", "match": match}],
+    }
+    (binding,) = checked(tree)[0].bindings
+    assert (binding.agent_id, binding.match.peer and binding.match.peer.kind) == ("b", "direct")
+    wrong = errors({**tree, "bindings": [{"agentId": "c", "match": match}]})
+    assert "which has a, b" in wrong["bindings[0].agentId"].message
+    assert "bindings[0].match.chanel" in errors(
+        {"bindings": [{"agentId": "main", "match": {**match, "chanel": "x"}}]}
+    )
+
+
+def test_an_identity_is_what_people_see() -> None:
+    tree = {"agents": {"list": [{"id": "a", "identity": {"name": "Wren", "emoji": "🐦"}}]}}
+    identity = checked(tree)[0].agents.list[0].identity
+    assert identity is not None
+    assert (identity.name, identity.emoji, identity.avatar) == ("Wren", "🐦", "")

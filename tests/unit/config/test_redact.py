@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from skerry.config.check import check
-from skerry.config.redact import REDACTED, holds_secrets, is_secret, redact, redact_config
+from skerry.config.redact import REDACTED, is_secret, redact, redact_config
 from skerry.config.root import Config
 
 CANARY = "canary-value"

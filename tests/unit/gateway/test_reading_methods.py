@@ -368,3 +368,14 @@ async def test_one_connection_asks_and_hears(rig: Rig, wire: Wire) -> None:
     final = await wire.event("chat", state="final")
     assert final["payload"]["message"]["content"] == [{"type": "text", "text": "HI"}]
     assert any(frame.get("id") == "send" for frame in wire.frames)
+
+
+async def test_an_agent_shows_its_identity(tmp_path: Path) -> None:
+    identity = {"name": "Wren", "emoji": "🐦", "theme": "brisk"}
+    config = {"agents": {"list": [{"id": "a", "name": "A", "identity": identity}, {"id": "b"}]}}
+    async with running_gateway(tmp_path, config=config) as rig, connected(rig.url) as wire:
+        agents = (await wire.call("agents.list"))["agents"]
+        assert [one.get("identity") for one in agents] == [identity, None]
+        mine = await wire.call("agent.identity.get", {"agentId": "a"})
+        assert (mine["name"], mine["avatar"], mine["theme"]) == ("Wren", "🐦", "brisk")
+        assert (await wire.call("agent.identity.get", {"agentId": "b"}))["avatar"] == "A"
