@@ -61,6 +61,12 @@ def make_parser() -> ArgumentParser:
     _sessions(add)
     _devices(add)
     _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
+    doctor = _output(
+        _command(add, "doctor", "doctor", "check this installation and say what to do")
+    )
+    doctor.add_argument(
+        "--fix", action="store_true", help="take from others what they can read of the state"
+    )
     _logs(add)
     _service(add)
     _update(add)
