@@ -91,5 +91,13 @@ def _moved_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         if isinstance(one, dict)
         and isinstance(was := before.get(name), dict)
         and any(one.get(key) != was.get(key) for key in ("baseUrl", "base_url"))
-        and any(one.get(key) and one.get(key) == was.get(key) for key in _KEYS)
+        and any(secret in _secrets(was) for secret in _secrets(one))
     ]
+
+
+def _secrets(provider: Mapping[str, Any]) -> list[Any]:
+    """Return what is sent to the provider's address to prove who asks."""
+    models = provider.get("models")
+    listed = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
+    found = [one.get(key) for one in (provider, *listed) for key in _KEYS]
+    return [one for one in found if one]
