@@ -14,8 +14,9 @@ PAGE: Final = ROOT / "docs" / "reference" / "configuration.md"
 _HEAD: Final = """# Reference of the configuration
 
 Every key of `skerry.json`. `make reference` writes this page from the source; the
-[guide](../guide/configuration.md) says how to use it. `[]` stands for each item of a list, `*` for a
-name of your own. `skerry config schema` prints the same as a JSON Schema, for editors that read `$schema`.
+[guide](../guide/configuration.md) says how to use it. `[]` stands for each item of a list, `*` for
+a name of your own. `skerry config schema` prints the same as a JSON Schema, for editors that read
+`$schema`.
 """
 
 

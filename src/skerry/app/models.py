@@ -11,7 +11,7 @@ from skerry.app.setup import picked
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_status, model_use
-from skerry.config.load import load, load_good, prepare
+from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
 from skerry.infra.http import http_client
 from skerry.model.errors import GatewayUnreachableError, ModelError

@@ -60,7 +60,6 @@ def make_parser() -> ArgumentParser:
     _config(add)
     _sessions(add)
     _devices(add)
-    _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
     doctor = _output(
         _command(add, "doctor", "doctor", "check this installation and say what to do")
     )

@@ -79,9 +79,9 @@ class AgentConfig(OpenSection):
     workspace: Path | None = None
     """Its directory; without one `<state>/workspace-<id>`."""
     model: ModelChoice | None = None
+    """Its model; without one that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None
     """How much its model thinks; without it as `agents.defaults` says."""
-    """Its model; without one that of `agents.defaults`."""
     identity: IdentityConfig | None = None
     """How it shows itself to people."""
 

@@ -13,9 +13,8 @@ from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
-from skerry.model.ids import AgentId
-from skerry.model.thinking import ThinkingLevel
 from skerry.model.ids import AgentId, agent_id
+from skerry.model.thinking import ThinkingLevel
 
 
 class Config(OpenSection):
