@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup fmt lint types arch check test test-all requirements bench clean
+.PHONY: help start setup fmt lint types arch check test test-all requirements reference bench clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ test-all: setup ## Install Chromium, Node packages and mock servers, then run ev
 
 requirements: setup ## Write into tests/requirements.toml which test proves which rule
 	@$(BIN)/python scripts/requirements.py --update
+
+reference: setup ## Write docs/reference/configuration.md from the source
+	@$(BIN)/python scripts/reference.py
 
 bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one)
 	@$(BIN)/python -m bench $(ONLY)

@@ -15,7 +15,7 @@ from skerry.config.root import Config
 GUIDE = ROOT / "docs" / "guide" / "configuration.md"
 COMMANDS = ROOT / "docs" / "guide" / "commands.md"
 DECISIONS = ROOT / "docs" / "adr"
-ROW = re.compile(r"^\| `([a-z][A-Za-z]*\.[A-Za-z.<>]+)` \|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z][A-Za-z]*(?:\.[A-Za-z.<>]+)?)` \|", re.MULTILINE)
 COMMAND = re.compile(r"^\| `skerry ([a-z ]+)`.*\| ([^|]*) \|$", re.MULTILINE)
 PARTS = ("Context", "Decision", "Alternatives", "Consequences", "Figures")
 MOST_LINES = 60

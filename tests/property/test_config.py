@@ -78,6 +78,7 @@ def test_what_is_written_is_read_again_and_the_rest_is_as_before(
         file.write_text(json.dumps(before))
         set_values(file, {f"agents.defaults.{name}": value})
         after = json.loads(file.read_text())
+        assert after.pop("meta").keys() == {"lastTouchedVersion", "lastTouchedAt"}
         assert after.pop("agents") == {"defaults": {name: value}}
         assert after == before
         assert list(after) == list(before)

@@ -11,6 +11,10 @@ from typing import Any
 import anyio
 from starlette.applications import Starlette
 
+from skerry.app.settings import Settings
+from skerry.config import source
+from skerry.config.expand import expand
+from skerry.config.load import Loaded, TokenSource
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
@@ -210,12 +214,15 @@ async def running_gateway(
         {**given, "gateway": gateway, "stateDir": home, "path": home / "skerry.json"}
     )
     clock = SystemClock()
+    file = source.read(checked.path)
+    loaded = Loaded(checked, file, expand(file, {}), (), TokenSource.FILE)
+    settings = Settings(loaded, {}, clock)
     broadcast = Broadcast(clock)
     dispatcher = FakeDispatcher(broadcast)
     models = FakeModels()
     async with open_store(home / "state.sqlite") as store:
         context = GatewayContext(
-            config=lambda: checked,
+            config=lambda: settings.config,
             dispatcher=dispatcher,
             store=store,
             models=models,
@@ -226,6 +233,7 @@ async def running_gateway(
             started_ms=clock.now_ms(),
             health=Health(),
             notices=Notices(clock),
+            configuration=settings,
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

@@ -127,6 +127,7 @@ async def open_application(
             notices=Notices(clock),
             commands=extensions.commands,
             plugins=extensions.plugins,
+            configuration=settings,
         )
         yield Application(context, dispatch, settings, outside.hooks)
 

@@ -27,6 +27,7 @@ from skerry.model.errors import BusyError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+from skerry.routing.bindings import Origin, route
 from skerry.routing.routing import session_key
 from skerry.store import Unit, inbound, runs, sessions
 
@@ -46,7 +47,9 @@ class Dispatch:
         A message that was taken before changes nothing.
         """
         config = self.runtime.config()
-        key = session_key(arrived, config.agents.default_id)
+        agents = config.agents
+        found = route(Origin.of(arrived), config.bindings, agents.ids, agents.default_id)
+        key = session_key(arrived, found.agent)
         to = ReplyTo(
             arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
         )

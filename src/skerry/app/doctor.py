@@ -6,16 +6,17 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from skerry.app import doctor_files
+from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
-from skerry.client.discover import find
-from skerry.config.gateway import AuthMode
-from skerry.config.load import Loaded, load, locate
+from skerry.client.discover import URL, find
+from skerry.config.gateway import LOCK, AuthMode
+from skerry.config.load import Loaded, load, load_good, locate
+from skerry.infra.lock import owner
 from skerry.infra.sqlite import quick_check
 from skerry.model.errors import (
     ClientError,
@@ -34,44 +35,35 @@ LOW_SPACE: Final = 500 * 1024 * 1024
 NO_SPACE: Final = 50 * 1024 * 1024
 
 
-class Level(StrEnum):
-    """How bad it is."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILURE = "failure"
+_ANOTHER: Final = "To run this one beside it: skerry gateway run --port N, or set gateway.port."
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at, what was found, and what to do."""
+async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Check]:
+    """Return every check, in the order in which problems should be mended.
 
-    name: str
-    level: Level
-    message: str
-    remedy: str = ""
-
-
-async def examine(environ: Mapping[str, str]) -> list[Check]:
-    """Return every check, in the order in which problems should be mended. Nothing is changed."""
+    Nothing is changed, but with `fix` the permissions of files that others can read.
+    """
     state_dir, path = locate(environ)
-    checks = [_python(), _state_dir(state_dir), _space(state_dir)]
+    mended = doctor_files.mend(state_dir, path) if fix else []
+    checks = [*mended, _python(), _state_dir(state_dir), _space(state_dir)]
     try:
         loaded = load(environ)
     except ConfigInvalidError as error:
-        checks += [
-            Check(
-                "configuration",
-                Level.FAILURE,
-                ": ".join(filter(None, (str(path), one.path, one.message))),
-                one.remedy,
-            )
-            for one in error.issues
-        ]
+        checks += doctor_files.broken(error, _good(environ))
     else:
-        checks += [*_configuration(loaded), _token(loaded)]
+        checks += [*doctor_files.configuration(loaded), _token(loaded)]
         checks += [await _gateway(environ, loaded), await _model(environ)]
+        checks.append(doctor_files.mirror(state_dir, loaded))
+    checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
     return [*checks, _database(state_dir / DATABASE), _embedded()]
+
+
+def _good(environ: Mapping[str, str]) -> Loaded | None:
+    """Return what a gateway would use instead of the broken file."""
+    try:
+        return load_good(environ)
+    except ConfigInvalidError:
+        return None
 
 
 def _python() -> Check:
@@ -105,23 +97,6 @@ def _space(directory: Path) -> Check:
     return Check("disk space", level, message + ".", "Make room: messages are stored there.")
 
 
-def _configuration(loaded: Loaded) -> list[Check]:
-    source = loaded.source
-    found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
-    return [
-        Check("configuration", Level.OK, found),
-        *(
-            Check(
-                "configuration",
-                Level.WARNING,
-                f"{one.path or source.path}: {one.message}",
-                one.remedy,
-            )
-            for one in loaded.warnings
-        ),
-    ]
-
-
 def _token(loaded: Loaded) -> Check:
     auth = loaded.config.gateway.auth
     if auth.mode is AuthMode.NONE:
@@ -140,7 +115,11 @@ async def _gateway(environ: Mapping[str, str], loaded: Loaded) -> Check:
         async with GatewayClient(address, scopes=()):
             return Check("gateway", Level.OK, f"running at {address.url}")
     except GatewayRefusedError as error:
-        return Check("gateway", Level.FAILURE, f"{address.url}: {error}", error.remedy)
+        message, remedy = f"{address.url}: {error}", error.remedy
+        if owner(loaded.config.state_dir / LOCK) is None and not environ.get(URL):
+            message += f" No gateway runs on {loaded.config.state_dir}: it is another one's."
+            remedy += f" {_ANOTHER}"
+        return Check("gateway", Level.FAILURE, message, remedy)
     except GatewayUnreachableError as error:
         return _port(loaded.config.gateway.port, str(error))
 
@@ -152,7 +131,7 @@ def _port(port: int, reason: str) -> Check:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             message = f"port {port} cannot be used: {error.strerror}. {reason}"
-            remedy = "Stop the program that has it, or set gateway.port to another."
+            remedy = f"Stop the program that has it. {_ANOTHER}"
             return Check("gateway", Level.FAILURE, message, remedy)
     return Check("gateway", Level.OK, f"not running; port {port} is free.", "skerry gateway run")
 

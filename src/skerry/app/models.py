@@ -11,8 +11,8 @@ from skerry.app.setup import picked
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_status, model_use
-from skerry.config.load import load, prepare
-from skerry.config.write import set_values
+from skerry.config.load import load_good, prepare
+from skerry.config.write import Author, set_values
 from skerry.infra.http import http_client
 from skerry.model.errors import GatewayUnreachableError, ModelError
 from skerry.model.message import Usage, user
@@ -93,7 +93,9 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
         if pick.ref:
             async with _catalog(environ) as catalog:
                 ref = (await catalog.choose(pick.ref))[1].ref
-        set_values(prepare(environ).config.path, picked(pick, ref))
+        before = prepare(environ).config
+        author = Author("models use", environ, before.state_dir)
+        set_values(before.path, picked(pick, ref), author=author)
         return await expected(environ)
 
 
@@ -145,6 +147,7 @@ async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:
 
 @asynccontextmanager
 async def _catalog(environ: Mapping[str, str]) -> AsyncGenerator[Catalog]:
-    config = load(environ).config
-    async with http_client() as http, Catalog(config, http, environ) as catalog:
+    loaded = load_good(environ)
+    environ = loaded.expanded.environ
+    async with http_client() as http, Catalog(loaded.config, http, environ) as catalog:
         yield catalog

@@ -73,6 +73,7 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
 async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
     """Bind, open the application, answer, drain."""
     settings = Settings(loaded, environ)
+    environ = settings.environ
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
         listening = _bind(settings.config, stack)
@@ -102,6 +103,7 @@ async def _run(
         text = greeting(await application.context.models.status(), listener.port, token)
         print(text, flush=True)  # noqa: T201 - its user interface
         logger.info("version %s answers on port %d", __version__, listener.port)
+        settings.started()
         await anext(aiter(stop))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)

@@ -3,11 +3,13 @@
 import os
 from argparse import Namespace
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 import anyio
 
-from skerry.app.doctor import Check, Level, examine
+from skerry.app.checks import Check, Level
+from skerry.app.doctor import examine
 from skerry.cli.failure import FAILED
 from skerry.cli.render import one_line, show, show_json, styled
 
@@ -16,7 +18,7 @@ _STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "re
 
 def run(arguments: Namespace) -> int:
     """Run `skerry doctor`; return 1 when something must be mended, else 0."""
-    checks = anyio.run(examine, os.environ)
+    checks = anyio.run(partial(examine, fix=arguments.fix), os.environ)
     if arguments.json:
         show_json([asdict(check) for check in checks])
     else:

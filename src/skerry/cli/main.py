@@ -57,9 +57,15 @@ def make_parser() -> ArgumentParser:
     _chat(add)
     _agent(add)
     _models(add)
+    _config(add)
     _sessions(add)
     _devices(add)
-    _output(_command(add, "doctor", "doctor", "check this installation and say what to do"))
+    doctor = _output(
+        _command(add, "doctor", "doctor", "check this installation and say what to do")
+    )
+    doctor.add_argument(
+        "--fix", action="store_true", help="take from others what they can read of the state"
+    )
     _logs(add)
     _plugins(add)
     _service(add)
@@ -75,6 +81,9 @@ def _gateway(add: _Add) -> None:
     run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
     run.add_argument(
         "--bind", type=_bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
+    )
+    run.add_argument(
+        "--strict-config", action="store_true", help="refuse to start where the file is broken"
     )
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
     _status(add)
@@ -138,6 +147,30 @@ def _models(add: _Add) -> None:
     test.set_defaults(action="test")
     test.add_argument("model", nargs="?", metavar="REF", help="provider/model or an alias")
     _output(test)
+
+
+def _config(add: _Add) -> None:
+    group = _command(add, "config", None, "show, change and check the configuration")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+
+    def action(name: str, text: str) -> ArgumentParser:
+        parser = _command(add, name, "config", text)
+        parser.set_defaults(action=name)
+        return parser
+
+    get = _output(action("get", "print what holds, defaults too; secrets are hidden"))
+    get.add_argument("place", metavar="PATH", nargs="?", help="such as agents.list[0].name")
+    get.add_argument("--reveal", action="store_true", help="print secrets too")
+    change = action("set", "set one value")
+    change.add_argument("place", metavar="PATH", help="such as agents.defaults.timeoutSeconds")
+    change.add_argument("value", metavar="VALUE", help="JSON5, else a text; - reads stdin")
+    change.add_argument("--json", action="store_true", help="refuse a value that is not JSON")
+    action("unset", "remove one value").add_argument("place", metavar="PATH")
+    validate = _output(action("validate", "check the file, and say all that is wrong"))
+    validate.add_argument("file", metavar="FILE", nargs="?", help="another file")
+    action("schema", "print the JSON Schema of the file")
+    action("edit", "open the file in $EDITOR; it is checked before it counts")
+    action("path", "print where the file is")
 
 
 def _sessions(add: _Add) -> None:

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from skerry.app.build import Outside
 from skerry.app.serve import main as serve
 from skerry.cli.render import notice, plain, styled
+from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.gateway import GatewayConfig
-from skerry.config.load import Loaded, prepare
+from skerry.config.load import STRICT, Loaded, prepare
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import LOGS, Redactor, writing
 from skerry.model.errors import ConfigError
@@ -21,7 +22,12 @@ from skerry.model.errors import ConfigError
 
 def run(arguments: Namespace) -> int:
     """Run `skerry gateway run`; return the exit code."""
-    loaded = _with_flags(prepare(os.environ), arguments)
+    strict = {STRICT: "1"} if arguments.strict_config else {}
+    loaded = _with_flags(prepare({**os.environ, **strict}), arguments)
+    if loaded.broken is not None:
+        notice(f"{styled('warning:', 'red', sys.stderr)} {plain(str(loaded.broken))}")
+        notice("  The last good configuration is used until that is mended.")
+        notice(f"  Try: {LAST_GOOD_REMEDY.format(path=loaded.config.path)}")
     for issue in loaded.warnings:
         notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
     if not arguments.verbose:

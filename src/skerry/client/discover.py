@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from skerry.client.identity import KEY
 from skerry.config.gateway import LOCK
-from skerry.config.load import PORT, given_password, given_token, load, locate
+from skerry.config.load import PORT, given_password, given_token, load_good, locate
 from skerry.config.root import Config
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
@@ -49,7 +49,7 @@ def find(
         token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
         return Address(named, token, None if local else locate(environ)[0] / KEY)
-    config = load(environ).config
+    config = load_good(environ).config
     gateway = config.gateway
     secret = token or gateway.auth.secret
     return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)

@@ -54,10 +54,24 @@ class AgentDefaults(OpenSection):
     subagents: SubagentDefaults = SubagentDefaults()
 
 
+class IdentityConfig(OpenSection):
+    """How an agent shows itself to people."""
+
+    name: str = Field(default="", max_length=50)
+    """Shown in place of the agent's name."""
+    theme: str = Field(default="", max_length=500)
+    """A few words on its manner."""
+    emoji: str = Field(default="", max_length=16)
+    """Shown beside its name."""
+    avatar: str = Field(default="", max_length=200)
+    """A letter, an emoji, or the https address of a picture."""
+
+
 class AgentConfig(OpenSection):
     """One agent."""
 
     id: AgentId
+    """Lower-case letters, digits, `-` and `_`; it names the agent everywhere."""
     default: bool = False
     """Whether it answers what no binding matches."""
     name: str = ""
@@ -65,8 +79,11 @@ class AgentConfig(OpenSection):
     workspace: Path | None = None
     """Its directory; without one `<state>/workspace-<id>`."""
     model: ModelChoice | None = None
+    """Its model; without one that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None
     """How much its model thinks; without it as `agents.defaults` says."""
+    identity: IdentityConfig | None = None
+    """How it shows itself to people."""
 
     @field_validator("id")
     @classmethod
@@ -92,6 +109,7 @@ class AgentsConfig(OpenSection):
 
     defaults: AgentDefaults = AgentDefaults()
     list: tuple[AgentConfig, ...] = ()
+    """The agents; without a list there is one, `main`."""
 
     @field_validator("list")
     @classmethod

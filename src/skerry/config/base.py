@@ -1,5 +1,8 @@
 """What every section of the configuration file shares."""
 
+import re
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -10,6 +13,9 @@ class Section(BaseModel):
     For sections in which a typo could open something: gateway, session, tools, channels, plugins,
     hooks, and the sandbox and tools of an agent.
     """
+
+    free_names: ClassVar[re.Pattern[str] | None] = None
+    """Keys beside the fields that the section takes itself."""
 
     model_config = ConfigDict(
         frozen=True,

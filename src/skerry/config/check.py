@@ -1,6 +1,5 @@
 """Checks the tree of a configuration file, and names all that is wrong at once."""
 
-import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,15 +19,15 @@ SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 """Keys of the file that say nothing of behaviour."""
 
 UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
-    Config: frozenset(
-        {"$include", "approvals", "bindings", "channels", "hooks", "session", "tools"}
-    ),
+    Config: frozenset({"approvals", "channels", "hooks", "session", "tools"}),
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox", "tools"}),
 }
 """Keys of the format that this version lacks, and that would leave something open if ignored."""
 
-_REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
+UNKNOWN: Final = "unknown key."
+NO_EFFECT: Final = "unknown to this version; it has no effect."
+LACKING: Final = "not supported by this version."
 _Tree = Mapping[str, Any]
 
 
@@ -63,6 +62,8 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
         where = f"{path}.{key}" if path else key
         if key in fields:
             yield from _value(fields[key].annotation, value, where)
+        elif section.free_names is not None and section.free_names.fullmatch(key):
+            continue
         elif path or key not in SILENT:
             yield _unknown(section, key, where)
 
@@ -70,10 +71,7 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
 def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigIssue]]:
     """Find unknown keys beneath a value whose declared type is `kind`."""
     arguments = [one for one in get_args(kind) if one is not NoneType]
-    if isinstance(value, str) and _REFERENCE.search(value):
-        message = "references to the environment are not supported by this version."
-        yield True, ConfigIssue(where, message, "Write the value itself.")
-    elif isinstance(value, list) and arguments:
+    if isinstance(value, list) and arguments:
         for place, one in enumerate(value):
             yield from _value(arguments[0], one, f"{where}[{place}]")
     elif isinstance(value, dict) and get_origin(kind) is dict:
@@ -88,7 +86,7 @@ def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigI
 def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, ConfigIssue]:
     guarded = UNSUPPORTED.get(section, frozenset())
     if key in guarded:
-        return True, ConfigIssue(where, "not supported by this version.", "Remove it.")
+        return True, ConfigIssue(where, LACKING, "Remove it.")
     aliases = [field.alias or name for name, field in _fields(section).items()]
     near = get_close_matches(key, [*aliases, *guarded], n=1, cutoff=0.75)
     hint = f"Did you mean {near[0]!r}?" if near else ""
@@ -96,8 +94,8 @@ def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, Config
         hint += " This version does not support it; remove it."
     strict = not issubclass(section, OpenSection)
     if strict or (near and (near[0] in guarded or _is_strict(section, near[0]))):
-        return True, ConfigIssue(where, "unknown key.", hint or "Remove it.")
-    return False, ConfigIssue(where, "unknown to this version; it has no effect.", hint)
+        return True, ConfigIssue(where, UNKNOWN, hint or "Remove it.")
+    return False, ConfigIssue(where, NO_EFFECT, hint)
 
 
 def _is_strict(section: type[Section], key: str) -> bool:

@@ -92,6 +92,14 @@ class ControlUiConfig(Section):
     """Let clients on other machines in with the token alone, without a paired device."""
 
 
+class ControlConfig(Section):
+    """What clients with the admin scope may change."""
+
+    allow_code_changes: bool = Field(default=False, strict=True)
+    """Whether `config.*` calls may also change what decides which code is loaded, which commands
+    run, which files are read and who may connect. Only a person at the file can set it."""
+
+
 class GatewayConfig(Section):
     """Where the gateway listens and who may connect."""
 
@@ -107,6 +115,7 @@ class GatewayConfig(Section):
     )
     """Addresses and networks whose `X-Forwarded-For` is believed."""
     control_ui: ControlUiConfig = ControlUiConfig()
+    control: ControlConfig = ControlConfig()
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)

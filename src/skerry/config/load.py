@@ -3,30 +3,31 @@
 import copy
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.config import source, write
+from skerry.config import source
+from skerry.config.backup import LAST_GOOD, beside
 from skerry.config.check import check
+from skerry.config.expand import Expanded, expand
 from skerry.config.gateway import AuthMode
-from skerry.config.redact import redact
 from skerry.config.root import Config
+from skerry.config.warnings import openings, permissions
+from skerry.config.write import Author, set_values
 from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigIssue, ConfigRewriteError
 
 STATE_DIR: Final = "SKERRY_STATE_DIR"
 CONFIG_PATH: Final = "SKERRY_CONFIG_PATH"
 PORT: Final = "SKERRY_GATEWAY_PORT"
+STRICT: Final = "SKERRY_STRICT_CONFIG"
+"""Where it is set, a broken file stops the start."""
 TOKENS: Final = ("SKERRY_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN")
 PASSWORDS: Final = ("SKERRY_GATEWAY_PASSWORD", "OPENCLAW_GATEWAY_PASSWORD")
 
 TOKEN_BYTES: Final = 24
 """A token that we write has twice as many hex characters."""
-SHORT_TOKEN: Final = 24
-"""Characters; a shorter token is warned about."""
-SHORT_PASSWORD: Final = 12
-"""Characters; a shorter password is warned about."""
 
 
 class TokenSource(StrEnum):
@@ -44,8 +45,11 @@ class Loaded:
 
     config: Config
     source: source.Source
+    expanded: Expanded
     warnings: tuple[ConfigIssue, ...]
     token_source: TokenSource
+    broken: ConfigInvalidError | None = None
+    """What is wrong with the file; the last good one is in force instead of it."""
 
 
 def locate(environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -69,8 +73,19 @@ def load(
     """
     found_state, found_path = locate(environ)
     state_dir, path = state_dir or found_state, path or found_path
-    read = source.read(path)
-    tree, issues = _overlay(read.parsed, environ)
+    return checked(source.read(path), environ, state_dir)
+
+
+def checked(read: source.Source, environ: Mapping[str, str], state_dir: Path) -> Loaded:
+    """Return the configuration that a file means, as `load` does.
+
+    Raises:
+        ConfigInvalidError: all that is wrong.
+    """
+    path = read.path
+    expanded = expand(read, environ)
+    tree, wrong = _overlay(expanded.tree, environ)
+    issues = [*wrong, *expanded.issues]
     try:
         config, warnings = check(tree, state_dir=state_dir, path=path)
     except ConfigInvalidError as error:
@@ -78,20 +93,49 @@ def load(
     if issues:
         raise ConfigInvalidError(str(path), issues)
     token_source = _token_source(config, environ)
-    warnings += (*_permissions(state_dir, read), *_openings(config, read, token_source))
-    return Loaded(config, read, warnings, token_source)
+    given = token_source is TokenSource.ENVIRONMENT
+    warnings += tuple(permissions(state_dir, read))
+    warnings += tuple(openings(config, expanded.tree, from_environment=given))
+    return Loaded(config, read, expanded, warnings, token_source)
+
+
+def load_good(
+    environ: Mapping[str, str], state_dir: Path | None = None, path: Path | None = None
+) -> Loaded:
+    """Return the configuration, or where the file is broken the last good one, with the reason.
+
+    `SKERRY_STRICT_CONFIG` switches the second off.
+
+    Raises:
+        ConfigInvalidError: all that is wrong, and there is no good one.
+    """
+    try:
+        return load(environ, state_dir, path)
+    except ConfigInvalidError as error:
+        if environ.get(STRICT):
+            raise
+        found_state, found_path = locate(environ)
+        state_dir, path = state_dir or found_state, path or found_path
+        try:
+            good = source.read(beside(path.resolve(), LAST_GOOD))
+            loaded = checked(replace(good, path=path), environ, state_dir) if good.exists else None
+        except ConfigInvalidError:
+            loaded = None
+        if loaded is None:
+            raise
+        return replace(loaded, broken=error)
 
 
 def prepare(
     environ: Mapping[str, str], state_dir: Path | None = None, path: Path | None = None
 ) -> Loaded:
-    """Make the state directory (0700) and a token where there is none; then `load`.
+    """Make the state directory (0700) and a token where there is none; then `load_good`.
 
     Raises:
-        ConfigInvalidError: all that is wrong; nothing was written.
+        ConfigInvalidError: all that is wrong, and there is no good one; nothing was written.
         ConfigError: the directory or the file cannot be written.
     """
-    loaded = load(environ, state_dir, path)
+    loaded = load_good(environ, state_dir, path)
     config = loaded.config
     try:
         config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,9 +146,12 @@ def prepare(
         raise failure from error
     if config.gateway.auth.mode is not AuthMode.TOKEN or config.gateway.auth.token is not None:
         return loaded
+    if loaded.broken is not None:
+        raise loaded.broken
     token = secrets.token_hex(TOKEN_BYTES)
+    author = Author("first start", environ, config.state_dir)
     try:
-        write.set_values(config.path, {"gateway.auth.token": token}, keep=True)
+        set_values(config.path, {"gateway.auth.token": token}, keep=True, author=author)
     except ConfigRewriteError as error:
         addition = 'gateway: {auth: {token: "..."}}'
         error.remedy = f"Add {addition} with a secret of your own, or set {TOKENS[0]}."
@@ -157,38 +204,3 @@ def _token_source(config: Config, environ: Mapping[str, str]) -> TokenSource:
     if given_token(environ):
         return TokenSource.ENVIRONMENT
     return TokenSource.FILE if config.gateway.auth.token is not None else TokenSource.NONE
-
-
-def _permissions(state_dir: Path, read: source.Source) -> list[ConfigIssue]:
-    issues = []
-    holds_secrets = redact(read.parsed) != read.parsed
-    if holds_secrets and read.mode is not None and read.mode & 0o077:
-        message = f"others can read its secrets (mode {read.mode:04o})."
-        issues.append(ConfigIssue(str(read.path), message, f"Run: chmod 600 {read.path}"))
-    if state_dir.is_dir() and (mode := state_dir.stat().st_mode & 0o777) & 0o077:
-        message = f"others can look into it (mode {mode:04o})."
-        issues.append(ConfigIssue(str(state_dir), message, f"Run: chmod 700 {state_dir}"))
-    return issues
-
-
-def _openings(config: Config, read: source.Source, token: TokenSource) -> list[ConfigIssue]:
-    auth = config.gateway.auth
-    if auth.mode is AuthMode.NONE:
-        message = "every program and web page on this machine can steer the agents."
-        return [ConfigIssue("gateway.auth.mode", message, "Set it to 'token'.")]
-    issues = []
-    if config.gateway.control_ui.dangerously_disable_device_auth:
-        where = "gateway.controlUi.dangerouslyDisableDeviceAuth"
-        message = "the shared secret alone lets other machines in."
-        issues.append(ConfigIssue(where, message, "Remove it, and approve devices one by one."))
-    if auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
-        message = f"the password is shorter than {SHORT_PASSWORD} characters."
-        issues.append(ConfigIssue("gateway.auth.password", message, "Choose a longer one."))
-    if auth.token is not None and len(auth.token.get_secret_value()) < SHORT_TOKEN:
-        message = f"the token is shorter than {SHORT_TOKEN} characters."
-        issues.append(ConfigIssue("gateway.auth.token", message, "Remove it; a start writes one."))
-    written = read.parsed.get("gateway", {}).get("auth", {}).get("mode")
-    if token is TokenSource.ENVIRONMENT and written == AuthMode.NONE.value:
-        message = "'none' does not count, because the environment gives a token."
-        issues.append(ConfigIssue("gateway.auth.mode", message, "Remove one of the two."))
-    return issues

@@ -29,7 +29,9 @@ class CostConfig(OpenSection):
     """What a million tokens cost, in US dollars."""
 
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Of tokens that go in."""
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Of tokens that come out."""
     cache_read: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Of tokens that came from the provider's cache."""
     cache_write: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -40,7 +42,9 @@ class ModelConfig(OpenSection):
     """One model of a provider; what is not said comes from the catalogue, if it knows the model."""
 
     id: str = Field(min_length=1)
+    """As the provider names it."""
     name: str = ""
+    """Shown to people; the id where empty."""
     api: Api | None = None
     """Where it differs from the provider's."""
     reasoning: bool = False
@@ -62,12 +66,14 @@ class ProviderConfig(OpenSection):
     base_url: HttpUrl
     """Up to and including the version, such as `/v1`; the rest of the address is added."""
     api_key: SecretStr | None = None
+    """Sent to `baseUrl` and nowhere else."""
     api: Api | None = None
     """The wire format; without one that of the known provider at this address, else
     `openai-completions`."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Sent with every call, over our own."""
     models: tuple[ModelConfig, ...] = ()
+    """Its models, as far as something is to be said of them."""
 
 
 class EmbeddedConfig(OpenSection):
@@ -78,6 +84,7 @@ class EmbeddedConfig(OpenSection):
     threads: int = Field(default=1, ge=1, le=64)
     """Threads of the child. More than the free cores makes it slower."""
     context_window: int = Field(default=4096, ge=512)
+    """Tokens that prompt and answer may have together."""
 
 
 class ModelsConfig(OpenSection):
@@ -86,6 +93,7 @@ class ModelsConfig(OpenSection):
     mode: Mode = Mode.MERGE
     """`merge` adds `providers` to those that are found by themselves; `replace` looks for none."""
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
+    """Each by a name of your own, or that of a known provider."""
     embedded: EmbeddedConfig = EmbeddedConfig()
 
 

@@ -1,6 +1,7 @@
 """Takes secrets out of a configuration before anyone is shown it."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from skerry.config.root import Config
@@ -16,12 +17,28 @@ _SECRET_NAME: Final = re.compile(
 )
 _HOLDERS: Final = frozenset({"headers", "env", "vars"})
 """Sections of free names whose values are secrets more often than not."""
+_REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
+_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+SHORTEST: Final = 6
+"""Characters; what is shorter is not looked for in other values."""
 _IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=[?&]key=)[^&\s#]+|(?<=token=)[^&\s#]+")
 
 
 def is_secret(key: str) -> bool:
     """Return whether a value of this name is a secret: `token`, `apiKey`, `OPENAI_API_KEY`, ..."""
     return _SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", key.lower())) is not None
+
+
+def is_reference(value: object) -> bool:
+    """Return whether it is `{source: "env", id: "NAME"}`, which names a secret and holds none."""
+    return (
+        isinstance(value, dict)
+        and value.keys() <= {"source", "provider", "id"}
+        and value.get("source") == "env"
+        and value.get("provider", "default") == "default"
+        and isinstance(value.get("id"), str)
+        and _NAME.fullmatch(value["id"]) is not None
+    )
 
 
 def redact(value: JSON) -> JSON:
@@ -32,7 +49,9 @@ def redact(value: JSON) -> JSON:
     """
     match value:
         case dict():
-            return {key: _hide(one) if _holds(key) else redact(one) for key, one in value.items()}
+            return {
+                key: _hide(one) if holds_secrets(key) else redact(one) for key, one in value.items()
+            }
         case list():
             return [redact(one) for one in value]
         case str():
@@ -41,17 +60,41 @@ def redact(value: JSON) -> JSON:
             return value
 
 
-def redact_config(config: Config) -> JSON:
-    """Return the checked configuration with its defaults, spelt as in the file, without secrets."""
-    return redact(config.model_dump(mode="json", by_alias=True))
+def redact_config(config: Config, used: Mapping[str, str] | None = None) -> JSON:
+    """Return the checked configuration with its defaults, spelt as in the file, without secrets.
+
+    Values of the variables in `used` show as `${NAME}` wherever they stand.
+    """
+    return redact(unresolved(config.model_dump(mode="json", by_alias=True), used or {}))
 
 
-def _holds(key: str) -> bool:
+def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:
+    """Return the tree with `${NAME}` for every value of a variable in it."""
+    match value:
+        case dict():
+            return {key: unresolved(one, used) for key, one in value.items()}
+        case list():
+            return [unresolved(one, used) for one in value]
+        case str():
+            for name, text in used.items():
+                if len(text) >= SHORTEST or value == text:
+                    value = value.replace(text, f"${{{name}}}")
+            return value
+        case _:
+            return value
+
+
+def holds_secrets(key: str) -> bool:
+    """Return whether what stands under this name is a secret, all of it."""
     return key.lower() in _HOLDERS or is_secret(key)
 
 
 def _hide(value: JSON) -> JSON:
     match value:
+        case dict() if is_reference(value):
+            return value
+        case str() if _REFERENCE.fullmatch(value):
+            return value
         case dict():
             return {key: _hide(one) for key, one in value.items()}
         case list():

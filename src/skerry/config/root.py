@@ -1,16 +1,20 @@
 """The whole configuration, frozen and checked."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
 from skerry.config.base import OpenSection
+from skerry.config.bindings import Binding
+from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
-from skerry.model.ids import AgentId
+from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
 
@@ -25,8 +29,28 @@ class Config(OpenSection):
     models: ModelsConfig = ModelsConfig()
     messages: MessagesConfig = MessagesConfig()
     plugins: PluginsConfig = PluginsConfig()
+    bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
+    """Which agent answers which conversation; of those that fit the most specific counts."""
+    env: EnvConfig = EnvConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
+
+    @model_validator(mode="after")
+    def _bindings_name_agents(self) -> Self:
+        known = self.agents.ids
+        wrong = [n for n, one in enumerate(self.bindings) if agent_id(one.agent_id) not in known]
+        if wrong:
+            listed = {"known": ", ".join(known)}
+            text = "it names no agent of agents.list, which has {known}"
+            error = PydanticCustomError("unknown_agent", text, listed)
+            raise ValidationError.from_exception_data(
+                type(self).__name__,
+                [
+                    InitErrorDetails(type=error, loc=("bindings", n, "agentId"), input=None)
+                    for n in wrong
+                ],
+            )
+        return self
 
     def workspace(self, agent: AgentId) -> Path:
         """Return the agent's directory (seed 004; under our state directory)."""

@@ -55,11 +55,33 @@ def read(path: Path) -> Source:
         raise _invalid(path, f"it cannot be read: {error.strerror}.", "Check its owner.") from error
     if len(data) > MAX_BYTES:
         raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Is it the right file?")
+    raw = text(path, data)
+    return Source(path, raw, parse(path, raw), mode)
+
+
+def text(path: Path, data: bytes) -> str:
+    """Return the text of a file's bytes.
+
+    Raises:
+        ConfigInvalidError: it is not UTF-8.
+    """
     try:
-        raw = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _invalid(path, f"byte {error.start} is not UTF-8.", "Save it as UTF-8.") from None
-    return Source(path, raw, parse(path, raw), mode)
+
+
+def parse_any(path: Path, raw: str) -> Any:
+    """Return what JSON5 text holds; blank text is an empty object.
+
+    Raises:
+        ConfigInvalidError: it is not JSON5.
+    """
+    try:
+        return pyjson5.loads(raw) if raw.strip() else {}
+    except pyjson5.Json5Exception as error:
+        # The other arguments of the exception hold what was parsed so far, secrets included.
+        raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:
@@ -68,11 +90,7 @@ def parse(path: Path, raw: str) -> dict[str, Any]:
     Raises:
         ConfigInvalidError: it is not JSON5, or not an object.
     """
-    try:
-        parsed = pyjson5.loads(raw) if raw.strip() else {}
-    except pyjson5.Json5Exception as error:
-        # The other arguments of the exception hold what was parsed so far, secrets included.
-        raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
+    parsed = parse_any(path, raw)
     if not isinstance(parsed, dict):
         raise _invalid(path, "it must hold one object.", "Put everything between { and }.")
     return parsed

@@ -1,72 +1,284 @@
-"""Changes values in the configuration file without losing what a person wrote there."""
+"""Changes the configuration file without losing what a person wrote there."""
 
-import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from skerry.config import source
+from skerry import __version__
+from skerry.config import backup, source
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.check import check
+from skerry.config.expand import Expanded, expand
+from skerry.config.paths import MISSING, Place, changes, lookup, parse_place, replaced, show_place
 from skerry.config.redact import JSON, REDACTED, redact
+from skerry.config.references import refers
 from skerry.infra.atomic import exclusive, write_atomic
-from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigIssue, ConfigRewriteError
+from skerry.infra.clock import Clock, SystemClock, iso
+from skerry.model.errors import (
+    ConfigError,
+    ConfigIncludedError,
+    ConfigInvalidError,
+    ConfigIssue,
+    ConfigRewriteError,
+)
+
+META: Final = "meta"
+Edit = Callable[[source.Source, Expanded], dict[str, Any]]
+"""From the file as it stands to its new tree, with references and includes as they are written."""
 
 
-def set_values(path: Path, changes: Mapping[str, JSON], *, keep: bool = False) -> None:
-    """Set the values at the dotted paths in `changes`; None removes the key.
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes, and what the references of the file mean there."""
 
-    The order of keys stays, the result is checked before it is written, the file gets mode 0600,
-    and the copy before it stays beside it as `<name>.bak`. Two writers wait for each other.
+    by: str = "command line"
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    state_dir: Path | None = None
+    """None is the directory of the file."""
+    clock: Clock = field(default_factory=SystemClock)
+    guard: Callable[[source.Source, Expanded, Expanded, list[Place]], None] | None = None
+    """Raises when the change of these places is not for this author to make."""
+    strict: bool = False
+    """Whether a key that this version does not know is an error where it is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written, and the places that changed; none means that nothing was written."""
+
+    source: source.Source
+    changed: tuple[Place, ...]
+
+
+def set_values(
+    path: Path,
+    values: Mapping[str, JSON],
+    *,
+    keep: bool = False,
+    author: Author | None = None,
+) -> Written:
+    """Set the values at the places in `values`; None removes the key. See `rewrite`.
 
     Args:
-        path: The file; it may be absent, its directory not. A link is followed.
-        changes: Such as `{"models.providers.openai.apiKey": "..."}`. Lists are set whole.
+        path: The file.
+        values: Such as `{"models.providers.openai.apiKey": "..."}`. Lists are set whole.
         keep: Leave a value that is already there.
+        author: Who writes.
+
+    """
+
+    def edit(before: source.Source, expanded: Expanded) -> dict[str, Any]:
+        return with_values(before.parsed, expanded, values, path=path, keep=keep)
+
+    def verify(old: Expanded, new: Expanded) -> None:
+        if not keep:
+            must_mean(intended(old, values), old, new)
+
+    text = _addition(values)
+    return rewrite(path, edit, author or Author(), verify=verify, addition=text)
+
+
+def with_values(
+    tree: dict[str, Any],
+    expanded: Expanded,
+    values: Mapping[str, JSON],
+    *,
+    path: Path,
+    keep: bool = False,
+) -> dict[str, Any]:
+    """Return the tree with the values; one that a reference or an include gives already stays.
+
+    Raises:
+        ConfigInvalidError: something on the way to a place is no section.
+    """
+    for dotted, value in values.items():
+        place = parse_place(dotted)
+        wanted = MISSING if value is None else value
+        there = lookup(expanded.merged, place)
+        if (keep and there is not MISSING) or _given(expanded, place, wanted):
+            continue
+        try:
+            tree = replaced(_long_forms(tree, place), place, wanted)
+        except ConfigError as error:
+            issue = ConfigIssue(dotted, str(error), error.remedy)
+            raise ConfigInvalidError(str(path), [issue]) from None
+    return tree
+
+
+def rewrite(
+    path: Path,
+    edit: Edit,
+    author: Author,
+    *,
+    verify: Callable[[Expanded, Expanded], None] | None = None,
+    addition: str = "what you want to change",
+) -> Written:
+    """Write the tree that `edit` makes of the file.
+
+    The order of keys stays, the result is checked before it is written, the file gets mode 0600,
+    and the five files before it stay beside it as `<name>.bak`, `.bak.1`, ... Two writers wait for
+    each other. The file may be absent, its directory not. A link is followed.
 
     Raises:
         ConfigInvalidError: the file, or what it would become, breaks a rule; nothing changed.
+        ConfigIncludedError: the change can be made in an included file only.
         ConfigRewriteError: the file has comments or JSON5 syntax; it names what to add by hand.
         ConfigError: the file cannot be written.
     """
     path = path.resolve()
+
+    def text(before: source.Source, old: Expanded) -> str:
+        tree = edit(before, old)
+        if tree == before.parsed and before.exists:
+            return before.raw
+        if not _is_plain(before.raw):
+            _checked(source.Source(path, "", tree), old, author)
+            raise ConfigRewriteError(str(path), addition)
+        return _text(_stamped(tree, author.clock.now_ms())) + "\n"
+
+    return _replace(path, text, author, verify=verify)
+
+
+def write_text(path: Path, raw: str, author: Author, *, base: str | None = None) -> Written:
+    """Write the text as it is, comments too, when it passes the check. See `rewrite`.
+
+    Args:
+        path: The file.
+        raw: JSON5.
+        author: Who writes.
+        base: The hash of the file that the text was made of; another file is not written over.
+
+    """
+
+    def text(before: source.Source, _old: Expanded) -> str:
+        if base is not None and before.hash != base:
+            failure = ConfigError(f"{path} was changed by someone else meanwhile.")
+            failure.remedy = "Look at it, and make your change again."
+            raise failure
+        return raw
+
+    return _replace(path.resolve(), text, author, broken=True)
+
+
+def _replace(
+    path: Path,
+    make: Callable[[source.Source, Expanded], str],
+    author: Author,
+    *,
+    verify: Callable[[Expanded, Expanded], None] | None = None,
+    broken: bool = False,
+) -> Written:
     try:
         with exclusive(path.parent):
-            before = source.read(path)
-            after = _merged(before, changes, keep=keep)
-            if after == before.parsed and before.exists:
-                return
-            check(after, state_dir=path.parent, path=path)
-            if not _is_plain(before.raw):
-                raise ConfigRewriteError(str(path), _addition(changes))
+            before, old = _present(path, author, broken=broken)
+            raw = make(before, old)
+            if raw == before.raw and before.exists:
+                if verify is not None:
+                    verify(old, old)
+                return Written(before, ())
+            after = source.Source(path, raw, source.parse(path, raw), 0o600)
+            new, unknown = _checked(after, old, author)
+            changed = [place for place in changes(old.merged, new.merged) if place[0] != META]
+            if author.strict:
+                _refuse_unknown(path, unknown, changed)
+            if verify is not None:
+                verify(old, new)
+            if author.guard is not None:
+                author.guard(before, old, new, changed)
             if before.exists:
-                write_atomic(path.with_name(path.name + ".bak"), before.raw.encode())
-            write_atomic(path, _text(after).encode() + b"\n")
+                backup.keep_before(before)
+            write_atomic(path, raw.encode())
     except OSError as error:
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
         raise failure from error
+    shown = [show_place(place) for place in changed]
+    entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
+    backup.note(author.state_dir or path.parent, entry)
+    return Written(after, tuple(changed))
 
 
-def _merged(before: source.Source, changes: Mapping[str, JSON], *, keep: bool) -> dict[str, Any]:
-    tree: dict[str, Any] = copy.deepcopy(before.parsed)
-    for dotted, value in changes.items():
-        *sections, last = dotted.split(".")
-        place = tree
-        for depth, name in enumerate(sections, 1):
-            short = SHORT_FORMS.get(".".join(sections[:depth]))
-            if short and isinstance(place.get(name), str):
-                place[name] = {short: place[name]}
-            place = place.setdefault(name, {})
-            if not isinstance(place, dict):
-                issue = ConfigIssue(dotted, f"{name} is no section.", "Correct the file.")
-                raise ConfigInvalidError(str(before.path), [issue])
-        if value is None:
-            place.pop(last, None)
-        elif not (keep and last in place):
-            place[last] = value
+def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source, Expanded]:
+    """Return the file; a broken one only where it is to be replaced whole."""
+    try:
+        before = source.read(path)
+        return before, expand(before, author.environ)
+    except ConfigInvalidError:
+        if not broken:
+            raise
+    raw = path.read_text(encoding="utf-8", errors="replace")
+    before = source.Source(path, raw, {}, path.stat().st_mode & 0o777)
+    return before, expand(source.Source(path), author.environ)
+
+
+def _checked(
+    after: source.Source, old: Expanded, author: Author
+) -> tuple[Expanded, tuple[ConfigIssue, ...]]:
+    """Return what the new file means; a reference that named nothing before is no matter."""
+    path = after.path
+    new = expand(after, author.environ)
+    _, warnings = check(new.tree, state_dir=author.state_dir or path.parent, path=path)
+    issues = [issue for issue in new.issues if issue not in old.issues]
+    if issues:
+        raise ConfigInvalidError(str(path), issues)
+    return new, warnings
+
+
+def _refuse_unknown(path: Path, unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> None:
+    touched = [
+        issue
+        for issue in unknown
+        for place in changed
+        if show_place(place) == issue.path or show_place(place).startswith(f"{issue.path}.")
+    ]
+    if touched:
+        raise ConfigInvalidError(str(path), list(dict.fromkeys(touched)))
+
+
+def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
+    """Return what `values` should make of the whole, wherever it is written."""
+    tree: Any = old.merged
+    for dotted, value in values.items():
+        place = parse_place(dotted)
+        tree = replaced(_long_forms(tree, place), place, MISSING if value is None else value)
+    return dict(tree)
+
+
+def must_mean(wanted: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
+    """Refuse a change that an included file stands against.
+
+    Raises:
+        ConfigIncludedError: it names the file to edit.
+    """
+    for place in changes(dict(wanted), new.merged):
+        owner = old.includes.owner(place)
+        if owner is not None and place[0] != META:
+            raise ConfigIncludedError(show_place(place), str(owner))
+
+
+def _given(expanded: Expanded, place: Place, value: object) -> bool:
+    """Return whether a reference there means the value already, which then stays as written."""
+    written = lookup(expanded.merged, place)
+    return refers(written) and lookup(expanded.tree, place) == value
+
+
+def _long_forms(tree: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return the tree with room for `place` where a section stands as a text."""
+    for depth in range(1, len(place)):
+        short = SHORT_FORMS.get(show_place(place[:depth]))
+        text = lookup(tree, place[:depth])
+        if short and isinstance(text, str):
+            tree = replaced(tree, place[:depth], {short: text})
     return tree
+
+
+def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
+    meta = tree.get(META)
+    known = meta if isinstance(meta, dict) else {}
+    stamp = {"lastTouchedVersion": __version__, "lastTouchedAt": iso(at_ms)}
+    return {**tree, META: {**known, **stamp}}
 
 
 def _is_plain(raw: str) -> bool:
@@ -85,14 +297,10 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return tree
 
 
-def _addition(changes: Mapping[str, JSON]) -> str:
-    tree: dict[str, Any] = {}
-    for dotted, value in changes.items():
-        *sections, last = dotted.split(".")
-        place = tree
-        for name in sections:
-            place = place.setdefault(name, {})
-        place[last] = value
+def _addition(values: Mapping[str, JSON]) -> str:
+    tree: Any = {}
+    for dotted, value in values.items():
+        tree = replaced(tree, parse_place(dotted), value)
     return _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
 
 

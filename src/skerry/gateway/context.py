@@ -8,6 +8,7 @@ from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
+from skerry.gateway.configuration import Configuration, WriteRate
 from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
@@ -57,6 +58,8 @@ class GatewayContext:
     started_ms: int
     health: Health
     notices: Notices
+    configuration: Configuration
+    config_writes: WriteRate = field(default_factory=WriteRate)
     clients: Clients = field(default_factory=Clients)
     nodes: Nodes = field(default_factory=Nodes)
     commands: CommandTable = field(default_factory=CommandTable)

@@ -1,6 +1,7 @@
 """The clock: every reading of the wall time goes through it."""
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -10,6 +11,12 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Return milliseconds since 1970, UTC."""
         ...
+
+
+def iso(milliseconds: int) -> str:
+    """Return the text of a time: `2026-11-21T20:45:40.114Z`."""
+    text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 class SystemClock:

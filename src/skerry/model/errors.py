@@ -4,6 +4,8 @@ SkerryError
     ConfigError
         ConfigInvalidError
         ConfigRewriteError
+        ConfigIncludedError
+        ConfigProtectedError
     RequestError
         InvalidSessionKeyError
         UnknownAgentError
@@ -92,6 +94,34 @@ class ConfigRewriteError(ConfigError):
     def __init__(self, file: str, addition: str) -> None:
         self.remedy = f"Add this yourself: {addition}"
         super().__init__(f"{file} has comments or JSON5 syntax that a rewrite would lose.")
+
+
+class ConfigIncludedError(ConfigError):
+    """A value comes from an included file, and the change can be made there only."""
+
+    code = "config.included"
+
+    def __init__(self, place: str, file: str) -> None:
+        self.remedy = f"Edit {file} by hand."
+        super().__init__(f"{place} comes from {file}, which is included.")
+
+
+class ConfigProtectedError(ConfigError):
+    """A change over the wire touches what decides which code or command runs, or who may connect.
+
+    `places` names them.
+    """
+
+    code = "config.protected"
+
+    def __init__(self, file: str, places: Sequence[str], remedy: str) -> None:
+        self.places = tuple(places)
+        self.remedy = remedy or (
+            f"Set gateway.control.allowCodeChanges to true in {file} by hand first,"
+            " or edit the file itself."
+        )
+        listed = ", ".join(self.places[:5]) + (", ..." if len(self.places) > 5 else "")  # noqa: PLR2004 - enough to see what is meant
+        super().__init__(f"{listed} cannot be changed from here.")
 
 
 class RequestError(SkerryError):

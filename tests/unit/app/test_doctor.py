@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.doctor import Check, Level, examine
-from skerry.config.load import prepare
+from skerry.app.checks import Check, Level
+from skerry.app.doctor import examine
+from skerry.config.backup import keep_good
+from skerry.config.load import load, prepare
+from skerry.config.write import Author, set_values
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
 
@@ -109,3 +112,75 @@ async def test_an_open_gateway_is_a_warning(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
     file.write_text('{"gateway": {"auth": {"mode": "none"}}}')
     assert (await found(environ, "token"))[0].level is Level.WARNING
+
+
+async def test_where_the_last_good_file_is_used_it_is_said_with_what_to_do(
+    environ: dict[str, str],
+) -> None:
+    file = prepare(environ).config.path
+    loaded = load(environ)
+    keep_good(loaded.source, loaded.expanded)
+    file.write_text("{broken")
+    (check,) = await found(environ, "last good configuration")
+    assert (check.level, "cp " in check.remedy) == (Level.WARNING, True)
+    assert (await found(environ, "configuration"))[0].level is Level.FAILURE
+
+
+async def test_a_reference_that_names_nothing_is_a_failure_that_names_it(
+    environ: dict[str, str],
+) -> None:
+    file = prepare(environ).config.path
+    file.write_text('{"agents": {"list": [{"id": "a", "name": "${NOBODY}"}]}}')
+    (check,) = await found(environ, "configuration")
+    assert (check.level, "NOBODY" in check.message) == (Level.FAILURE, True)
+
+
+async def test_fixing_takes_the_state_from_others_and_does_nothing_else(
+    environ: dict[str, str],
+) -> None:
+    file = prepare(environ).config.path
+    set_values(file, {"agents.defaults.timeoutSeconds": 5}, author=Author(environ=environ))
+    before = file.read_text()
+    backup = file.with_name("skerry.json.bak")
+    for one, mode in ((file, 0o644), (backup, 0o664), (file.parent, 0o755)):
+        one.chmod(mode)
+    assert {check.level for check in await found(environ, "permissions")} == {Level.WARNING}
+    await examine(environ, fix=True)
+    modes = [one.stat().st_mode & 0o777 for one in (file, backup, file.parent)]
+    assert modes == [0o600, 0o600, 0o700]
+    assert file.read_text() == before
+    assert [check.level for check in await found(environ, "permissions")] == [Level.OK]
+
+
+async def test_a_link_is_not_followed_when_permissions_are_mended(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    directory = prepare(environ).config.state_dir
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    other.chmod(0o644)
+    (directory / "link.json").symlink_to(other)
+    await examine(environ, fix=True)
+    assert other.stat().st_mode & 0o777 == 0o644
+
+
+async def test_the_gateway_of_another_directory_is_told_from_ones_own(
+    environ: dict[str, str],
+) -> None:
+    async with fake_gateway() as gateway:
+        environ["SKERRY_GATEWAY_PORT"] = gateway.url.rpartition(":")[2]
+        (check,) = await found(environ, "gateway")
+    assert f"No gateway runs on {environ['SKERRY_STATE_DIR']}" in check.message
+    assert "--port N" in check.remedy
+
+
+async def test_an_edit_that_was_not_taken_and_a_broken_mirror_are_warnings(
+    environ: dict[str, str],
+) -> None:
+    file = prepare(environ).config.path
+    file.with_name("skerry.json.rejected").write_text("{")
+    mirror = file.parent / "agents" / "main" / "sessions" / "sessions.json"
+    mirror.parent.mkdir(parents=True)
+    mirror.write_text("{broken")
+    assert (await found(environ, "backups"))[0].level is Level.WARNING
+    assert (await found(environ, "mirror"))[0].remedy.endswith("skerry sessions mirror")

@@ -67,7 +67,7 @@ def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
 
 @pytest.mark.parametrize(
     "key",
-    ["$include", "approvals", "bindings", "channels", "hooks", "plugins", "session", "tools"],
+    ["approvals", "channels", "hooks", "plugins", "session", "tools"],
 )
 def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
     assert "not supported by this version" in errors({key: {}})[key].message
@@ -103,11 +103,6 @@ def test_the_file_cannot_say_where_the_state_is() -> None:
     config, warnings = checked({"stateDir": "/evil", "state_dir": "/evil", "path": "/evil"})
     assert (config.state_dir, config.path) == (FILE.parent, FILE)
     assert [issue.path for issue in warnings] == ["stateDir", "state_dir", "path"]
-
-
-def test_a_reference_to_the_environment_is_not_taken_as_a_secret() -> None:
-    found = errors({"gateway": {"auth": {"token": "${GATEWAY_TOKEN}"}}})
-    assert "references to the environment" in found["gateway.auth.token"].message
 
 
 @pytest.mark.parametrize("token", ["", " ", "abc "], ids=repr)
@@ -163,3 +158,26 @@ def test_an_agent_s_name_is_shown_and_may_be_absent() -> None:
 def test_a_model_may_be_given_as_text() -> None:
     config, _ = checked({"agents": {"defaults": {"model": "openai/gpt"}}})
     assert config.agents.defaults.model.primary == "openai/gpt"
+
+
+@pytest.mark.requirement("config-agents-list-and-bindings")
+def test_bindings_name_agents_of_the_list() -> None:
+    match = {"channel": "telegram", "peer": {"kind": "dm", "id": "7"}}
+    tree = {
+        "agents": {"list": [{"id": "a"}, {"id": "b"}]},
+        "bindings": [{"agentId": "b", "match": match}],
+    }
+    (binding,) = checked(tree)[0].bindings
+    assert (binding.agent_id, binding.match.peer and binding.match.peer.kind) == ("b", "direct")
+    wrong = errors({**tree, "bindings": [{"agentId": "c", "match": match}]})
+    assert "which has a, b" in wrong["bindings[0].agentId"].message
+    assert "bindings[0].match.chanel" in errors(
+        {"bindings": [{"agentId": "main", "match": {**match, "chanel": "x"}}]}
+    )
+
+
+def test_an_identity_is_what_people_see() -> None:
+    tree = {"agents": {"list": [{"id": "a", "identity": {"name": "Wren", "emoji": "🐦"}}]}}
+    identity = checked(tree)[0].agents.list[0].identity
+    assert identity is not None
+    assert (identity.name, identity.emoji, identity.avatar) == ("Wren", "🐦", "")

@@ -1,11 +1,13 @@
 """The file, the environment and the first start together."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from skerry.config.load import TokenSource, load, locate, prepare
+from skerry.config.backup import LAST_GOOD, beside, keep_good
+from skerry.config.load import TokenSource, load, load_good, locate, prepare
 from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigRewriteError
 
 TOKEN = "t" * 48
@@ -55,7 +57,7 @@ def test_the_first_start_writes_a_token_that_only_the_owner_can_read(
     assert re.fullmatch("[0-9a-f]{48}", token.get_secret_value())
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert [one.name for one in file.parent.iterdir()] == ["skerry.json"]
+    assert [one.name for one in file.parent.iterdir() if one.is_file()] == ["skerry.json"]
     assert (loaded.warnings, loaded.token_source) == ((), TokenSource.FILE)
 
 
@@ -67,7 +69,7 @@ def test_a_later_start_keeps_the_token(environ: dict[str, str]) -> None:
 def test_the_token_is_added_to_a_file_that_has_none(environ: dict[str, str]) -> None:
     file = written(environ, '{"agents": {}, "gateway": {"port": 1}}')
     prepare(environ)
-    assert list(load(environ).source.parsed) == ["agents", "gateway"]
+    assert list(load(environ).source.parsed) == ["agents", "gateway", "meta"]
     assert (file.with_name("skerry.json.bak")).read_text().startswith('{"agents"')
 
 
@@ -182,3 +184,91 @@ def test_no_secret_stands_in_what_is_printed_of_a_loaded_configuration(
 ) -> None:
     written(environ, '{"gateway": {"auth": {"token": "' + TOKEN + '"}}}')
     assert TOKEN not in repr(load(environ))
+
+
+@pytest.fixture
+def broken(environ: dict[str, str]) -> dict[str, str]:
+    """A home whose file was good at the last start, and is broken now."""
+    file = written(environ, '{"gateway": {"port": 7, "auth": {"token": "%s"}}}' % ("t" * 30))
+    loaded = load(environ)
+    keep_good(loaded.source, loaded.expanded)
+    file.write_text("{broken")
+    return environ
+
+
+def test_where_the_file_is_broken_the_last_good_one_counts_and_says_so(
+    broken: dict[str, str],
+) -> None:
+    loaded = load_good(broken)
+    assert loaded.config.gateway.port == 7
+    assert "line 1" in str(loaded.broken)
+    assert prepare(broken).broken is not None
+    assert Path(broken["SKERRY_STATE_DIR"], "skerry.json").read_text() == "{broken"
+
+
+def test_who_wants_a_broken_file_to_stop_the_start_says_so(broken: dict[str, str]) -> None:
+    with pytest.raises(ConfigInvalidError):
+        load_good(broken | {"SKERRY_STRICT_CONFIG": "1"})
+
+
+def test_a_broken_file_without_a_good_one_is_refused(environ: dict[str, str]) -> None:
+    file = written(environ, '{"gateway": {"prot": 7}}')
+    with pytest.raises(ConfigInvalidError, match="prot"):
+        load_good(environ)
+    beside(file, LAST_GOOD).write_text("{also broken")
+    with pytest.raises(ConfigInvalidError, match="prot"):
+        load_good(environ)
+
+
+def test_the_good_one_is_whole_without_the_files_it_included(environ: dict[str, str]) -> None:
+    file = written(environ, "{}")
+    more = file.parent / "m.json"
+    more.write_text('{"queue": {"mode": "steer"}}')
+    file.write_text('{"messages": {"$include": "m.json"}, "note": "${NOTE}"}')
+    environ["NOTE"] = "secret-note"
+    loaded = load(environ)
+    keep_good(loaded.source, loaded.expanded)
+    good = beside(file, LAST_GOOD)
+    assert json.loads(good.read_text()) == {
+        "messages": {"queue": {"mode": "steer"}},
+        "note": "${NOTE}",
+    }
+    assert good.stat().st_mode & 0o777 == 0o600
+    more.unlink()
+    found = load_good(environ)
+    assert found.config.messages.queue.mode == "steer"
+    assert "m.json" in str(found.broken)
+
+
+def test_variables_of_the_file_count_where_the_environment_has_none(
+    environ: dict[str, str],
+) -> None:
+    written(
+        environ,
+        '{"env": {"vars": {"A": "file", "B": "file"}, "C_API_KEY": "${B}x"},'
+        ' "note": "${A} ${B} ${C_API_KEY}"}',
+    )
+    loaded = load(environ | {"B": "outside"})
+    assert loaded.config.model_extra == {"note": "file outside outsidex"}
+    assert loaded.expanded.environ["C_API_KEY"] == "outsidex"
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONPATH", "SKERRY_STATE_DIR", "lower"])
+def test_a_variable_that_says_which_code_runs_is_refused(
+    environ: dict[str, str], name: str
+) -> None:
+    written(environ, json.dumps({"env": {"vars": {name: "x"}}}))
+    with pytest.raises(ConfigInvalidError, match="may not be set here"):
+        load(environ)
+
+
+def test_a_reference_that_names_nothing_is_an_error_with_its_place(
+    environ: dict[str, str],
+) -> None:
+    written(environ, '{"agents": {"list": [{"id": "a", "name": "x ${NOBODY}"}]}}')
+    with pytest.raises(ConfigInvalidError) as caught:
+        load(environ | {"NOBODY": ""})
+    (issue,) = caught.value.issues
+    assert issue.path == "agents.list[0].name"
+    assert issue.message == "the variable NOBODY is missing or empty."
+    assert "env.vars" in issue.remedy

@@ -3,11 +3,28 @@
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from skerry.config.write import set_values
-from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigRewriteError
+from skerry import __version__
+from skerry.config.backup import BACKUPS, beside
+from skerry.config.write import Author, set_values, write_text
+from skerry.model.errors import (
+    ConfigError,
+    ConfigIncludedError,
+    ConfigInvalidError,
+    ConfigRewriteError,
+)
+from skerry.testing.clock import FakeClock
+
+
+def told(file: Path) -> dict[str, Any]:
+    """Return what the file says, less the stamp of who wrote it."""
+    tree: dict[str, Any] = json.loads(file.read_text())
+    tree.pop("meta")
+    return tree
+
 
 KEY = "models.providers.openai"
 
@@ -20,8 +37,8 @@ def file(tmp_path: Path) -> Path:
 def test_values_are_set_and_everything_else_keeps_its_place(file: Path) -> None:
     file.write_text('{"messages": {}, "gateway": {"port": 1}, "agents": {"note": "é"}}')
     set_values(file, {"gateway.bind": "loopback", "agents.defaults.model.primary": "a/b"})
-    assert list(json.loads(file.read_text())) == ["messages", "gateway", "agents"]
-    assert json.loads(file.read_text()) == {
+    assert list(json.loads(file.read_text())) == ["messages", "gateway", "agents", "meta"]
+    assert told(file) == {
         "messages": {},
         "gateway": {"port": 1, "bind": "loopback"},
         "agents": {"note": "é", "defaults": {"model": {"primary": "a/b"}}},
@@ -35,7 +52,8 @@ def test_the_copy_before_stays_beside_it_and_both_are_the_owner_s(file: Path) ->
     before = file.with_name("skerry.json.bak")
     assert before.read_text() == '{"gateway": {"port": 1}}'
     assert {one.stat().st_mode & 0o777 for one in (file, before)} == {0o600}
-    assert {one.name for one in file.parent.iterdir()} == {"skerry.json", "skerry.json.bak"}
+    names = {one.name for one in file.parent.iterdir()}
+    assert names == {"skerry.json", "skerry.json.bak", "logs"}
 
 
 def test_none_removes_a_key(file: Path) -> None:
@@ -94,7 +112,7 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
     link.symlink_to(target)
     set_values(link, {"gateway.port": 5})
     assert link.is_symlink()
-    assert json.loads(target.read_text()) == {"gateway": {"port": 5}}
+    assert told(target) == {"gateway": {"port": 5}}
 
 
 def test_writers_wait_for_each_other(file: Path) -> None:
@@ -120,6 +138,105 @@ def test_the_short_form_of_a_section_is_written_out(
 ) -> None:
     file.write_text('{"agents": {"defaults": {"model": "a/b", "timeoutSeconds": 5}}}')
     set_values(file, {"agents.defaults.model.primary": value})
-    assert json.loads(file.read_text()) == {
-        "agents": {"defaults": {"model": after, "timeoutSeconds": 5}}
+    assert told(file) == {"agents": {"defaults": {"model": after, "timeoutSeconds": 5}}}
+
+
+def test_the_file_says_which_version_wrote_it_and_when(file: Path) -> None:
+    file.write_text('{"meta": {"mine": 1}}')
+    set_values(file, {"gateway.port": 5}, author=Author(clock=FakeClock(0)))
+    assert json.loads(file.read_text())["meta"] == {
+        "mine": 1,
+        "lastTouchedVersion": __version__,
+        "lastTouchedAt": "1970-01-01T00:00:00.000Z",
     }
+
+
+def test_five_files_before_are_kept_and_the_sixth_goes(file: Path) -> None:
+    for port in range(1, 9):
+        set_values(file, {"gateway.port": port})
+    kept = [json.loads(beside(file, one).read_text())["gateway"]["port"] for one in BACKUPS]
+    assert kept == [7, 6, 5, 4, 3]
+    assert {beside(file, one).stat().st_mode & 0o777 for one in BACKUPS} == {0o600}
+    assert len([one for one in file.parent.iterdir() if ".bak" in one.name]) == 5
+
+
+def test_each_write_leaves_a_line_without_a_value(file: Path) -> None:
+    set_values(file, {"gateway.port": 1})
+    set_values(file, {f"{KEY}.baseUrl": "https://h/v1", f"{KEY}.apiKey": "sk-canary"})
+    text = (file.parent / "logs" / "config-audit.jsonl").read_text()
+    first, second = map(json.loads, text.splitlines())
+    assert (first["previousHash"], first["changedPaths"]) == (None, ["gateway.port"])
+    assert second["previousHash"] == first["nextHash"]
+    assert second["changedPaths"] == [f"{KEY}.baseUrl", f"{KEY}.apiKey"]
+    assert second["nextBytes"] == file.stat().st_size
+    assert "canary" not in text
+
+
+def test_a_file_that_loses_half_of_itself_is_marked(file: Path) -> None:
+    file.write_text(json.dumps({"note": "x" * 600}))
+    set_values(file, {"note": None})
+    line = json.loads((file.parent / "logs" / "config-audit.jsonl").read_text())
+    assert line["suspicious"][0].startswith("size-drop:")
+
+
+def test_a_reference_stays_where_its_value_is_set_again(file: Path) -> None:
+    file.write_text('{"gateway": {"auth": {"token": "${GT}"}, "port": 1}}')
+    author = Author(environ={"GT": "g" * 30})
+    set_values(file, {"gateway.auth.token": "g" * 30, "gateway.port": 2}, author=author)
+    assert told(file) == {"gateway": {"auth": {"token": "${GT}"}, "port": 2}}
+    set_values(file, {"gateway.auth.token": "h" * 30}, author=author)
+    assert told(file)["gateway"]["auth"] == {"token": "h" * 30}
+
+
+def test_a_new_reference_that_names_nothing_is_refused_an_old_one_is_not(file: Path) -> None:
+    file.write_text('{"gateway": {"auth": {"token": "${GONE}"}}}')
+    set_values(file, {"gateway.port": 2})
+    with pytest.raises(ConfigInvalidError, match="NOWHERE is missing"):
+        set_values(file, {f"{KEY}.baseUrl": "https://h/v1", f"{KEY}.apiKey": "${NOWHERE}"})
+
+
+@pytest.fixture
+def including(file: Path) -> Path:
+    (file.parent / "more.json").write_text('{"queue": {"mode": "steer", "x": [1]}}')
+    file.write_text('{"messages": {"$include": "more.json"}}')
+    return file
+
+
+def test_a_value_is_written_over_what_is_included(including: Path) -> None:
+    set_values(including, {"messages.queue.mode": "followup"})
+    assert told(including) == {"messages": {"$include": "more.json", "queue": {"mode": "followup"}}}
+
+
+@pytest.mark.parametrize("value", [None, [2]], ids=["removed", "a list, which would join"])
+def test_what_only_the_included_file_can_say_is_refused_with_its_name(
+    including: Path, value: Any
+) -> None:
+    before = including.read_text()
+    with pytest.raises(ConfigIncludedError) as caught:
+        set_values(including, {"messages.queue.x": value})
+    assert "messages.queue.x comes from" in str(caught.value)
+    assert "more.json" in caught.value.remedy
+    assert including.read_text() == before
+
+
+def test_a_text_is_written_as_it_is_once_it_passes(file: Path) -> None:
+    text = "// mine\n{gateway: {port: 5}}\n"
+    assert write_text(file, text, Author()).changed == (("gateway", "port"),)
+    assert file.read_text() == text
+    with pytest.raises(ConfigInvalidError):
+        write_text(file, "{gateway: {prt: 5}}", Author())
+    assert file.read_text() == text
+
+
+def test_a_broken_file_can_be_replaced_by_a_whole_text_only(file: Path) -> None:
+    file.write_text("{broken")
+    with pytest.raises(ConfigInvalidError):
+        set_values(file, {"gateway.port": 1})
+    write_text(file, "{}", Author())
+    assert (file.read_text(), beside(file, ".bak").read_text()) == ("{}", "{broken")
+
+
+def test_a_text_made_of_another_file_is_refused(file: Path) -> None:
+    file.write_text("{}")
+    with pytest.raises(ConfigError, match="changed by someone else"):
+        write_text(file, "{ }", Author(), base="0" * 64)

@@ -252,7 +252,7 @@ async def test_config_get_has_no_secret_and_everything_else(tmp_path: Path) -> N
     assert payload["config"]["gateway"]["tickIntervalMs"] == 30_000
     assert json.loads(payload["raw"]) == payload["parsed"]
     assert (payload["exists"], payload["valid"]) == (True, True)
-    assert len(payload["hash"]) == 64
+    assert payload["hash"].startswith("hmac-sha256:v1:")
 
 
 async def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
@@ -394,3 +394,14 @@ async def test_a_model_that_cannot_be_used_is_refused_with_its_remedy(rig: Rig, 
     rig.models.refuse = ModelUnavailableError("There is no key.", "Set one.")
     error = (await wire.ask("models.use", {"ref": "x/y"}))["error"]
     assert error["details"] == {"code": "model.unavailable", "remedy": "Set one."}
+
+
+async def test_an_agent_shows_its_identity(tmp_path: Path) -> None:
+    identity = {"name": "Wren", "emoji": "🐦", "theme": "brisk"}
+    config = {"agents": {"list": [{"id": "a", "name": "A", "identity": identity}, {"id": "b"}]}}
+    async with running_gateway(tmp_path, config=config) as rig, connected(rig.url) as wire:
+        agents = (await wire.call("agents.list"))["agents"]
+        assert [one.get("identity") for one in agents] == [identity, None]
+        mine = await wire.call("agent.identity.get", {"agentId": "a"})
+        assert (mine["name"], mine["avatar"], mine["theme"]) == ("Wren", "🐦", "brisk")
+        assert (await wire.call("agent.identity.get", {"agentId": "b"}))["avatar"] == "A"

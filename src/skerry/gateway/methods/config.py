@@ -1,43 +1,282 @@
-"""The method `config.get`: the configuration without its secrets."""
+"""Methods that show and change the configuration: `config.get`, `set`, `patch`, `apply`."""
 
 import json
-from typing import Final
+from typing import Annotated, Any, Final
 
 import anyio.to_thread
+from pydantic import Field
 
-from skerry.config import source
+from skerry import __version__
+from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
+from skerry.config.effect import needs_restart
+from skerry.config.expand import Expanded
+from skerry.config.paths import show_place
 from skerry.config.redact import redact, redact_config
-from skerry.config.source import Source
-from skerry.gateway.frames import Json
-from skerry.gateway.method import Call, Method, NoParams
-from skerry.model.errors import ConfigInvalidError, ConfigIssue
+from skerry.config.source import MAX_BYTES, Source
+from skerry.config.wire import Shown, as_object, is_hash_of, keyed_hash, patched, replacement, shown
+from skerry.gateway.configuration import WRITES, Applied, Look
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.infra.clock import iso
+from skerry.model.errors import (
+    ConfigInvalidError,
+    ConfigIssue,
+    ConfigProtectedError,
+    ConfigRewriteError,
+)
+
+_HASH_REQUIRED: Final = "config base hash required; re-run config.get and retry"
+_HASH_CHANGED: Final = "config changed since last load; re-run config.get and retry"
+_UNRECOGNISED: Final = frozenset({UNKNOWN, NO_EFFECT, LACKING})
+
+Raw = Annotated[str, Field(min_length=1, max_length=MAX_BYTES)]
+BaseHash = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class SetParams(Params):
+    """Parameters of `config.set`."""
+
+    raw: Raw
+    base_hash: BaseHash | None = None
+
+
+class DeliveryContext(Params):
+    """Where other gateways tell of the restart; this one tells in its answer."""
+
+    channel: Name | None = None
+    to: Name | None = None
+    account_id: Name | None = None
+    thread_id: Name | float | None = None
+
+
+class ApplyParams(SetParams):
+    """Parameters of `config.apply`. All but the first two are what clients send without need."""
+
+    session_key: Annotated[str, Field(max_length=512)] | None = None
+    delivery_context: DeliveryContext | None = None
+    note: Annotated[str, Field(max_length=4096)] | None = None
+    restart_delay_ms: Annotated[int, Field(ge=0, le=1 << 40)] | None = None
+
+
+class PatchParams(ApplyParams):
+    """Parameters of `config.patch`. Lists are always replaced whole."""
+
+    replace_paths: Annotated[list[Name], Field(max_length=256)] | None = None
 
 
 async def config_get(call: Call, _params: NoParams) -> Json:
     """Return the file, what it says, and what holds with the defaults filled in."""
-    config = call.context.config()
-    issues: tuple[ConfigIssue, ...] = ()
-    try:
-        file = await anyio.to_thread.run_sync(source.read, config.path)
-    except ConfigInvalidError as error:
-        file = Source(config.path)
-        issues = error.issues
-    parsed = redact(file.parsed)
-    resolved = redact_config(config)
-    return {
-        "path": str(config.path),
-        "exists": file.exists or bool(issues),
+    keeper = call.context.configuration
+    look = await keeper.look()
+    seen = _seen(call, look)
+    payload: dict[str, Json] = {
+        "path": str(look.source.path),
+        "exists": look.exists,
         # Comments may hold secrets too, so the text is written anew from what was parsed.
-        "raw": json.dumps(parsed, indent=2, ensure_ascii=False) + "\n" if file.exists else None,
-        "parsed": parsed,
-        "resolved": resolved,
-        "config": resolved,
-        "valid": not issues,
-        "hash": file.hash,
-        "issues": [{"path": issue.path, "message": issue.message} for issue in issues],
-        "warnings": [],
+        "raw": _text(seen.parsed) if look.source.exists else None,
+        "parsed": seen.parsed,
+        "resolved": seen.resolved,
+        "config": seen.config,
+        "valid": not look.issues,
+        "hash": _hash(call, look.source),
+        "issues": [_issue(issue) for issue in look.issues],
+        "warnings": [_issue(issue) for issue in look.meant.warnings] if look.meant else [],
         "legacyIssues": [],
+    }
+    if call.protocol >= 4:  # noqa: PLR2004 - the version that has these
+        files = look.expanded.files if look.expanded else ()
+        payload |= {
+            "includedPaths": [str(file) for file in files],
+            "includeProvenance": [],
+            "agentRosterIncludeOwned": _owned(look, "agents"),
+            "bindingsIncludeOwned": _owned(look, "bindings"),
+            "sourceConfig": seen.resolved,
+            "runtimeConfig": redact_config(call.context.config(), keeper.expanded.used),
+            "configRevisionHash": keeper.revision_of(look.expanded) if look.expanded else None,
+            "appliedConfigHash": keeper.revision,
+        }
+    return payload
+
+
+async def config_set(call: Call, params: SetParams) -> Json:
+    """Write a whole configuration, and use it from now on."""
+    return await _replace(call, params, "config.set")
+
+
+async def config_apply(call: Call, params: ApplyParams) -> Json:
+    """Do the same; where the file says it already, only use it from now on."""
+    return await _replace(call, params, "config.apply")
+
+
+async def config_patch(call: Call, params: PatchParams) -> Json:
+    """Merge an object into the file, where null deletes, and use it from now on."""
+    look = await _checked_look(call, params)
+    patch = _parsed(call, params, look)
+    seen = _seen(call, look)
+
+    def edit(before: Source, expanded: Expanded) -> dict[str, Any]:
+        _same(call, before, look)
+        views = (seen.parsed, seen.resolved, seen.config, expanded.tree)
+        return patched(patch, before.parsed, *views)
+
+    return await _write(call, edit, "config.patch")
+
+
+async def config_schema(call: Call, _params: NoParams) -> Json:
+    """Return the JSON Schema of the configuration, and what a form needs beside it."""
+    from skerry.config.schema import hints, schema  # noqa: PLC0415 - pydantic's generator is heavy
+
+    found = await anyio.to_thread.run_sync(schema)
+    return {
+        "schema": found,
+        "uiHints": hints(found),
+        "version": __version__,
+        "generatedAt": iso(call.context.clock.now_ms()),
     }
 
 
-METHODS: Final = (Method("config.get", NoParams, config_get),)
+async def _replace(call: Call, params: SetParams, method: str) -> Json:
+    look = await _checked_look(call, params)
+    tree = _parsed(call, params, look)
+    if method == "config.apply" and look.expanded and tree == look.source.parsed:
+        return _applied(call, await _guarded(call, call.context.configuration.reload()), method)
+    seen = _seen(call, look)
+
+    def edit(before: Source, expanded: Expanded) -> dict[str, Any]:
+        _same(call, before, look)
+        return replacement(tree, before, expanded, seen)
+
+    return await _write(call, edit, method)
+
+
+async def _checked_look(call: Call, params: SetParams) -> Look:
+    look = await call.context.configuration.look()
+    if not look.exists:
+        return look
+    if params.base_hash is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_REQUIRED)
+    if not is_hash_of(params.base_hash, call.context.configuration.hash_key, look.source):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_CHANGED)
+    return look
+
+
+def _same(call: Call, before: Source, look: Look) -> None:
+    """Refuse when somebody wrote between the look and the write."""
+    if not is_hash_of(before.hash, call.context.configuration.hash_key, look.source):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_CHANGED)
+
+
+def _parsed(call: Call, params: SetParams, look: Look) -> dict[str, Any]:
+    try:
+        return as_object(params.raw, str(look.source.path))
+    except ConfigInvalidError as error:
+        raise _invalid(call, error) from None
+
+
+async def _write(call: Call, edit: Any, method: str) -> Json:
+    now = call.context.clock.now_ms()
+    wait = call.context.config_writes.wait_ms(call.device_id or "", now)
+    if wait:
+        seconds = -(-wait // 1000)
+        raise RefusedError(
+            ErrorCode.UNAVAILABLE,
+            f"rate limit exceeded for {method}; retry after {seconds}s",
+            details={"method": method, "limit": f"{WRITES} per 60s", "retryAfterMs": wait},
+            retryable=True,
+        )
+    return _applied(
+        call, await _guarded(call, call.context.configuration.edit(edit, method)), method
+    )
+
+
+async def _guarded(call: Call, change: Any) -> Applied:
+    try:
+        applied: Applied = await change
+    except ConfigInvalidError as error:
+        raise _invalid(call, error) from None
+    except ConfigProtectedError as error:
+        details = {"code": error.code, "paths": list(error.places), "remedy": error.remedy}
+        message = f"{error} {error.remedy}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
+    except ConfigRewriteError as error:
+        error.remedy = "Edit the file by hand, or remove its comments."
+        raise
+    return applied
+
+
+def _applied(call: Call, applied: Applied, method: str) -> Json:
+    changed = [show_place(place) for place in applied.changed]
+    restart = needs_restart(applied.changed)
+    hint = f"Restart the gateway for: {', '.join(restart)}." if restart else None
+    payload: dict[str, Json] = {
+        "ok": True,
+        "path": str(applied.source.path),
+        "config": redact(applied.expanded.merged),
+        "hash": _hash(call, applied.source),
+        "changedPaths": changed,
+        "restartPaths": restart,
+        "sentinel": {
+            "persisted": False,
+            "payload": {
+                "kind": method.replace(".", "-"),
+                "status": "ok",
+                "ts": call.context.clock.now_ms(),
+                "message": hint,
+                "stats": {
+                    "mode": method,
+                    "root": str(applied.source.path),
+                    "requiresRestart": bool(restart),
+                },
+            },
+        },
+    }
+    if not changed:
+        payload["noop"] = True
+    return payload
+
+
+def _seen(call: Call, look: Look) -> Shown:
+    keeper = call.context.configuration
+    if look.meant is not None:
+        return shown(look.source, look.meant.expanded, look.meant.config)
+    held = redact_config(call.context.config(), keeper.expanded.used)
+    return Shown(redact(look.source.parsed), redact(keeper.expanded.merged), held)
+
+
+def _owned(look: Look, section: str) -> bool:
+    return look.expanded is not None and look.expanded.includes.owner((section,)) is not None
+
+
+def _hash(call: Call, read: Source) -> str:
+    if call.protocol < 4:  # noqa: PLR2004 - the version that has keyed hashes
+        return read.hash
+    return keyed_hash(call.context.configuration.hash_key, read.raw)
+
+
+def _invalid(call: Call, error: ConfigInvalidError) -> RefusedError:
+    issues = [_issue(issue) for issue in error.issues]
+    message = "invalid config"
+    if call.protocol >= 4 and issues:  # noqa: PLR2004 - the version that says more
+        message += f": {issues[0]['path'] or '<root>'}: {issues[0]['message']}"
+    return RefusedError(ErrorCode.INVALID_REQUEST, message, details={"issues": issues})
+
+
+def _issue(issue: ConfigIssue) -> dict[str, str]:
+    """Return the issue as clients know it: an unknown key is one of the section it stands in."""
+    if issue.message in _UNRECOGNISED:
+        section, _, key = issue.path.rpartition(".")
+        return {"path": section, "message": f'Unrecognized key: "{key}"', "remedy": issue.remedy}
+    return {"path": issue.path, "message": issue.message, "remedy": issue.remedy}
+
+
+def _text(tree: Json) -> str:
+    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
+
+
+METHODS: Final = (
+    Method("config.get", NoParams, config_get),
+    Method("config.set", SetParams, config_set),
+    Method("config.patch", PatchParams, config_patch),
+    Method("config.apply", ApplyParams, config_apply),
+    Method("config.schema", NoParams, config_schema),
+)

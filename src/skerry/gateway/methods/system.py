@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from skerry import __version__
+from skerry.config.agents import IdentityConfig
+from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
@@ -67,6 +69,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "channelOrder": [],
         "channelLabels": {},
         "heartbeatSeconds": 0,
+        "configuration": configuration(context),
         "defaultAgentId": config.agents.default_id,
         "agents": [
             {
@@ -82,6 +85,15 @@ async def refresh_health(context: GatewayContext) -> Json:
     }
     context.health.update(report)
     return report
+
+
+def configuration(context: GatewayContext) -> Json:
+    """Return whether the file is in force, or while it is broken the last good one."""
+    broken = context.configuration.broken
+    if broken is None:
+        return {"state": "ok"}
+    remedy = LAST_GOOD_REMEDY.format(path=context.config().path)
+    return {"state": "last-good", "message": str(broken), "remedy": remedy}
 
 
 _NO_HEARTBEAT: Final = {
@@ -126,6 +138,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "uptimeMs": now - context.started_ms,
         "ready": context.health.ready,
         "failing": context.health.failing,
+        "configuration": configuration(context),
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
             "agents": [
@@ -192,6 +205,8 @@ def agents_list(call: Call, _params: NoParams) -> Json:
         own = config.agents.get(agent)
         if own is not None and own.name:
             row["name"] = own.name
+        if own is not None and own.identity is not None:
+            row["identity"] = _identity(own.identity)
         primary = config.primary_model(agent)
         if primary:
             row["model"] = {"primary": primary}
@@ -215,13 +230,27 @@ def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
             details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
         )
     own = config.agents.get(agent)
-    name = (own.name if own else "") or "Assistant"
+    identity = _identity(own.identity) if own and own.identity else {}
+    configured = identity.get("name") or (own.name if own else "")
+    name = configured or "Assistant"
     return {
         "agentId": agent,
         "name": name,
-        "nameSource": "config" if own and own.name else "default",
-        "avatar": name[0].upper(),
+        "nameSource": "config" if configured else "default",
+        "avatar": identity.get("avatar") or identity.get("emoji") or name[0].upper(),
+        **{key: identity[key] for key in ("emoji", "theme") if key in identity},
     }
+
+
+def _identity(identity: IdentityConfig) -> dict[str, str]:
+    """Return what is set of an identity."""
+    values = {
+        "name": identity.name,
+        "theme": identity.theme,
+        "emoji": identity.emoji,
+        "avatar": identity.avatar,
+    }
+    return {key: value for key, value in values.items() if value}
 
 
 def snapshot(context: GatewayContext) -> dict[str, Json]:

@@ -1,0 +1,132 @@
+"""Checks of the files: the configuration and what is kept of it, permissions, the mirror."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from skerry.app.checks import Check, Level
+from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
+from skerry.config.load import Loaded
+from skerry.model.errors import ConfigInvalidError
+
+PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
+"""Files of the state directory that hold what is said, or secrets."""
+
+
+def configuration(loaded: Loaded) -> list[Check]:
+    """Return what is to be said of a configuration that can be used."""
+    source = loaded.source
+    found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
+    checks = [Check("configuration", Level.OK, found)]
+    files = loaded.expanded.files
+    checks += [Check("configuration", Level.OK, f"includes {file}") for file in files]
+    if loaded.expanded.used:
+        names = ", ".join(sorted(loaded.expanded.used))
+        checks.append(Check("configuration", Level.OK, f"refers to {names}; all are set"))
+    for one in loaded.warnings:
+        message = f"{one.path or source.path}: {one.message}"
+        checks.append(Check("configuration", Level.WARNING, message, one.remedy))
+    if loaded.config.gateway.control.allow_code_changes:
+        message = "gateway.control.allowCodeChanges: admins on the wire may change which code runs."
+        remedy = "Remove it when the change is made."
+        checks.append(Check("configuration", Level.WARNING, message, remedy))
+    return checks
+
+
+def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
+    """Return what is wrong with a configuration that cannot be used, and what is used instead."""
+    checks = [
+        Check(
+            "configuration",
+            Level.FAILURE,
+            ": ".join(filter(None, (error.file, one.path, one.message))),
+            one.remedy,
+        )
+        for one in error.issues
+    ]
+    if good is not None:
+        message = f"a gateway uses {beside(good.config.path, LAST_GOOD)} in its place."
+        remedy = LAST_GOOD_REMEDY.format(path=good.config.path)
+        checks.append(Check("last good configuration", Level.WARNING, message, remedy))
+    return checks
+
+
+def kept(path: Path) -> Check:
+    """Return which earlier files of the configuration there are."""
+    earlier = [one for one in (beside(path, ending) for ending in BACKUPS) if one.is_file()]
+    aside = beside(path, REJECTED)
+    if aside.is_file():
+        message = f"{aside} is an edit that was not taken."
+        return Check("backups", Level.WARNING, message, "skerry config edit, or remove it.")
+    if not earlier:
+        return Check(
+            "backups", Level.OK, "none yet; the first change of the configuration keeps one."
+        )
+    return Check("backups", Level.OK, f"{len(earlier)} earlier files, the newest {earlier[0]}")
+
+
+def permissions(state_dir: Path, path: Path) -> list[Check]:
+    """Return which private files others can read."""
+    open_files = list(_open(state_dir, path))
+    if not open_files:
+        return [Check("permissions", Level.OK, "only you can read the state")]
+    return [
+        Check(
+            "permissions",
+            Level.WARNING,
+            f"others can read {file} (mode {mode:04o}).",
+            f"Run: skerry doctor --fix, or chmod {'700' if file.is_dir() else '600'} {file}",
+        )
+        for file, mode in open_files
+    ]
+
+
+def mend(state_dir: Path, path: Path) -> list[Check]:
+    """Take from others what they can read of the state; nothing else is changed."""
+    done = []
+    for file, mode in _open(state_dir, path):
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                os.fchmod(descriptor, mode & 0o700)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            message = f"{file}: {error.strerror}."
+            done.append(Check("permissions", Level.FAILURE, message, "Is it yours?"))
+        else:
+            done.append(Check("permissions", Level.OK, f"{file} is yours alone now"))
+    return done
+
+
+def mirror(state_dir: Path, loaded: Loaded) -> Check:
+    """Return whether the mirrors can be read; the database has what they show."""
+    remedy = "Stop the gateway, then: skerry sessions mirror"
+    for agent in loaded.config.agents.ids:
+        file = state_dir / "agents" / agent / "sessions" / "sessions.json"
+        try:
+            listed = json.loads(file.read_bytes()) if file.exists() else {}
+        except (OSError, ValueError) as error:
+            message = f"{file} cannot be read: {type(error).__name__}."
+            return Check("mirror", Level.WARNING, message, remedy)
+        if not isinstance(listed, dict):
+            return Check("mirror", Level.WARNING, f"{file} is no list of sessions.", remedy)
+    return Check("mirror", Level.OK, str(state_dir / "agents"))
+
+
+def _open(state_dir: Path, path: Path) -> Iterator[tuple[Path, int]]:
+    """Yield what others can read, with its mode."""
+    candidates = {state_dir, path, *(beside(path, one) for one in (*BACKUPS, LAST_GOOD))}
+    for pattern in PRIVATE:
+        candidates.update(state_dir.glob(pattern))
+    for file in sorted(candidates):
+        try:
+            found = file.lstat()
+        except OSError:
+            continue
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & 0o077 and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            yield file, mode

@@ -1,0 +1,230 @@
+"""`skerry config`: shows, changes and checks the configuration, with or without a gateway."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.failure import complain
+from skerry.cli.render import notice, plain, show, show_json
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config import source
+from skerry.config.backup import REJECTED, beside
+from skerry.config.effect import needs_restart
+from skerry.config.gateway import LOCK
+from skerry.config.load import Loaded, checked, load_good, locate
+from skerry.config.paths import MISSING, lookup, parse_place, show_place
+from skerry.config.redact import JSON, redact_config
+from skerry.config.write import Author, Written, set_values, write_text
+from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.lock import owner
+from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
+
+BY: Final = "skerry config"
+USAGE: Final = 2
+_ADMIN: Final = ("operator.admin",)
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry config ...`; return the exit code."""
+    match arguments.action:
+        case "get":
+            return _get(arguments)
+        case "set":
+            return _set(arguments)
+        case "unset":
+            return _change({_place(arguments.place): None})
+        case "validate":
+            return _validate(arguments)
+        case "schema":
+            from skerry.config.schema import schema  # noqa: PLC0415 - pydantic's generator is heavy
+
+            show_json(schema())
+        case "edit":
+            return _edit()
+        case _:
+            show(str(locate(os.environ)[1]))
+    return 0
+
+
+def _get(arguments: Namespace) -> int:
+    loaded = load_good(os.environ)
+    if loaded.broken is not None:
+        notice(f"{loaded.config.path} is broken; this is the last good configuration.")
+    found = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
+    if found is MISSING:
+        remedy = "`skerry config get` prints all there is, `skerry config schema` all there can be."
+        return complain(f"There is no {arguments.place}.", remedy, "skerry config get")
+    if isinstance(found, str) and not arguments.json:
+        show(plain(found))
+    else:
+        show_json(found)
+    return 0
+
+
+def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
+    """Return what holds, with the defaults."""
+    if not reveal:
+        return redact_config(loaded.config, loaded.expanded.used)
+    with_defaults = loaded.config.model_dump(mode="json", by_alias=True)
+    return _revealed(with_defaults, loaded.expanded.tree)
+
+
+def _revealed(shown: JSON, real: Any) -> JSON:
+    """Return the tree with the secrets, which print as stars, as they are in the file."""
+    match shown, real:
+        case dict(), dict():
+            return {key: _revealed(one, real.get(key)) for key, one in shown.items()}
+        case list(), list() if len(shown) == len(real):
+            return [_revealed(one, other) for one, other in zip(shown, real, strict=True)]
+        case str(), str() if set(shown) == {"*"}:
+            return real
+        case _:
+            return shown
+
+
+def _set(arguments: Namespace) -> int:
+    text = sys.stdin.read().rstrip("\n") if arguments.value == "-" else arguments.value
+    value: JSON
+    try:
+        value = json.loads(text) if arguments.json else _json5(text)
+    except ValueError as error:
+        remedy = """Quote it for the shell: '{"a": 1}', '"text"'."""
+        return complain(f"The value is not JSON: {error}.", remedy, "skerry config set", USAGE)
+    if value is None:
+        return complain(
+            "null is no value.",
+            f"To remove it: skerry config unset {arguments.place}",
+            "skerry config set",
+            USAGE,
+        )
+    return _change({_place(arguments.place): value})
+
+
+def _json5(text: str) -> JSON:
+    """Return what the text means as JSON5, or where it means nothing the text itself."""
+    try:
+        value: JSON = source.parse_any(Path("value"), text) if text.strip() else text
+    except ConfigInvalidError:
+        return text
+    return value
+
+
+def _place(text: str) -> str:
+    return show_place(parse_place(text))
+
+
+def _parsed_place(text: str | None) -> tuple[str | int, ...]:
+    return parse_place(text) if text else ()
+
+
+def _change(values: Mapping[str, JSON]) -> int:
+    path = _file()
+    return _written(set_values(path, values, author=_author()))
+
+
+def _written(done: Written) -> int:
+    if not done.changed:
+        notice("Nothing changed.")
+        return 0
+    show(f"Changed {', '.join(map(show_place, done.changed))} in {done.source.path}.")
+    state_dir, _ = locate(os.environ)
+    if owner(state_dir / LOCK) is not None:
+        anyio.run(_tell, done)
+    return 0
+
+
+async def _tell(done: Written) -> None:
+    """Let the running gateway use the file, and say what needs a restart."""
+    restart = needs_restart(done.changed)
+    params = {"raw": done.source.raw, "baseHash": done.source.hash}
+    try:
+        async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
+            await client.request("config.apply", params)
+    except (ClientError, ConfigError) as error:
+        notice(f"The gateway that runs now notices after a restart: {plain(str(error))}")
+        return
+    if restart:
+        notice(f"The gateway that runs now needs a restart for {', '.join(restart)}.")
+    else:
+        notice("The gateway that runs now uses it.")
+
+
+def _validate(arguments: Namespace) -> int:
+    state_dir, path = locate(os.environ)
+    path = Path(arguments.file).absolute() if arguments.file else path
+    if arguments.file and not path.is_file():
+        return complain(f"{path} does not exist.", "Name a file.", "skerry config validate")
+    try:
+        loaded = checked(source.read(path), os.environ, state_dir)
+    except ConfigInvalidError as error:
+        if not arguments.json:
+            raise
+        rows = [_row(issue.path, issue.message, issue.remedy) for issue in error.issues]
+        show_json({"path": str(path), "valid": False, "issues": rows, "warnings": []})
+        return 1
+    if arguments.json:
+        warned = [_row(one.path, one.message, one.remedy) for one in loaded.warnings]
+        show_json({"path": str(path), "valid": True, "issues": [], "warnings": warned})
+        return 0
+    for issue in loaded.warnings:
+        notice(f"warning: {plain(str(issue))}")
+    show(f"{path} is valid.")
+    return 0
+
+
+def _row(path: str, message: str, remedy: str) -> dict[str, str]:
+    return {"path": path, "message": message, "remedy": remedy}
+
+
+def _edit() -> int:
+    """Open a copy in the editor; it replaces the file once it passes the check."""
+    path = _file().resolve()
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    before = path.read_bytes() if path.exists() else b"{\n}\n"
+    copy = beside(path, REJECTED)
+    if copy.exists():
+        notice(f"Going on with {copy}, which was not taken the last time.")
+    else:
+        write_atomic(copy, before)
+    try:
+        code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode  # noqa: S603 - the person's own editor
+    except OSError as error:
+        copy.unlink()
+        message = f"{editor} cannot be started: {error.strerror}."
+        return complain(message, "Name an editor in EDITOR.", "skerry config edit")
+    after = copy.read_bytes()
+    if code != 0 or after == before:
+        copy.unlink()
+        notice("Nothing changed.")
+        return 0 if code == 0 else 1
+    try:
+        base = (
+            source.Source(path, before.decode("utf-8", "replace")).hash if path.exists() else None
+        )
+        done = write_text(path, source.text(copy, after), _author(), base=base)
+    except ConfigError as error:
+        error.remedy = f"Your text is kept in {copy}; `skerry config edit` goes on with it."
+        raise
+    copy.unlink()
+    return _written(done)
+
+
+def _file() -> Path:
+    state_dir, path = locate(os.environ)
+    make_private(state_dir)
+    make_private(path.parent)
+    return path
+
+
+def _author() -> Author:
+    state_dir, _ = locate(os.environ)
+    return Author(BY, os.environ, state_dir)

@@ -1,0 +1,117 @@
+"""What is kept of the configuration: five earlier files, the last good one, a line per write."""
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.config.expand import Expanded
+from skerry.config.source import Source
+from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.clock import iso
+
+logger = logging.getLogger(__name__)
+
+BACKUPS: Final = (".bak", ".bak.1", ".bak.2", ".bak.3", ".bak.4")
+"""Endings of the earlier files, the newest first."""
+LAST_GOOD: Final = ".last-good"
+LAST_GOOD_REMEDY: Final = (
+    "skerry config edit; or take the good one back: cp {path}.last-good {path}"
+)
+"""What to do while the last good file is in force instead of the broken one."""
+REJECTED: Final = ".rejected"
+"""Ending of a text that `skerry config edit` did not take."""
+AUDIT: Final = Path("logs") / "config-audit.jsonl"
+MAX_AUDIT: Final = 1_048_576
+"""Bytes; a longer file is moved aside, over the one that was moved before."""
+_MOST_PATHS: Final = 200
+
+
+def beside(path: Path, ending: str) -> Path:
+    """Return the path of a file that is kept beside the configuration."""
+    return path.with_name(path.name + ending)
+
+
+def keep_before(before: Source) -> None:
+    """Keep the file as it was as the newest of the backups; the oldest of five goes.
+
+    Raises:
+        OSError: it cannot be kept.
+    """
+    places = [beside(before.path, ending) for ending in BACKUPS]
+    for older, newer in zip(reversed(places), reversed(places[:-1]), strict=False):
+        with suppress(FileNotFoundError):
+            newer.replace(older)
+    write_atomic(places[0], before.raw.encode())
+
+
+def keep_good(read: Source, expanded: Expanded) -> None:
+    """Keep what a start or a change made use of, for the day on which the file is broken.
+
+    It is one file also where there are includes, with the references as they are written.
+    """
+    if not read.exists:
+        return
+    text = read.raw
+    if expanded.files:
+        text = json.dumps(expanded.merged, indent=2, ensure_ascii=False) + "\n"
+    data = text.encode()
+    place = beside(read.path.resolve(), LAST_GOOD)
+    try:
+        if not place.is_file() or place.is_symlink() or place.read_bytes() != data:
+            write_atomic(place, data)
+    except OSError:  # the gateway works without it
+        logger.exception("%s cannot be written", place)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One write of the file."""
+
+    at_ms: int
+    by: str
+    before: Source
+    after: Source
+    changed: Sequence[str]
+
+
+def note(state_dir: Path, entry: AuditEntry) -> None:
+    """Add a line about a write: hashes, sizes and places, no values. A failure is logged."""
+    file = state_dir / AUDIT
+    line = {
+        "ts": iso(entry.at_ms),
+        "event": "config.write",
+        "by": entry.by,
+        "configPath": str(entry.after.path),
+        "previousHash": entry.before.hash if entry.before.exists else None,
+        "nextHash": entry.after.hash,
+        "previousBytes": len(entry.before.raw.encode()),
+        "nextBytes": len(entry.after.raw.encode()),
+        "changedPathCount": len(entry.changed),
+        "changedPaths": list(entry.changed[:_MOST_PATHS]),
+        "suspicious": suspicious(entry.before, entry.after),
+    }
+    try:
+        make_private(file.parent)
+        if file.exists() and file.stat().st_size > MAX_AUDIT:
+            file.replace(beside(file, ".1"))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line, ensure_ascii=False) + "\n")
+    except OSError:  # the change itself stands
+        logger.exception("%s cannot be written", file)
+
+
+def suspicious(before: Source, after: Source) -> list[str]:
+    """Return what a person may want to look at. Source: openclaw-behaviour 1.5."""
+    found = []
+    old, new = len(before.raw.encode()), len(after.raw.encode())
+    if old >= 512 and new < old / 2:  # noqa: PLR2004 - a small file may well lose half of it
+        found.append(f"size-drop:{old}->{new}")
+    if "meta" in before.parsed and "meta" not in after.parsed:
+        found.append("meta-removed")
+    return found

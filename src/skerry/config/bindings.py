@@ -1,0 +1,46 @@
+"""Section `bindings`: which agent answers which conversation."""
+
+from pydantic import Field, field_validator
+
+from skerry.config.base import Section
+from skerry.model.inbound import PeerKind
+
+
+class PeerMatch(Section):
+    """A conversation of a platform."""
+
+    kind: PeerKind
+    """`direct` (also written `dm`), `group` or `channel`."""
+    id: str = Field(default="*", min_length=1, max_length=256)
+    """The platform's own id; without one, or with `*`, every conversation of that kind."""
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _alias(cls, value: object) -> object:
+        return "direct" if value == "dm" else value
+
+
+class Match(Section):
+    """What a message must have; all that is named must fit."""
+
+    channel: str = Field(min_length=1, max_length=64)
+    """The platform, such as `telegram`."""
+    account_id: str | None = Field(default=None, min_length=1, max_length=128)
+    """The account there; without one, or with `*`, every account."""
+    peer: PeerMatch | None = None
+    """The conversation."""
+    guild_id: str | None = Field(default=None, min_length=1, max_length=128)
+    """The server, on platforms that have them."""
+    team_id: str | None = Field(default=None, min_length=1, max_length=128)
+    """The team, on platforms that have them."""
+    roles: tuple[str, ...] = Field(default=(), max_length=100)
+    """Roles in the server; the sender needs one of them."""
+
+
+class Binding(Section):
+    """One rule; of those that fit, the most specific counts, then the first."""
+
+    agent_id: str = Field(min_length=1, max_length=64)
+    """The agent that answers; it must stand in `agents.list`."""
+    match: Match
+    """What a message must have."""

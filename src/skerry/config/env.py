@@ -1,0 +1,128 @@
+"""Section `env`: variables for references and for the keys of providers."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from skerry.config.base import OpenSection
+
+_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+_REFUSED: Final = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "IFS",
+        "ENV",
+        "PS4",
+        "PROMPT_COMMAND",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "BROWSER",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "HOSTALIASES",
+        "LOCALDOMAIN",
+        "RES_OPTIONS",
+        "NLSPATH",
+        "LOCPATH",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "CLASSPATH",
+        "_JAVA_OPTIONS",
+    ]
+)
+_REFUSED_PREFIXES: Final = [
+    "BASH_",
+    "DOCKER_",
+    "DYLD_",
+    "GCONV_",
+    "GIT_",
+    "GLIBC_",
+    "JAVA_",
+    "LD_",
+    "MALLOC_",
+    "NODE_",
+    "NPM_",
+    "OPENCLAW_",
+    "OPENSSL_",
+    "PERL",
+    "PIP_",
+    "PYTHON",
+    "RUBY",
+    "SKERRY_",
+    "SSH_",
+    "SSL_",
+    "SYSTEMD_",
+    "UV_",
+    "XDG_",
+]
+_REFUSED_ENDINGS: Final = ("_PROXY", "_PRELOAD", "_LIBRARY_PATH", "_CA_BUNDLE")
+
+
+def may_be_set(name: str) -> bool:
+    """Return whether the file may set this variable: none that says which code runs, or where."""
+    return not (
+        name in _REFUSED
+        or name.startswith(tuple(_REFUSED_PREFIXES))
+        or name.endswith(_REFUSED_ENDINGS)
+    )
+
+
+class EnvConfig(OpenSection):
+    """Variables for references and for the keys of providers."""
+
+    free_names: ClassVar[re.Pattern[str] | None] = _NAME
+
+    vars: dict[str, SecretStr] = Field(default_factory=dict, max_length=1000)
+    """Each counts where the environment itself has none of that name, and for Skerry alone. A name
+    may also stand in `env` directly. Names that say which code runs, such as `PATH`, `LD_*`,
+    `PYTHON*` and `SKERRY_*`, are refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        direct = {
+            key: one for key, one in value.items() if _NAME.fullmatch(key) and isinstance(one, str)
+        }
+        listed = value.get("vars", {})
+        if not direct or not isinstance(listed, dict):
+            return value
+        rest = {key: one for key, one in value.items() if key not in direct}
+        return {**rest, "vars": {**direct, **listed}}
+
+    @field_validator("vars")
+    @classmethod
+    def _allowed(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        wrong = [name for name in value if not (_NAME.fullmatch(name) and may_be_set(name))]
+        if wrong:
+            message = f"{wrong[0]!r} may not be set here; set it where the gateway is started"
+            raise ValueError(message)
+        return value
+
+
+def with_vars(tree: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with what `env` adds; names and shapes are left to the check.
+
+    What is set and not empty in the environment stays.
+    """
+    section = tree.get("env")
+    if not isinstance(section, dict):
+        return dict(environ)
+    listed = section.get("vars")
+    added = {**section, **(listed if isinstance(listed, dict) else {})}
+    given = {
+        name: value
+        for name, value in added.items()
+        if isinstance(value, str) and _NAME.fullmatch(name) and may_be_set(name)
+    }
+    return {**given, **{name: value for name, value in environ.items() if value}}

@@ -1,0 +1,62 @@
+"""From the file as written to the tree that it means: files put in, references replaced."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skerry.config.env import with_vars
+from skerry.config.include import Includes, included
+from skerry.config.references import Substitution
+from skerry.config.source import Source
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """What a file means, in two steps."""
+
+    merged: dict[str, Any] = field(repr=False)
+    """With the included files, and the references as they are written."""
+    tree: dict[str, Any] = field(repr=False)
+    """With the values of the references."""
+    includes: Includes
+    environ: Mapping[str, str] = field(repr=False)
+    """The environment with the variables that the file adds."""
+    used: Mapping[str, str] = field(repr=False)
+    """The variables that it refers to, with their values."""
+    issues: tuple[ConfigIssue, ...] = ()
+    """References that name nothing."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return every included file once."""
+        return tuple(dict.fromkeys(file for _, file in self.includes.files))
+
+
+def expand(read: Source, environ: Mapping[str, str]) -> Expanded:
+    """Return what the file means.
+
+    Raises:
+        ConfigInvalidError: an included file cannot be had, or the whole is nested too deep.
+    """
+    try:
+        merged, includes = included(read)
+        section = Substitution({name: one for name, one in environ.items() if one})
+        variables = section.value({"env": merged.get("env", {})}, secret=True)
+        everything = with_vars(variables, environ)
+        rest = Substitution(everything)
+        tree = rest.value({key: one for key, one in merged.items() if key != "env"})
+    except RecursionError:
+        issue = ConfigIssue("", "it is nested too deep.", "Make it flatter.")
+        raise ConfigInvalidError(str(read.path), [issue]) from None
+    if "env" in merged:
+        tree["env"] = variables["env"]
+    return Expanded(
+        merged,
+        tree,
+        includes,
+        everything,
+        {**section.used, **rest.used},
+        (*section.issues, *rest.issues),
+    )

@@ -1,0 +1,170 @@
+"""Puts the files that `$include` names into the tree, none from outside the root's directory."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.config import source
+from skerry.config.paths import Place, show_place
+from skerry.infra.beneath import Beneath, EscapeError
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+KEY: Final = "$include"
+MAX_DEPTH: Final = 10
+MAX_FILES: Final = 100
+"""Files read in all; one that is named twice counts twice."""
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of all included files together."""
+_DROPPED: Final = frozenset({"__proto__", "prototype", "constructor"})
+
+
+@dataclass(slots=True)
+class Includes:
+    """What was put in: each file, in the order of reading, and the place it belongs to."""
+
+    files: list[tuple[Place, Path]] = field(default_factory=list)
+    bytes: int = 0
+
+    def owner(self, place: Place) -> Path | None:
+        """Return the last file that was put in at, or above, `place`."""
+        found = [file for there, file in self.files if place[: len(there)] == there]
+        return found[-1] if found else None
+
+
+def merged(base: Any, over: Any) -> Any:
+    """Return `over` on top of `base`: objects merge, lists join, else `over` counts.
+
+    Source: openclaw-behaviour 1.2.
+    """
+    if isinstance(base, list) and isinstance(over, list):
+        return [*base, *over]
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    tree = {key: value for key, value in base.items() if key not in _DROPPED}
+    for key, value in over.items():
+        if key not in _DROPPED:
+            tree[key] = merged(tree[key], value) if key in tree else value
+    return tree
+
+
+def included(read: source.Source) -> tuple[dict[str, Any], Includes]:
+    """Return the tree of the root file with every `$include` replaced by what it names.
+
+    Raises:
+        ConfigInvalidError: a file cannot be had: the issue names where it stands, and the remedy.
+    """
+    includes = Includes()
+    chain = (_File(read.path, read.path.resolve(), read.raw),)
+    tree = _value(read.parsed, (), chain, includes)
+    if not isinstance(tree, dict):
+        raise chain[0].invalid((KEY,), "the whole must be one object.", "Include an object.")
+    return tree, includes
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file on the way from the root to what is read now."""
+
+    path: Path
+    real: Path
+    raw: str = field(repr=False)
+
+    def invalid(self, place: Place, message: str, remedy: str) -> ConfigInvalidError:
+        return ConfigInvalidError(str(self.path), [ConfigIssue(show_place(place), message, remedy)])
+
+    def line(self, name: str) -> str:
+        """Return where `name` stands, as far as that can be said of JSON5."""
+        at = max(self.raw.find(quoted) for quoted in (json.dumps(name), f"'{name}'"))
+        return f"{self.path.name}" + (f" line {self.raw.count(chr(10), 0, at) + 1}" * (at >= 0))
+
+
+_Chain = tuple[_File, ...]
+
+
+def _value(value: Any, place: Place, chain: _Chain, includes: Includes) -> Any:
+    if isinstance(value, list):
+        return [_value(one, (*place, number), chain, includes) for number, one in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    beside = {
+        key: _value(one, (*place, key), chain, includes) for key, one in value.items() if key != KEY
+    }
+    if KEY not in value:
+        return beside
+    content = _content(value[KEY], place, chain, includes)
+    if not beside:
+        return content
+    if not isinstance(content, dict):
+        message = "what it names is no object, and other keys stand beside it."
+        raise chain[-1].invalid((*place, KEY), message, "Remove the other keys.")
+    return merged(content, beside)
+
+
+def _content(names: object, place: Place, chain: _Chain, includes: Includes) -> Any:
+    here = (*place, KEY)
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list) or not listed or not all(isinstance(n, str) for n in listed):
+        raise chain[-1].invalid(here, "it must be a file, or a list of files.", "Name a file.")
+    content: Any = None
+    for number, name in enumerate(listed):
+        file = _open(name, here, chain, includes)
+        includes.files.append((place, file.path))
+        parsed = _parsed(file, here)
+        one = _value(parsed, place, (*chain, file), includes)
+        content = merged(content, one) if number else one
+    return content
+
+
+def _open(name: str, here: Place, chain: _Chain, includes: Includes) -> _File:
+    """Read one file, beneath the directory of the root file and through no link out of it."""
+    by, root = chain[-1], chain[0]
+    where = f"{by.line(name)}: {name!r}"
+    top = root.real.parent
+    path = Path(os.path.normpath(by.real.parent / name))
+    inside = f"Move the file beneath {top}."
+    if "\0" in name or not path.is_relative_to(top) or path == top:
+        raise by.invalid(here, f"{where} leaves the directory of the configuration.", inside)
+    real = path.resolve()
+    if not real.is_relative_to(top):
+        raise by.invalid(here, f"{where} is a link out of the directory.", inside)
+    _check_limits(real, where, here, chain, includes)
+    try:
+        with Beneath(top).open(str(real.relative_to(top))) as opened:
+            data = opened.read(source.MAX_BYTES + 1)
+    except EscapeError as error:
+        raise by.invalid(here, f"{where} is refused: {error.reason}.", inside) from error
+    except OSError as error:
+        remedy = "Correct the name, or make the file."
+        raise by.invalid(here, f"{where} cannot be read: {error.strerror}.", remedy) from error
+    includes.bytes += len(data)
+    if len(data) > source.MAX_BYTES or includes.bytes > MAX_BYTES:
+        raise by.invalid(here, f"{where} is too large.", f"{MAX_BYTES} bytes are taken in all.")
+    return _File(path, real, source.text(path, data))
+
+
+def _check_limits(
+    real: Path, where: str, here: Place, chain: Sequence[_File], includes: Includes
+) -> None:
+    by = chain[-1]
+    names = [file.real for file in chain]
+    if real in names:
+        circle = " -> ".join(one.name for one in [*names[names.index(real) :], real])
+        raise by.invalid(here, f"{where} includes itself: {circle}.", "Break the circle.")
+    if len(chain) > MAX_DEPTH:
+        remedy = f"Nest at most {MAX_DEPTH} files."
+        raise by.invalid(here, f"{where} is nested too deep.", remedy)
+    if len(includes.files) >= MAX_FILES:
+        raise by.invalid(here, f"{where} is one file too many.", f"Include at most {MAX_FILES}.")
+
+
+def _parsed(file: _File, here: Place) -> Any:
+    """Return the tree of the file; its own error says line and column."""
+    try:
+        return source.parse_any(file.path, file.raw)
+    except ConfigInvalidError as error:
+        (issue,) = error.issues
+        message = f"{file.path}: {issue.message}"
+        raise file.invalid(here, message, issue.remedy) from None

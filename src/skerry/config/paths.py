@@ -1,0 +1,139 @@
+"""Places in a configuration tree: `agents.list[0].id`, read, written, compared."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from skerry.model.errors import ConfigError
+
+Place = tuple[str | int, ...]
+
+MISSING: Final = object()
+"""What `lookup` gives where there is nothing."""
+MAX_DEPTH: Final = 64
+MAX_INDEX: Final = 10_000
+
+_PART: Final = re.compile(r"""\.?(?:([^.\[\]"']+)|\[(\d{1,5})\]|\["([^"]+)"\]|\['([^']+)'\])""")
+
+
+def parse_place(text: str) -> Place:
+    """Return the place that `a.b[0]` or `a["b.c"]` names.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    place: list[str | int] = []
+    at = 0
+    while at < len(text):
+        found = _PART.match(text, at)
+        if found is None or (text[at] == "." and not place) or len(place) == MAX_DEPTH:
+            raise _no_place(text)
+        place.append(int(found[2]) if found[2] else found[1] or found[3] or found[4])
+        at = found.end()
+    if not place:
+        raise _no_place(text)
+    return tuple(place)
+
+
+def show_place(place: Place) -> str:
+    """Return the text of a place, which `parse_place` reads again."""
+    text = ""
+    for part in place:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part and not any(char in part for char in ".[]\"'"):
+            text += f".{part}" if text else part
+        else:
+            text += f"['{part}']" if '"' in part else f'["{part}"]'
+    return text
+
+
+def lookup(tree: Any, place: Place) -> Any:
+    """Return what stands there, or `MISSING`."""
+    for part in place:
+        match tree, part:
+            case dict(), str() if part in tree:
+                tree = tree[part]
+            case list(), int() if part < len(tree):
+                tree = tree[part]
+            case _:
+                return MISSING
+    return tree
+
+
+def replaced(tree: Any, place: Place, value: Any) -> Any:
+    """Return the tree with `value` there; `MISSING` removes it. Sections on the way are made.
+
+    Raises:
+        ConfigError: something on the way is no section, or no list with such a number.
+    """
+    if not place:
+        return value
+    first, rest = place[0], place[1:]
+    if isinstance(first, int):
+        return _in_list(tree, first, rest, value)
+    if tree is MISSING or tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise _refusal(f"{first!r} cannot stand there: what is there is no section.")
+    if value is MISSING and lookup(tree, (first,)) is MISSING:
+        return tree
+    inner = replaced(tree.get(first, MISSING), rest, value)
+    if inner is MISSING:
+        return {key: one for key, one in tree.items() if key != first}
+    return {**tree, first: inner}
+
+
+def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
+    if tree is MISSING:
+        tree = []
+    if not isinstance(tree, list):
+        raise _refusal(f"[{number}] cannot stand there: what is there is no list.")
+    if number > len(tree) or (number == len(tree) and value is MISSING):
+        raise _refusal(f"[{number}] is beyond the end of the list, which has {len(tree)}.")
+    inner = replaced(tree[number] if number < len(tree) else MISSING, rest, value)
+    kept = [] if inner is MISSING else [inner]
+    return [*tree[:number], *kept, *tree[number + 1 :]]
+
+
+def changes(before: Any, after: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield the places at which two trees differ, as deep as they can be named.
+
+    A list whose length changed is one place.
+    """
+    inside = _inside(before, after)
+    if inside is not None:
+        for part, old, new in inside:
+            yield from changes(old, new, (*place, part))
+    elif type(before) is not type(after) or before != after:
+        yield place
+
+
+def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
+    """Return the parts of two values that can be compared one by one."""
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [(n, old, new) for n, (old, new) in enumerate(zip(before, after, strict=True))]
+    old = {} if before is MISSING and after else before
+    new = {} if after is MISSING and before else after
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return None
+    return [(key, old.get(key, MISSING), new.get(key, MISSING)) for key in {**old, **new}]
+
+
+def within(place: Place, pattern: Sequence[str]) -> bool:
+    """Return whether the place is what `pattern` names, or beneath it; `*` is any one part."""
+    return len(place) >= len(pattern) and all(
+        want in {"*", part} for part, want in zip(place, pattern, strict=False)
+    )
+
+
+def _no_place(text: str) -> ConfigError:
+    error = ConfigError(f"{text!r} names no place in the configuration.")
+    error.remedy = "Write it as agents.defaults.model or agents.list[0].name."
+    return error
+
+
+def _refusal(message: str) -> ConfigError:
+    error = ConfigError(message)
+    error.remedy = "`skerry config get` shows what is there."
+    return error

@@ -1,0 +1,151 @@
+"""The JSON Schema of the configuration, with what each key is for.
+
+It imports pydantic's generator; whoever needs no schema should not import this module.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic.json_schema import models_json_schema
+
+from skerry.config.agents import SHORT_FORMS
+from skerry.config.redact import holds_secrets
+from skerry.config.root import Config
+
+DIALECT: Final = "http://json-schema.org/draft-07/schema#"
+_OWN: Final = ("stateDir", "path")
+_NOTES: Final = {
+    "$schema": {"type": "string", "description": "The schema that an editor checks the file by."},
+    "meta": {
+        "type": "object",
+        "description": "Which version wrote the file last, and when.",
+        "additionalProperties": True,
+    },
+    "wizard": {
+        "type": "object",
+        "description": "What a set-up program noted; it has no effect.",
+        "additionalProperties": True,
+    },
+}
+_REFERENCE: Final = {
+    "type": "object",
+    "properties": {
+        "source": {"const": "env"},
+        "provider": {"const": "default"},
+        "id": {"type": "string", "pattern": "^[A-Z_][A-Z0-9_]{0,127}$"},
+    },
+    "required": ["source", "id"],
+    "additionalProperties": False,
+}
+_Node = dict[str, Any]
+
+
+def schema() -> _Node:
+    """Return the schema of the file, in one piece: clients do not follow references."""
+    _, found = models_json_schema([(Config, "validation")], by_alias=True)
+    defs: _Node = found["$defs"]
+    root = _section(_inline(defs["Config"], defs), "")
+    properties = {key: one for key, one in root["properties"].items() if key not in _OWN}
+    required = [key for key in root.get("required", ()) if key not in _OWN]
+    root |= {"properties": {**_NOTES, **properties}, "required": required}
+    return {"$schema": DIALECT, "title": "skerry.json", **root}
+
+
+def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
+    """Yield each key that a person can set: `agents.list[].name`, `models.providers.*.baseUrl`."""
+    section = _object_of(node)
+    properties = section.get("properties", {})
+    for key, one in properties.items():
+        yield from leaves(one, f"{path}.{key}" if path else key)
+    items, rest = section.get("items"), section.get("additionalProperties")
+    if isinstance(items, dict) and _object_of(items).get("properties"):
+        yield path, node
+        yield from leaves(items, f"{path}[]")
+    elif isinstance(rest, dict) and _object_of(rest).get("properties"):
+        yield path, node
+        yield from leaves(rest, f"{path}.*")
+    elif not properties:
+        yield path, node
+
+
+def hints(tree: _Node) -> _Node:
+    """Return what a form shows beside each key: a label, a help text, whether to hide it."""
+    found: _Node = {}
+    for order, (key, one) in enumerate(tree["properties"].items()):
+        found[key] = {"label": label(key), "group": label(key), "order": 10 * (order + 1)}
+        if one.get("description"):
+            found[key]["help"] = one["description"]
+    for path, one in leaves(tree):
+        hint = found.setdefault(path, {"label": label(path)})
+        if one.get("description"):
+            hint["help"] = one["description"]
+        if holds_secrets(path.rpartition(".")[2]) or "password" in str(one.get("format")):
+            hint["sensitive"] = True
+    return found
+
+
+def label(path: str) -> str:
+    """Return a key's name as words: `timeoutSeconds` is `Timeout Seconds`."""
+    name = path.rpartition(".")[2].replace("[]", "").lstrip("$")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:1].upper() + name[1:])
+
+
+def _object_of(node: _Node) -> _Node:
+    """Return the long form of a section that has a short one."""
+    if node.get("format") == "password":
+        return {}
+    return next((one for one in node.get("anyOf", ()) if one.get("properties")), node)
+
+
+def _inline(node: Any, defs: _Node) -> Any:
+    """Return the node with every reference replaced by what it refers to."""
+    if isinstance(node, list):
+        return [_inline(one, defs) for one in node]
+    if not isinstance(node, dict):
+        return node
+    beside = {
+        key: (
+            {name: _inline(one, defs) for name, one in value.items()}
+            if key == "properties"
+            else _inline(value, defs)
+        )
+        for key, value in node.items()
+        if key not in {"$ref", "title"}
+    }
+    if "$ref" in node:
+        target = _inline(defs[node["$ref"].rpartition("/")[2]], defs)
+        beside = {**target, **beside}
+    return _without_null(beside)
+
+
+def _without_null(node: _Node) -> _Node:
+    """Return the node without the null that only means absence."""
+    options = node.get("anyOf", [])
+    if {"type": "null"} not in options:
+        return node
+    kept = [one for one in options if one != {"type": "null"}]
+    rest = {key: value for key, value in node.items() if key != "anyOf" and value is not None}
+    return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
+
+
+def _section(node: _Node, path: str) -> _Node:
+    """Return the node with what every section also takes: includes, short forms, references."""
+    node = dict(node)
+    if "properties" in node:
+        node["properties"] = {
+            key: _section(one, f"{path}.{key}" if path else key)
+            for key, one in node["properties"].items()
+        }
+        node["patternProperties"] = {r"^\$include$": {"type": ["string", "array"]}}
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            node[key] = _section(node[key], path)
+    if node.get("format") == "password":
+        text = {"type": "string", "format": "password"}
+        rest = {key: value for key, value in node.items() if key not in {"type", "format"}}
+        return {**rest, "format": "password", "anyOf": [text, _REFERENCE]}
+    if path in SHORT_FORMS or path.endswith("list.model"):
+        about: _Node = {key: node[key] for key in ("description", "default") if key in node}
+        return {**about, "anyOf": [{"type": "string"}, node]}
+    return node

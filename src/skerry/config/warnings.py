@@ -1,0 +1,55 @@
+"""What a person should look at in a configuration that works: permissions, and what it opens."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.config.gateway import AuthMode
+from skerry.config.redact import redact
+from skerry.config.root import Config
+from skerry.config.source import Source
+from skerry.model.errors import ConfigIssue
+
+SHORT_TOKEN: Final = 24
+"""Characters; a shorter token is warned about."""
+SHORT_PASSWORD: Final = 12
+"""Characters; a shorter password is warned about."""
+
+
+def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
+    """Return which of the file and the directory others can look into."""
+    issues = []
+    holds_secrets = redact(read.parsed) != read.parsed
+    if holds_secrets and read.mode is not None and read.mode & 0o077:
+        message = f"others can read its secrets (mode {read.mode:04o})."
+        issues.append(ConfigIssue(str(read.path), message, f"Run: chmod 600 {read.path}"))
+    if state_dir.is_dir() and (mode := state_dir.stat().st_mode & 0o777) & 0o077:
+        message = f"others can look into it (mode {mode:04o})."
+        issues.append(ConfigIssue(str(state_dir), message, f"Run: chmod 700 {state_dir}"))
+    return issues
+
+
+def openings(
+    config: Config, written: Mapping[str, Any], *, from_environment: bool
+) -> list[ConfigIssue]:
+    """Return what lets others in; `written` is the tree of the file without the environment."""
+    auth = config.gateway.auth
+    if auth.mode is AuthMode.NONE:
+        message = "every program and web page on this machine can steer the agents."
+        return [ConfigIssue("gateway.auth.mode", message, "Set it to 'token'.")]
+    issues = []
+    if config.gateway.control_ui.dangerously_disable_device_auth:
+        where = "gateway.controlUi.dangerouslyDisableDeviceAuth"
+        message = "the shared secret alone lets other machines in."
+        issues.append(ConfigIssue(where, message, "Remove it, and approve devices one by one."))
+    if auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
+        message = f"the password is shorter than {SHORT_PASSWORD} characters."
+        issues.append(ConfigIssue("gateway.auth.password", message, "Choose a longer one."))
+    if auth.token is not None and len(auth.token.get_secret_value()) < SHORT_TOKEN:
+        message = f"the token is shorter than {SHORT_TOKEN} characters."
+        issues.append(ConfigIssue("gateway.auth.token", message, "Remove it; a start writes one."))
+    mode = written.get("gateway", {}).get("auth", {}).get("mode")
+    if from_environment and mode == AuthMode.NONE.value:
+        message = "'none' does not count, because the environment gives a token."
+        issues.append(ConfigIssue("gateway.auth.mode", message, "Remove one of the two."))
+    return issues

@@ -1,0 +1,203 @@
+"""What a client gets to see of the configuration, and what its answer means."""
+
+import base64
+import hmac
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.config import source
+from skerry.config.expand import Expanded
+from skerry.config.include import KEY
+from skerry.config.paths import MISSING, Place, show_place
+from skerry.config.redact import JSON, REDACTED, redact, redact_config
+from skerry.config.root import Config
+from skerry.model.errors import ConfigIncludedError, ConfigInvalidError, ConfigIssue
+
+HMAC: Final = "hmac-sha256:v1:"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The configuration as clients see it: no secret, references as they are written."""
+
+    parsed: JSON
+    """What stands in the file."""
+    resolved: JSON
+    """With the included files."""
+    config: JSON
+    """With the defaults too."""
+
+
+def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:
+    """Return what clients see of the configuration."""
+    return Shown(
+        redact(read.parsed),
+        redact(expanded.merged),
+        redact_config(config, expanded.used),
+    )
+
+
+def keyed_hash(key: bytes, text: str) -> str:
+    """Return the hash of protocol 4, from which nobody without the key can try out secrets."""
+    digest = hmac.digest(key, text.encode(), "sha256")
+    return HMAC + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def is_hash_of(given: str, key: bytes, read: source.Source) -> bool:
+    """Return whether a client's `baseHash`, of either protocol, is that of the file."""
+    return any(
+        hmac.compare_digest(given.encode(), one.encode())
+        for one in (read.hash, keyed_hash(key, read.raw))
+    )
+
+
+def replacement(
+    new: Mapping[str, Any], read: source.Source, expanded: Expanded, seen: Shown
+) -> dict[str, Any]:
+    """Return the tree of the file that a client means which sends a whole configuration.
+
+    It was made of one of the three that the client saw. What is as it was shown, or as it is, is
+    not changed: a hidden secret, a reference, an included file and a default stay as they are.
+
+    Raises:
+        ConfigInvalidError: a hidden secret stands where there is none.
+        ConfigIncludedError: something was removed that an included file says.
+    """
+    views = (seen.parsed, seen.resolved, seen.config, expanded.tree)
+    tree = _kept_section(new, read.parsed, views)
+    for place in _lost(new, read.parsed, expanded.merged):
+        owner = expanded.includes.owner(place)
+        raise ConfigIncludedError(show_place(place), str(owner))
+    return tree
+
+
+def patched(patch: Mapping[str, Any], tree: Mapping[str, Any], *views: Any) -> dict[str, Any]:
+    """Return the tree after a merge patch: null deletes; what is as it was shown stays as it is.
+
+    Source: RFC 7396.
+    """
+    after = dict(tree)
+    for key, value in patch.items():
+        sights = [_at(view, key) for view in views]
+        old = after.get(key, MISSING)
+        if value is None:
+            after.pop(key, None)
+        elif isinstance(value, dict):
+            after[key] = patched(value, old if isinstance(old, dict) else {}, *sights)
+        elif old is not MISSING or REDACTED not in json.dumps(value) or value not in sights:
+            after[key] = _kept(value, old, *sights)
+    return after
+
+
+def as_object(raw: str, path: str) -> dict[str, Any]:
+    """Return the object that a client sent as JSON5.
+
+    Raises:
+        ConfigInvalidError: it is none, with line and column.
+    """
+    try:
+        return source.parse(Path(path), raw)
+    except ConfigInvalidError as error:
+        issues = [ConfigIssue("", issue.message, issue.remedy) for issue in error.issues]
+        raise ConfigInvalidError(path, issues) from None
+
+
+def _kept(new: Any, old: Any, *seen: Any) -> Any:
+    """Return `new` with what was only shown taken back to `old`, key by key."""
+    if old is not MISSING and any(new == one for one in seen):
+        return old
+    if isinstance(new, dict):
+        return _kept_section(new, old if isinstance(old, dict) else {}, seen)
+    if isinstance(new, list):
+        return _kept_list(new, old, seen)
+    return _unhidden(new, old)
+
+
+def _kept_section(
+    new: Mapping[str, Any], old: Mapping[str, Any], seen: tuple[Any, ...]
+) -> dict[str, Any]:
+    tree = {}
+    for key, value in new.items():
+        before = old.get(key, MISSING)
+        sights = [_at(one, key) for one in seen]
+        if before is MISSING and any(value == one for one in sights):
+            continue  # a default, or from an included file
+        kept = _kept(value, before, *sights)
+        if kept != {} or before is not MISSING or value == {}:
+            tree[key] = kept
+    if KEY in old and KEY not in new:
+        tree[KEY] = old[KEY]
+    order = [key for key in old if key in tree]
+    return {key: tree[key] for key in [*order, *(key for key in tree if key not in old)]}
+
+
+def _lost(new: Any, old: Any, merged: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield what an included file says and `new`, which was made of the whole, does not."""
+    if not (isinstance(new, dict) and isinstance(merged, dict)):
+        return
+    whole = isinstance(old, dict) and KEY in old and KEY not in new
+    for key, value in merged.items():
+        if key in new:
+            yield from _lost(new[key], _at(old, key), value, (*place, key))
+        elif whole and _at(old, key) is MISSING:
+            yield (*place, key)
+
+
+def _at(tree: Any, key: str) -> Any:
+    return tree.get(key, MISSING) if isinstance(tree, dict) else MISSING
+
+
+def _kept_list(new: list[Any], old: Any, seen: tuple[Any, ...]) -> list[Any]:
+    """Return the list; items with an id are compared with the one of the same id."""
+    olds = old if isinstance(old, list) else []
+    return [
+        _kept(
+            one,
+            _partner(one, number, new, olds),
+            *(_partner(one, number, new, many) for many in seen),
+        )
+        for number, one in enumerate(new)
+    ]
+
+
+def _partner(one: Any, number: int, new: list[Any], others: Any) -> Any:
+    if not isinstance(others, list):
+        return MISSING
+    if isinstance(one, dict) and "id" in one:
+        same = (
+            other for other in others if isinstance(other, dict) and other.get("id") == one["id"]
+        )
+        return next(same, MISSING)
+    return others[number] if len(others) == len(new) else MISSING
+
+
+def _unhidden(new: Any, old: Any) -> Any:
+    """Return the stored value for one that was hidden when it was shown.
+
+    Raises:
+        ConfigInvalidError: there is none.
+    """
+    match new:
+        case str() if REDACTED in new:
+            if old is not MISSING and _shows(new, old):
+                return old
+            message = f"{REDACTED} stands for a secret that is not there."
+            issue = ConfigIssue("", message, "Give the value itself.")
+            raise ConfigInvalidError("the request", [issue])
+        case list():
+            return [
+                _unhidden(one, _partner(one, number, new, old)) for number, one in enumerate(new)
+            ]
+        case dict():
+            inner = old if isinstance(old, dict) else {}
+            return {key: _unhidden(one, inner.get(key, MISSING)) for key, one in new.items()}
+        case _:
+            return new
+
+
+def _shows(text: str, old: Any) -> bool:
+    """Return whether `text` is what clients saw of the stored value."""
+    return text == REDACTED or (isinstance(old, str) and redact(old) == text)

@@ -1,0 +1,101 @@
+"""What the gateway asks of whoever keeps the configuration."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from skerry.config.expand import Expanded
+from skerry.config.load import Loaded
+from skerry.config.paths import Place
+from skerry.config.source import Source
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+WRITES: Final = 3
+PERIOD_MS: Final = 60_000
+_MOST_WRITERS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The file as it stands. `meant` is None where it is broken, and `issues` say why."""
+
+    source: Source
+    meant: Loaded | None
+    issues: tuple[ConfigIssue, ...]
+    exists: bool = True
+
+    @property
+    def expanded(self) -> Expanded | None:
+        """Return what the file means, where it means anything."""
+        return self.meant.expanded if self.meant else None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What is in force now, and the places at which that differs from what was."""
+
+    source: Source
+    expanded: Expanded
+    changed: tuple[Place, ...]
+
+
+class Configuration(Protocol):
+    """Keeps the configuration: the file, and what is in force."""
+
+    hash_key: bytes
+    """Of the keyed hashes of protocol 4; another in every process."""
+
+    @property
+    def broken(self) -> ConfigInvalidError | None:
+        """What is wrong with the file, while the last good one is in force instead."""
+        ...
+
+    @property
+    def expanded(self) -> Expanded:
+        """Return what the file in force means."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Return the hash of all that is in force, with the included files."""
+        ...
+
+    def revision_of(self, expanded: Expanded) -> str:
+        """Return the hash of all that a file means."""
+        ...
+
+    async def look(self) -> Look:
+        """Return the file as it stands now, with what is wrong with it."""
+        ...
+
+    async def edit(self, edit: Callable[[Source, Expanded], dict[str, object]], by: str) -> Applied:
+        """Write the tree that `edit` makes of the file, and use it from now on."""
+        ...
+
+    async def reload(self) -> Applied:
+        """Use the file as it stands from now on."""
+        ...
+
+
+@dataclass(slots=True)
+class WriteRate:
+    """Lets each client write three times a minute (openclaw-behaviour 14.1)."""
+
+    _writes: dict[str, deque[int]] = field(default_factory=dict)
+
+    def wait_ms(self, who: str, now_ms: int) -> int:
+        """Count a write of `who`; return 0, or how long it has to wait."""
+        for name in [
+            name for name, times in self._writes.items() if times[-1] <= now_ms - PERIOD_MS
+        ]:
+            del self._writes[name]
+        times = self._writes.get(who)
+        if times is None:
+            if len(self._writes) >= _MOST_WRITERS:
+                return PERIOD_MS
+            times = self._writes[who] = deque(maxlen=WRITES)
+        if len(times) == WRITES and times[0] > now_ms - PERIOD_MS:
+            return times[0] + PERIOD_MS - now_ms
+        times.append(now_ms)
+        return 0

@@ -1,0 +1,107 @@
+"""Which binding a message meets: the most specific, then the first (pure).
+
+Source: openclaw-behaviour 3; decisions 6, "bindings without accountId".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from skerry.config.bindings import Binding, Match, PeerMatch
+from skerry.model.ids import AgentId, agent_id
+from skerry.model.inbound import InboundMessage, Peer
+
+ANY = "*"
+
+
+class MatchedBy(StrEnum):
+    """How specific the binding is, the most specific first."""
+
+    PEER = "binding.peer"
+    PARENT = "binding.peer.parent"
+    KIND = "binding.peer.kind"
+    """A kind of conversation without an id (seed 003)."""
+    ROLES = "binding.guild+roles"
+    GUILD = "binding.guild"
+    TEAM = "binding.team"
+    ACCOUNT = "binding.account"
+    CHANNEL = "binding.channel"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message comes from, as far as bindings ask. Ids are the platform's own."""
+
+    channel: str
+    account: str
+    peer: Peer
+    parent: Peer | None = None
+    """The conversation that a thread belongs to."""
+    guild_id: str = ""
+    team_id: str = ""
+    roles: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, message: InboundMessage) -> "Origin":
+        """Return where a platform's message comes from."""
+        return cls(message.channel, message.account, message.peer)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which agent answers, and which kind of binding said so."""
+
+    agent: AgentId
+    matched_by: MatchedBy
+
+
+def route(
+    origin: Origin, bindings: Sequence[Binding], known: Sequence[AgentId], default: AgentId
+) -> Route:
+    """Return who answers a message. A binding to an agent that is not known means the default."""
+    tiers = list(MatchedBy)
+    best: tuple[int, Binding] | None = None
+    for binding in bindings:
+        tier = specificity(binding.match, origin)
+        if tier is not None and (best is None or tiers.index(tier) < best[0]):
+            best = (tiers.index(tier), binding)
+    if best is None:
+        return Route(default, MatchedBy.DEFAULT)
+    agent = agent_id(best[1].agent_id)
+    return Route(agent if agent in known else default, tiers[best[0]])
+
+
+def specificity(match: Match, origin: Origin) -> MatchedBy | None:
+    """Return the tier in which `match` fits the origin, or None: all that it names must fit."""
+    fits = (
+        match.channel.lower() == origin.channel.lower()
+        and match.account_id in {None, ANY, origin.account}
+        and match.guild_id in {None, origin.guild_id}
+        and match.team_id in {None, origin.team_id}
+        and (not match.roles or not origin.roles.isdisjoint(match.roles))
+    )
+    if not fits:
+        return None
+    if match.peer is not None:
+        return _peer(match.peer, origin)
+    if match.guild_id is not None:
+        return MatchedBy.ROLES if match.roles else MatchedBy.GUILD
+    if match.roles:
+        return None  # roles are those of a server, which it does not name
+    if match.team_id is not None:
+        return MatchedBy.TEAM
+    return MatchedBy.CHANNEL if match.account_id in {None, ANY} else MatchedBy.ACCOUNT
+
+
+def _peer(wanted: PeerMatch, origin: Origin) -> MatchedBy | None:
+    def same(peer: Peer | None) -> bool:
+        return peer is not None and bool(peer.id) and peer == Peer(wanted.kind, wanted.id)
+
+    if same(origin.peer):
+        return MatchedBy.PEER
+    if same(origin.parent):
+        return MatchedBy.PARENT
+    if wanted.id == ANY and wanted.kind is origin.peer.kind:
+        return MatchedBy.KIND
+    return None

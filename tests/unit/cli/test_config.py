@@ -1,0 +1,130 @@
+"""`skerry config` as a process: with a gateway beside it and without."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+KEY = "sk-canary-1234567890"
+
+
+@pytest.fixture
+def file(environ: dict[str, str]) -> Path:
+    file = Path(environ["SKERRY_STATE_DIR"]) / "skerry.json"
+    file.parent.mkdir(mode=0o700)
+    tree = {"models": {"providers": {"own": {"baseUrl": "http://h/v1", "apiKey": KEY}}}}
+    file.write_text(json.dumps(tree))
+    file.chmod(0o600)
+    return file
+
+
+async def test_a_value_is_set_got_and_removed(command: Command, file: Path) -> None:
+    done = await command("config", "set", "agents.defaults.timeoutSeconds", "30")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Changed agents.defaults.timeoutSeconds in " in done.stdout
+    got = await command("config", "get", "agents.defaults.timeoutSeconds")
+    assert json.loads(got.stdout) == 30
+    assert (await command("config", "unset", "agents.defaults.timeoutSeconds")).returncode == 0
+    assert "timeoutSeconds" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("openai/gpt", "openai/gpt"), ("'a b'", "a b"), ("{primary: 'a/b',}", {"primary": "a/b"})],
+)
+async def test_a_value_is_json5_and_else_a_text(
+    command: Command, file: Path, text: str, value: object
+) -> None:
+    assert (await command("config", "set", "agents.defaults.model", text)).returncode == 0
+    assert json.loads(file.read_text())["agents"]["defaults"]["model"] == value
+
+
+async def test_a_value_may_come_from_stdin(command: Command, file: Path) -> None:
+    place = "models.providers.own.apiKey"
+    assert (await command("config", "set", place, "-", stdin=b"new-key\n")).returncode == 0
+    own = json.loads(file.read_text())["models"]["providers"]["own"]
+    assert own["apiKey"] == "new-key"
+
+
+async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
+    command: Command, file: Path
+) -> None:
+    before = file.read_text()
+    for arguments, code, said in (
+        (("set", "gateway.port", "70000"), 1, b"gateway.port: "),
+        (("set", "a..b", "1"), 1, b"names no place"),
+        (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
+        (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),
+        (("get", "gateway.nope"), 1, b"There is no gateway.nope."),
+        (("validate", "/nowhere"), 1, b"does not exist"),
+    ):
+        done = await command("config", *arguments)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert file.read_text() == before
+
+
+async def test_secrets_are_hidden_unless_they_are_asked_for(command: Command, file: Path) -> None:
+    assert file.exists()
+    hidden = await command("config", "get", "models.providers")
+    assert KEY.encode() not in hidden.stdout
+    shown = await command("config", "get", "models.providers.own.apiKey", "--reveal")
+    assert shown.stdout.decode().strip() == KEY
+
+
+async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    good = await command("config", "validate")
+    assert (good.returncode, good.stdout.decode()) == (0, f"{file} is valid.\n")
+    other = tmp_path / "other.json"
+    other.write_text('{"gateway": {"prot": 1, "drainSeconds": -1}}')
+    bad = await command("config", "validate", str(other), "--json")
+    assert bad.returncode == 1
+    assert {one["path"] for one in json.loads(bad.stdout)["issues"]} == {
+        "gateway.prot",
+        "gateway.drainSeconds",
+    }
+
+
+async def test_the_schema_and_the_path_are_printed(command: Command, file: Path) -> None:
+    schema = json.loads((await command("config", "schema")).stdout)
+    assert schema["properties"]["gateway"]["description"]
+    assert (await command("config", "path")).stdout.decode() == f"{file}\n"
+
+
+def editor(environ: dict[str, str], text: str) -> None:
+    """Let the editor write `text` into the file it is given."""
+    script = Path(environ["HOME"]) / "editor.sh"
+    (script.parent / "text").write_text(text)
+    script.write_text(f'#!/bin/sh\ncp "{script.parent / "text"}" "$1"\n')
+    script.chmod(0o700)
+    environ["EDITOR"] = str(script)
+
+
+async def test_an_edit_counts_once_it_is_valid_and_is_kept_aside_until_then(
+    command: Command, environ: dict[str, str], file: Path
+) -> None:
+    before = file.read_text()
+    editor(environ, "// mine\n{gateway: {prot: 1}}\n")
+    bad = await command("config", "edit")
+    aside = file.with_name("skerry.json.rejected")
+    assert (bad.returncode, file.read_text()) == (1, before)
+    assert aside.read_text() == "// mine\n{gateway: {prot: 1}}\n"
+    assert str(aside).encode() in bad.stderr
+    editor(environ, "// mine\n{gateway: {port: 1}}\n")
+    good = await command("config", "edit")
+    assert (good.returncode, file.read_text()) == (0, "// mine\n{gateway: {port: 1}}\n")
+    assert not aside.exists()
+
+
+async def test_an_edit_that_changes_nothing_says_so(
+    command: Command, environ: dict[str, str], file: Path
+) -> None:
+    editor(environ, file.read_text())
+    done = await command("config", "edit")
+    assert (done.returncode, done.stderr) == (0, b"Nothing changed.\n")
+    environ["EDITOR"] = "/nowhere/editor"
+    assert b"cannot be started" in (await command("config", "edit")).stderr
+    assert [one.name for one in file.parent.iterdir() if "rejected" in one.name] == []

@@ -1,0 +1,106 @@
+"""Which agent answers: the most specific binding, then the first."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.config.bindings import Binding
+from skerry.model.ids import AgentId
+from skerry.model.inbound import Peer, PeerKind
+from skerry.routing.bindings import MatchedBy, Origin, route, specificity
+
+A, B, MAIN = AgentId("a"), AgentId("b"), AgentId("main")
+KNOWN = (MAIN, A, B)
+CHAT = Origin(
+    "discord",
+    "work",
+    Peer(PeerKind.CHANNEL, "7"),
+    Peer(PeerKind.CHANNEL, "6"),
+    guild_id="g",
+    team_id="t",
+    roles=frozenset({"admin", "x"}),
+)
+TIERS: dict[MatchedBy, dict[str, Any]] = {
+    MatchedBy.PEER: {"peer": {"kind": "channel", "id": "7"}},
+    MatchedBy.PARENT: {"peer": {"kind": "channel", "id": "6"}},
+    MatchedBy.KIND: {"peer": {"kind": "channel"}},
+    MatchedBy.ROLES: {"guildId": "g", "roles": ["admin"]},
+    MatchedBy.GUILD: {"guildId": "g"},
+    MatchedBy.TEAM: {"teamId": "t"},
+    MatchedBy.ACCOUNT: {"accountId": "work"},
+    MatchedBy.CHANNEL: {"accountId": "*"},
+}
+
+
+def binding(agent: str, **match: Any) -> Binding:
+    return Binding.model_validate({"agentId": agent, "match": {"channel": "discord", **match}})
+
+
+def answers(*bindings: Binding, origin: Origin = CHAT) -> tuple[str, MatchedBy]:
+    found = route(origin, bindings, KNOWN, MAIN)
+    return found.agent, found.matched_by
+
+
+@pytest.mark.requirement("routing-priority")
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_more_specific_binding_counts_whatever_the_order(tier: MatchedBy) -> None:
+    below = [binding("b", **TIERS[one]) for one in list(TIERS)[list(TIERS).index(tier) + 1 :]]
+    mine = binding("a", **TIERS[tier])
+    assert answers(*below, mine) == answers(mine, *below) == ("a", tier)
+
+
+def test_of_two_that_are_as_specific_the_first_counts() -> None:
+    assert answers(binding("a"), binding("b"))[0] == "a"
+
+
+@pytest.mark.requirement("routing-priority")
+def test_what_no_binding_fits_goes_to_the_default_agent() -> None:
+    assert answers() == ("main", MatchedBy.DEFAULT)
+    assert answers(binding("a", accountId="home")) == ("main", MatchedBy.DEFAULT)
+
+
+def test_a_binding_without_an_account_fits_every_account_as_one_of_the_channel() -> None:
+    assert answers(binding("a")) == ("a", MatchedBy.CHANNEL)
+
+
+@pytest.mark.requirement("routing-peer-kind-without-id")
+def test_a_kind_without_an_id_fits_every_conversation_of_that_kind() -> None:
+    rule = binding("a", peer={"kind": "dm"})
+    direct = Origin("discord", "work", Peer(PeerKind.DIRECT, "9"))
+    assert answers(rule, origin=direct) == ("a", MatchedBy.KIND)
+    assert answers(rule)[0] == "main"
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        {"peer": {"kind": "channel", "id": "7"}, "guildId": "other"},
+        {"guildId": "g", "roles": ["nobody"]},
+        {"teamId": "t", "accountId": "home"},
+        {"roles": ["admin"]},
+    ],
+)
+def test_all_that_a_binding_names_must_fit(match: dict[str, Any]) -> None:
+    assert answers(binding("a", **match))[0] == "main"
+
+
+def test_an_agent_that_is_gone_means_the_default_one() -> None:
+    assert answers(binding("gone"))[0] == "main"
+
+
+matches = st.sampled_from([*TIERS.values(), {"guildId": "no"}, {"peer": {"kind": "group"}}])
+
+
+@given(st.lists(matches, max_size=6))
+def test_the_choice_is_that_of_a_plain_sort(chosen: list[dict[str, Any]]) -> None:
+    rules = [binding("ab"[number % 2], **match) for number, match in enumerate(chosen)]
+    tiers = [(specificity(rule.match, CHAT), rule) for rule in rules]
+    order = list(MatchedBy)
+    fitting = sorted(
+        ((order.index(tier), number, rule) for number, (tier, rule) in enumerate(tiers) if tier),
+        key=lambda one: one[:2],
+    )
+    expected = fitting[0][2].agent_id if fitting else "main"
+    assert answers(*rules)[0] == expected
