@@ -7,6 +7,7 @@ from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
 from skerry.gateway.health import Health
+from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
@@ -30,6 +31,7 @@ class GatewayContext:
     setup: Setup
     broadcast: Broadcast
     presence: Presence
+    news: News
     clock: Clock
     started_ms: int
     health: Health

@@ -11,6 +11,8 @@ from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
 from skerry.gateway.methods import (
     absent,
+    changes,
+    chat,
     config,
     devices,
     logs,
@@ -19,6 +21,7 @@ from skerry.gateway.methods import (
     notices,
     runs,
     sessions,
+    subscriptions,
     system,
     usage,
 )
@@ -36,7 +39,10 @@ class MethodTable:
     def __init__(self) -> None:
         every: Iterable[Method[Any]] = (
             *runs.METHODS,
+            *chat.METHODS,
             *sessions.METHODS,
+            *changes.METHODS,
+            *subscriptions.METHODS,
             *models.METHODS,
             *system.METHODS,
             *notices.METHODS,
