@@ -20,6 +20,7 @@ from skerry.gateway.news import News
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError, ModelUnavailableError
 from skerry.model.event import RunEnded, RunEvent, RunEventBody, RunStarted, TextDelta
@@ -214,6 +215,7 @@ async def running_gateway(
     config: dict[str, Any] | None = None,
     send_buffer: int | None = None,
     pages: Path | None = None,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[Rig]:
     """Serve a gateway whose state is in `home`."""
     given = config or {}
@@ -229,7 +231,8 @@ async def running_gateway(
     dispatcher = FakeDispatcher(broadcast)
     models = FakeModels()
     news = News(broadcast, clock.now_ms)
-    async with open_store(home / "state.sqlite", on_commit=news.touch) as store:
+    hooks = hooks or Hooks()
+    async with hooks, open_store(home / "state.sqlite", on_commit=news.touch) as store:
         context = GatewayContext(
             config=lambda: checked,
             dispatcher=dispatcher,
@@ -243,6 +246,7 @@ async def running_gateway(
             started_ms=clock.now_ms(),
             health=Health(),
             notices=Notices(clock),
+            hooks=hooks,
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

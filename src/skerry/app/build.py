@@ -127,6 +127,7 @@ async def open_application(
             started_ms=started_ms,
             health=Health(),
             notices=Notices(clock),
+            hooks=outside.hooks,
         )
         yield Application(context, dispatch, settings, outside.hooks)
 

@@ -11,6 +11,7 @@ from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.model import Models, Setup
@@ -38,3 +39,4 @@ class GatewayContext:
     notices: Notices
     clients: Clients = field(default_factory=Clients)
     nodes: Nodes = field(default_factory=Nodes)
+    hooks: Hooks = field(default_factory=Hooks)
