@@ -144,13 +144,14 @@ class Run:
         )
 
         self._tell_end(dialogue, result)
-        hooks, to, blocks = self.runtime.hooks, active.request.reply_to, []
+        to = None if _is_mute(active) else active.request.reply_to
+        hooks, blocks = self.runtime.hooks, []
         if to is not None:
             blocks = await outgoing(hooks, dialogue.context, result, to, self.runtime.parts)
         unsaved = await writing.entries(dialogue.loop.unsaved, dialogue.context)
 
         def end(unit: Unit) -> int:
-            if to is not None and not _is_mute(active):
+            if to is not None:
                 announce(unit, result, to, blocks)
             guests = [guest.request.run_id for guest in active.joined]
             return settle(unit, result, conversation.tail, unsaved, guests)
