@@ -10,9 +10,11 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
 from skerry.gateway.configuration import Configuration, WriteRate
 from skerry.gateway.health import Health
+from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
 from skerry.ports.dispatch import Dispatcher
@@ -54,6 +56,7 @@ class GatewayContext:
     setup: Setup
     broadcast: Broadcast
     presence: Presence
+    news: News
     clock: Clock
     started_ms: int
     health: Health
@@ -62,6 +65,7 @@ class GatewayContext:
     config_writes: WriteRate = field(default_factory=WriteRate)
     clients: Clients = field(default_factory=Clients)
     nodes: Nodes = field(default_factory=Nodes)
+    hooks: Hooks = field(default_factory=Hooks)
     commands: CommandTable = field(default_factory=CommandTable)
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
