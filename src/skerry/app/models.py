@@ -85,6 +85,8 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
         ModelUnavailableError: the named model cannot be used here.
         GatewayRefusedError: a gateway runs and does not take the choice.
     """
+    if pick.file:
+        return await _use_file(environ, pick)
     try:
         async with GatewayClient(find(environ)) as client:
             return Standing(await model_use(client, pick), (), running=True)
@@ -96,6 +98,20 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
         before = prepare(environ).config
         author = Author("models use", environ, before.state_dir)
         set_values(before.path, picked(pick, ref), author=author)
+        return await expected(environ)
+
+
+async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
+    """Write the file's name here, as no client may; then let a running gateway read it."""
+    before = prepare(environ).config
+    author = Author("models use", environ, before.state_dir)
+    written = set_values(before.path, picked(pick, None), author=author)
+    try:
+        async with GatewayClient(find(environ)) as client:
+            raw, base = written.source.raw, written.source.hash
+            await client.request("config.apply", {"raw": raw, "baseHash": base})
+            return Standing(await model_status(client), (), running=True)
+    except GatewayUnreachableError:
         return await expected(environ)
 
 

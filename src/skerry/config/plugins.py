@@ -58,3 +58,4 @@ class PluginsConfig(Section):
     allow: tuple[str, ...] = ()
     """Where not empty, the only ids that are loaded."""
     entries: dict[str, PluginEntryConfig] = Field(default_factory=dict)
+    """What is said of each plugin, by its id."""

@@ -120,14 +120,13 @@ async def test_a_choice_that_cannot_be_used_changes_nothing(
 
 
 async def test_a_running_gateway_is_told_and_uses_it_at_once(
-    gateway: FakeGateway, environ: dict[str, str], gguf: Path, command: Command
+    gateway: FakeGateway, environ: dict[str, str], command: Command
 ) -> None:
     model = {"provider": "openai", "id": "x", "name": "X"}
     gateway.answer("models.use", {"state": "ready", "model": model})
     for choice, pick in (
         ("openai/x", {"ref": "openai/x", "file": "", "pin": False}),
         ("auto", {"ref": "", "file": "", "pin": False}),
-        (str(gguf), {"ref": "", "file": str(gguf), "pin": False}),
     ):
         done = await command("models", "use", choice)
         assert done.stdout == b"The running gateway answers with: openai/x\n"
