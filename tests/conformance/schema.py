@@ -16,6 +16,8 @@ RESULTS = {"models.list": "ModelsListResult", "agents.list": "AgentsListResult"}
     "exec.approvals.get": "ExecApprovalsSnapshot",
     "logs.tail": "LogsTailResult",
     "skills.bins": "SkillsBinsResult",
+    "sessions.resolve": "SessionsResolveResult",
+    "sessions.delete": "SessionsDeleteResult",
     "connect": "HelloOk",
     "system-presence": None,
 }

@@ -7,7 +7,16 @@ import pytest
 
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
-from skerry.gateway.methods import absent, logs, notices, runs, sessions
+from skerry.gateway.methods import (
+    absent,
+    changes,
+    chat,
+    logs,
+    notices,
+    runs,
+    sessions,
+    subscriptions,
+)
 from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
 from skerry.model.ids import RunId, SessionId, SessionKey
@@ -100,7 +109,9 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
         (runs.AgentWaitParams, "AgentWaitParams"),
         (runs.ChatSendParams, "ChatSendParams"),
         (runs.ChatAbortParams, "ChatAbortParams"),
-        (sessions.ChatHistoryParams, "ChatHistoryParams"),
+        (chat.ChatHistoryParams, "ChatHistoryParams"),
+        (chat.ChatInjectParams, "ChatInjectParams"),
+        (chat.ChatMetadataParams, "ChatMetadataParams"),
         (sessions.SessionsListParams, "SessionsListParams"),
         (logs.LogsTailParams, "LogsTailParams"),
         (notices.WakeParams, "WakeParams"),
@@ -108,6 +119,14 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
         (absent.CronRunsParams, "CronRunsParams"),
         (absent.ChannelsStatusParams, "ChannelsStatusParams"),
         (absent.SkillsStatusParams, "SkillsStatusParams"),
+        (sessions.SessionsDescribeParams, "SessionsDescribeParams"),
+        (sessions.SessionsPreviewParams, "SessionsPreviewParams"),
+        (sessions.SessionsResolveParams, "SessionsResolveParams"),
+        (changes.SessionsPatchParams, "SessionsPatchParams"),
+        (changes.SessionsResetParams, "SessionsResetParams"),
+        (changes.SessionsDeleteParams, "SessionsDeleteParams"),
+        (changes.SessionsCompactParams, "SessionsCompactParams"),
+        (subscriptions.MessagesParams, "SessionsMessagesSubscribeParams"),
     ],
 )
 def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> None:

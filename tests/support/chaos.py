@@ -19,7 +19,7 @@ from skerry.model import message
 from skerry.model.message import AssistantMessage, Message, ToolCall, UserMessage
 from skerry.model.session import TranscriptEntry, entry_id
 from skerry.sessions.history import open_calls
-from skerry.store import Reader, Store, open_store, outbox, runs, sessions
+from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -187,5 +187,5 @@ def transcript_faults(name: str, messages: list[Message]) -> list[str]:
 def _transcripts(reader: Reader) -> dict[tuple[str, str], list[TranscriptEntry]]:
     return {
         (one.agent_id, one.session_id): sessions.entries(reader, one.session_id, limit=-1)
-        for one in sessions.recent(reader, limit=-1)
+        for one in listing.recent(reader, limit=-1)
     }

@@ -2,11 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from starlette.applications import Starlette
@@ -20,10 +20,12 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.listen import Listener
+from skerry.gateway.news import News
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
 from skerry.infra.clock import SystemClock
+from skerry.model.errors import BusyError, ModelUnavailableError
 from skerry.model.event import RunEnded, RunEvent, RunEventBody, RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import Usage
@@ -45,6 +47,8 @@ from skerry.ports.model import (
 )
 from skerry.store import Store, open_store
 from skerry.testing.model import ScriptedModel
+
+T = TypeVar("T")
 
 TOKEN = "5eed" * 12
 MODEL = ModelInfo("stub", "stub-model", "Stub")
@@ -100,6 +104,15 @@ class FakeDispatcher:
             self.end(one, payloads=(said,), stop_reason=StopReason.ABORTED, aborted_by=by)
         return stopped
 
+    async def alone(
+        self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
+    ) -> T:
+        if stopping is not None:
+            self.abort(key, None, stopping)
+        if self.active(key):
+            raise BusyError(f"Session {key} is still active; try again in a moment.")
+        return await work()
+
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         return [
             run_id
@@ -154,8 +167,10 @@ class FakeModels:
     """The one that is chosen."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        del ref
-        return ScriptedModel(), self.model
+        for model in (self.model, *await self.listing()):
+            if ref in {None, model.ref}:
+                return ScriptedModel(), model
+        raise ModelUnavailableError(f"no model {ref}")
 
     async def listing(self) -> list[ModelInfo]:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]
@@ -220,7 +235,8 @@ async def running_gateway(
     broadcast = Broadcast(clock)
     dispatcher = FakeDispatcher(broadcast)
     models = FakeModels()
-    async with open_store(home / "state.sqlite") as store:
+    news = News(broadcast, clock.now_ms)
+    async with open_store(home / "state.sqlite", on_commit=news.touch) as store:
         context = GatewayContext(
             config=lambda: settings.config,
             dispatcher=dispatcher,
@@ -229,6 +245,7 @@ async def running_gateway(
             setup=models,
             broadcast=broadcast,
             presence=Presence(clock),
+            news=news,
             clock=clock,
             started_ms=clock.now_ms(),
             health=Health(),

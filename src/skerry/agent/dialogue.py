@@ -50,6 +50,7 @@ from skerry.model.message import (
     UserMessage,
 )
 from skerry.model.run import RunFailure, RunRequest, StopReason
+from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
@@ -80,12 +81,13 @@ class Dialogue:
         self._agent = active.request.key.agent
         self.conversation = conversation
         self._writing = writing
+        self._own = active.settings or SessionSettings()
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         self.speaker = Speaker(
             runtime.models,
-            self._config.primary_model(self._agent),
+            self._own.model or self._config.primary_model(self._agent),
             self._emit,
             runtime.clock.now_ms,
         )
@@ -198,11 +200,11 @@ class Dialogue:
         return ModelRequest(model, system, history, specs, first, thinking, session_id)
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
-        """Return how much the model is to think: as the request says, else the configuration."""
+        """Return how much it is to think: as the request, the session or the configuration says."""
         if not model.reasoning:
             return ThinkingLevel.OFF
-        asked = self._active.request.thinking or self._config.thinking(self._agent)
-        return asked or ThinkingLevel.LOW
+        asked = self._active.request.thinking or self._own.thinking_level
+        return asked or self._config.thinking(self._agent) or ThinkingLevel.LOW
 
     async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         """Return the system prompt of the run; put before the prompt what plugins add to it."""

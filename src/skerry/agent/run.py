@@ -5,6 +5,7 @@ the end after its COMMIT.
 """
 
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -21,8 +22,10 @@ from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
+from skerry.model.ids import SessionId
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
+from skerry.model.session import SessionSettings
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -81,18 +84,25 @@ class Run:
         active, request = self.active, self.active.request
         before, tail = active.entry, active.entry
         if active.entry == 0:
+            new_id = SessionId(str(uuid.uuid4()))
 
-            def enter(unit: Unit) -> tuple[int, int]:
+            def enter(unit: Unit) -> tuple[SessionId, int, int, SessionSettings]:
                 now = self.runtime.clock.now_ms()
-                session_id, tail = sessions.ensure(unit, request.key, active.session_id, now)
-                if not entries:
-                    return tail, 0
-                entry = sessions.append(unit, session_id, tail, request.run_id, entries, now)
-                runs.enter(unit, request.run_id, entry)
-                return tail, entry
+                # While it waited, its conversation may have been reset or deleted.
+                session_id, tail = sessions.ensure(unit, request.key, new_id, now)
+                entry = 0
+                if entries:
+                    entry = sessions.append(unit, session_id, tail, request.run_id, entries, now)
+                runs.enter(unit, request.run_id, session_id, entry)
+                return session_id, tail, entry, sessions.settings(unit, session_id)
 
-            last, active.entry = await self.runtime.store.write(enter)
+            entered = await self.runtime.store.write(enter)
+            active.session_id, last, active.entry, active.settings = entered
             before, tail = last + 1, active.entry or last
+        elif active.settings is None:
+            active.settings = await self.runtime.store.read(
+                lambda reader: sessions.settings(reader, active.session_id)
+            )
         conversation = await self.runtime.histories.get(active.session_id, before)
         conversation.tail = tail
         conversation.history.append(prompt)
@@ -149,7 +159,8 @@ class Run:
 
     async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
         """Store the end, after the hooks that it passes; return the transcript's new tail."""
-        hooks, context, to = self.runtime.hooks, dialogue.context, self.active.request.reply_to
+        hooks, context = self.runtime.hooks, dialogue.context
+        to = None if _is_mute(self.active) else self.active.request.reply_to
         blocks: list[list[str]] = []
         if to is not None:
             blocks = await outgoing(hooks, context, result, to, self.runtime.parts)
@@ -206,3 +217,8 @@ class Run:
             ended_at=self.runtime.clock.now_ms(),
             error=unexpected(error),
         )
+
+
+def _is_mute(active: ActiveRun) -> bool:
+    """Return whether the session keeps its replies from the chat platform."""
+    return active.settings is not None and active.settings.send_policy == "deny"

@@ -31,6 +31,7 @@ from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
+from skerry.gateway.news import News
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.hooks.events import GatewayStop
@@ -106,8 +107,9 @@ async def open_application(
     clock = outside.clock
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
+    news = News(broadcast, clock.now_ms)
     async with (
-        open_state(settings.config, outside.reach) as state,
+        open_state(settings.config, outside.reach, news.touch) as state,
         _models(settings, environ, outside) as models,
         outside.hooks,
         _extensions(settings.config, outside.hooks, models) as extensions,
@@ -121,6 +123,7 @@ async def open_application(
             setup=ModelChoice(settings, models, environ),
             broadcast=broadcast,
             presence=Presence(clock),
+            news=news,
             clock=clock,
             started_ms=started_ms,
             health=Health(),
@@ -145,7 +148,9 @@ def _check_secret(config: Config) -> None:
 
 @asynccontextmanager
 async def open_state(
-    config: Config, reach: Callable[[str], None] = nothing
+    config: Config,
+    reach: Callable[[str], None] = nothing,
+    on_commit: Callable[[list[str]], None] = lambda _: None,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:
     """Own the state directory and its database for the block, with the mirror brought up to it.
 
@@ -160,9 +165,15 @@ async def open_state(
             raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
             config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
-        mirror = Mirror(config.state_dir / "agents", config.workspace(config.agents.default_id))
+        workspace = config.workspace(config.agents.default_id)
+        mirror = Mirror(config.state_dir / "agents", workspace, reach)
         path = config.state_dir / DATABASE
-        async with open_store(path, on_commit=mirror.touch, reach=reach) as store:
+
+        def committed(session_ids: list[str]) -> None:
+            mirror.touch(session_ids)
+            on_commit(session_ids)
+
+        async with open_store(path, on_commit=committed, reach=reach) as store:
             await mirror.repair(store)
             yield store, mirror
 

@@ -10,9 +10,10 @@ of active runs first, which is decided before the first await, and for the uniqu
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -30,6 +31,11 @@ from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, 
 from skerry.routing.bindings import Origin, route
 from skerry.routing.routing import session_key
 from skerry.store import Unit, inbound, runs, sessions
+
+T = TypeVar("T")
+ALONE_SECONDS: Final = 15.0
+"""How long a change of a session waits for its runs to end."""
+_STOPPING: Final = "The gateway is stopping; try again when it is back."
 
 
 @dataclass(slots=True)
@@ -96,6 +102,35 @@ class Dispatch:
         """Return the runs that are accepted and not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
 
+    async def alone(
+        self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
+    ) -> T:
+        """Return what `work` returns, done while no run of the session is at work.
+
+        The lane is held meanwhile, so that no run begins and no message is written.
+        """
+        if self._draining:
+            raise BusyError(_STOPPING)
+        if stopping is not None:
+            self.abort(key, None, stopping)
+        turn, done = anyio.Event(), anyio.Event()
+
+        async def hold() -> None:
+            turn.set()
+            await done.wait()
+
+        self.lanes.submit(str(key), hold, counted=False)
+        try:
+            with anyio.move_on_after(ALONE_SECONDS):
+                await turn.wait()
+            if not turn.is_set():
+                raise BusyError(f"Session {key} is still active; try again in a moment.")
+            with anyio.CancelScope(shield=True):
+                outcome = await work()
+        finally:
+            done.set()
+        return outcome
+
     async def drain(self, seconds: float) -> bool:
         """Accept and start nothing more, let what runs end; return whether it did in time.
 
@@ -118,7 +153,7 @@ class Dispatch:
 
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:
-            raise BusyError("The gateway is stopping; try again when it is back.")
+            raise BusyError(_STOPPING)
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
         self.runtime.running.add(active)
         # An entry that hooks look at is written when the run starts: accepting waits for nobody.
@@ -209,6 +244,7 @@ class Dispatch:
             entry = sessions.append(
                 unit, active.session_id, tail, run_id, [said], active.accepted_at
             )
+            active.settings = sessions.settings(unit, active.session_id)
         runs.add(unit, request, active.session_id, entry, active.accepted_at)
         active.entry = entry
         return None

@@ -139,6 +139,15 @@ class Broadcast:
         if not clients:
             self._topics.pop(topic, None)
 
+    @property
+    def has_topics(self) -> bool:
+        """Return whether any client subscribed to anything."""
+        return bool(self._topics)
+
+    def is_wanted(self, topic: str) -> bool:
+        """Return whether any client subscribed to the topic."""
+        return topic in self._topics
+
     def text(self, run_id: RunId) -> str:
         """Return what a running answer says so far, sent or not; empty for an unknown run."""
         stream = self._streams.get(run_id)

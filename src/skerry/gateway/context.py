@@ -10,6 +10,7 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
 from skerry.gateway.configuration import Configuration, WriteRate
 from skerry.gateway.health import Health
+from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
@@ -54,6 +55,7 @@ class GatewayContext:
     setup: Setup
     broadcast: Broadcast
     presence: Presence
+    news: News
     clock: Clock
     started_ms: int
     health: Health

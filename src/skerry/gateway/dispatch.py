@@ -12,6 +12,8 @@ from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
 from skerry.gateway.methods import (
     absent,
+    changes,
+    chat,
     config,
     devices,
     extension,
@@ -22,6 +24,7 @@ from skerry.gateway.methods import (
     notices,
     runs,
     sessions,
+    subscriptions,
     system,
     usage,
 )
@@ -41,7 +44,10 @@ class MethodTable:
     def __init__(self, plugins: Mapping[str, GatewayMethod] = NO_METHODS) -> None:
         every: Iterable[Method[Any]] = (
             *runs.METHODS,
+            *chat.METHODS,
             *sessions.METHODS,
+            *changes.METHODS,
+            *subscriptions.METHODS,
             *models.METHODS,
             *markdown.METHODS,
             *system.METHODS,

@@ -20,12 +20,15 @@ from skerry.gateway.auth import Failures
 from skerry.gateway.connection import Connection
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
-from skerry.gateway.frames import Json, StateVersion
+from skerry.gateway.frames import PROTOCOL, Json, StateVersion
 from skerry.gateway.gate import Gate
+from skerry.gateway.methods import rows
+from skerry.gateway.methods.chat import transcript_line
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY
+from skerry.model.errors import StateError
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +131,7 @@ def _lifespan(
             tasks.start_soon(_tick, context)
             tasks.start_soon(_look_after_health, context)
             tasks.start_soon(_tell_presence, context)
+            tasks.start_soon(_tell_news, context)
             yield
             tasks.cancel_scope.cancel()
 
@@ -161,6 +165,19 @@ async def _tell_presence(context: GatewayContext) -> None:
         told = presence.version
         context.broadcast.tell("presence", {"presence": presence.entries()}, _version(context))
         await anyio.sleep(_PRESENCE_SECONDS)
+
+
+async def _tell_news(context: GatewayContext) -> None:
+    """Tell of sessions in the words of version 4: version 3 has no such events."""
+    while True:
+        try:
+            await context.news.run(
+                context.store,
+                lambda session: rows.row(session, PROTOCOL),
+                lambda entry: transcript_line(entry, PROTOCOL),
+            )
+        except StateError:
+            logger.exception("the news of sessions could not be read")
 
 
 def _version(context: GatewayContext) -> StateVersion:

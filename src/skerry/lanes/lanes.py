@@ -27,12 +27,22 @@ SUBAGENT: Final = ":subagent:"
 Job = Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A job in a lane; one that is not `counted` needs no slot, only the lane."""
+
+    job: Job
+    counted: bool
+
+
 @dataclass(slots=True)
 class _Group:
     """Keys that share a limit."""
 
     limit: int
     running: set[str] = field(default_factory=set)
+    uncounted: set[str] = field(default_factory=set)
+    """Those of the running that hold no slot."""
     ready: deque[str] = field(default_factory=deque)
     """Keys with work, in the order of their turn."""
 
@@ -49,7 +59,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
     def __init__(self, limit: int, subagents: int = 8) -> None:
         self._main = _Group(limit)
         self._subagents = _Group(subagents)
-        self._waiting: dict[str, deque[Job]] = {}
+        self._waiting: dict[str, deque[_Waiting]] = {}
         self._closed = False
         self._quiet = anyio.Event()
         self._tasks: TaskGroup
@@ -82,19 +92,24 @@ class Lanes(anyio.AsyncContextManagerMixin):
         """Return whether nothing of the key runs or waits."""
         return key not in self._group(key).running and key not in self._waiting
 
-    def submit(self, key: str, job: Job, *, first: bool = False) -> None:
-        """Put the job into the key's lane, at the end or `first`; it starts where there is room."""
+    def submit(self, key: str, job: Job, *, first: bool = False, counted: bool = True) -> None:
+        """Put the job into the key's lane, at the end or `first`; it starts where there is room.
+
+        One that is not `counted` waits for its lane only, however many others run: it must be
+        short.
+        """
         if self._closed:
             return
         group = self._group(key)
-        if key not in self._waiting:
-            self._waiting[key] = deque()
-            if key not in group.running:
-                group.ready.append(key)
+        is_ready = key not in self._waiting and key not in group.running
+        queue = self._waiting.setdefault(key, deque())
+        waiting = _Waiting(job, counted)
         if first:
-            self._waiting[key].appendleft(job)
+            queue.appendleft(waiting)
         else:
-            self._waiting[key].append(job)
+            queue.append(waiting)
+        if is_ready:
+            self._make_ready(group, key)
         self._start(group)
 
     def _group(self, key: str) -> _Group:
@@ -104,25 +119,36 @@ class Lanes(anyio.AsyncContextManagerMixin):
         if self._closed and not self._main.running and not self._subagents.running:
             self._quiet.set()
 
-    def _start(self, group: _Group) -> None:
-        while group.ready and len(group.running) < group.limit:
-            key = group.ready.popleft()
-            queue = self._waiting[key]
-            job = queue.popleft()
-            if not queue:
-                del self._waiting[key]
-            group.running.add(key)
-            self._tasks.start_soon(self._run, group, key, job)
+    def _make_ready(self, group: _Group, key: str) -> None:
+        if self._waiting[key][0].counted:
+            group.ready.append(key)
+        else:
+            self._start_next(group, key)
 
-    async def _run(self, group: _Group, key: str, job: Job) -> None:
+    def _start(self, group: _Group) -> None:
+        while group.ready and len(group.running) - len(group.uncounted) < group.limit:
+            self._start_next(group, group.ready.popleft())
+
+    def _start_next(self, group: _Group, key: str) -> None:
+        queue = self._waiting[key]
+        waiting = queue.popleft()
+        if not queue:
+            del self._waiting[key]
+        group.running.add(key)
+        if not waiting.counted:
+            group.uncounted.add(key)
+        self._tasks.start_soon(self._run, group, key, waiting)
+
+    async def _run(self, group: _Group, key: str, waiting: _Waiting) -> None:
         try:
-            await job()
+            await waiting.job()
         except Exception:
             # One job's failure must not stop the lane: the others in it are someone's messages.
             logger.exception("a job in lane %s failed", key)
         finally:
             group.running.discard(key)
+            group.uncounted.discard(key)
             if key in self._waiting:
-                group.ready.append(key)
+                self._make_ready(group, key)
             self._start(group)
             self._note_quiet()

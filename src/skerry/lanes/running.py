@@ -8,6 +8,7 @@ import anyio
 
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import RunRequest, RunResult
+from skerry.model.session import SessionSettings
 
 _NO_SESSION: Final = SessionId("")
 
@@ -21,6 +22,8 @@ class ActiveRun:
     accepted_at: int = 0
     entry: int = 0
     """Number of its user entry in the transcript; 0 while that is not written."""
+    settings: SessionSettings | None = None
+    """What holds for its session when it begins; None until that is read."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
     withdrawn: bool = False

@@ -1,9 +1,14 @@
 """Sessions and the entries of their transcripts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
 
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.message import Message
+from skerry.model.thinking import ThinkingLevel
 
 _ID_MASK = 0xFFFF_FFFF
 _ID_STEP = 0x9E37_79B1  # odd, so multiplying is a bijection of 32-bit numbers: ids never collide
@@ -12,6 +17,42 @@ _ID_STEP = 0x9E37_79B1  # odd, so multiplying is a bijection of 32-bit numbers: 
 def entry_id(seq: int) -> str:
     """Return the 8 hex digits that name entry `seq` of a session; distinct for 2**32 entries."""
     return f"{seq * _ID_STEP & _ID_MASK:08x}"
+
+
+class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What holds for one conversation only; None is what the configuration says."""
+
+    model: str | None = None
+    """`provider/model`; the next run uses it."""
+    thinking_level: ThinkingLevel | None = None
+    verbose_level: str | None = None
+    reasoning_level: str | None = None
+    response_usage: str | None = None
+    send_policy: str | None = None
+    """`deny` keeps replies from the chat platform; they stand in the transcript."""
+    pinned: bool = False
+    unread: bool = False
+
+    def after_reset(self) -> "SessionSettings":
+        """Return what a new session of the same conversation keeps: all but the model.
+
+        Source: openclaw-behaviour 2.3.
+        """
+        return msgspec.structs.replace(self, model=None, unread=False)
+
+    def shown(self) -> dict[str, Any]:
+        """Return what is set, in the words of the seeds' session map."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        if model := found.pop("model", None):
+            found["providerOverride"], _, found["modelOverride"] = model.partition("/")
+        return found
+
+
+class Archived(StrEnum):
+    """Why a session is no longer the present one of its conversation."""
+
+    RESET = "reset"
+    DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +73,11 @@ class SessionEntry:
     aborted_last_run: bool = False
     provider: str = ""
     model: str = ""
+    label: str = ""
+    archived: Archived | None = None
+    """None while it is the present session of its key."""
+    archived_at: int = 0
+    settings: SessionSettings = field(default_factory=SessionSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 """What the gateway's methods ask of the application."""
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.run import Admission, RunRequest, RunResult
+
+T = TypeVar("T")
 
 
 class Dispatcher(Protocol):
@@ -29,4 +32,17 @@ class Dispatcher(Protocol):
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
+        ...
+
+    async def alone(
+        self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
+    ) -> T:
+        """Return what `work` returns, done while no run of the session is at work.
+
+        It waits for the runs that were accepted before, or stops them, noting `stopping` as who
+        did. Messages that come meanwhile wait, and enter the session that there is afterwards.
+
+        Raises:
+            BusyError: the gateway drains, or a run did not end in time; `work` was not begun.
+        """
         ...

@@ -6,11 +6,15 @@ far each file is written (entries and bytes) is kept in the database: what a cra
 mark is cut off and written again, so no line is lost or doubled. A file that is shorter than its
 mark is written anew.
 
+The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and back when it
+is restored. Which name is right follows from the database, so a crash between the two is repaired.
+
 Format: pi session v3 lines and the session map of seed 003.
 """
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,9 +28,10 @@ import msgspec
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
-from skerry.model.session import entry_id
+from skerry.model.session import SessionEntry, entry_id
 from skerry.store import sessions
-from skerry.store.store import Store
+from skerry.store.listing import Wanted, recent
+from skerry.store.store import Store, nothing
 from skerry.store.unit import Reader, Unit
 
 logger = logging.getLogger(__name__)
@@ -50,6 +55,8 @@ class Mirror:
 
     agents_dir: Path
     cwd: Path
+    reach: Callable[[str], None] = nothing
+    """Called at each named fault point."""
     _dirty: set[str] = field(default_factory=set)
     _stale: set[AgentId] = field(default_factory=set)
     _marks: dict[str, _Mark] = field(default_factory=dict)
@@ -111,48 +118,58 @@ class Mirror:
             behind = store.read_now(partial(self._behind_by, session_id=session_id))
             if behind is None:
                 continue
-            agent, mark, data, entries = behind
+            agent, file, mark, data, entries = behind
+            self._stale.add(agent)
+            if not (entries or mark.size):
+                continue  # nothing was said: there is no file
             # The reader is free again: nobody who reads waits for the disk of a file.
-            mark.size = _extend(self._file(agent, session_id), mark.size, data)
+            mark.size = _extend(file, mark.size, data)
             mark.seq += entries
             self._marks[session_id] = mark
             self._unsaved.add(session_id)
-            self._stale.add(agent)
 
     def _behind_by(
         self, reader: Reader, session_id: str
-    ) -> tuple[AgentId, _Mark, bytes, int] | None:
-        """Return from which mark on which data, with how many entries, the session's file lacks."""
-        owner = reader.one(
-            "SELECT agent_id, created_at FROM session WHERE session_id = ?", (session_id,)
-        )
-        if owner is None:
+    ) -> tuple[AgentId, Path, _Mark, bytes, int] | None:
+        """Return which file lacks which data, with how many entries, from which mark on."""
+        session = sessions.get(reader, session_id)
+        if session is None:
             return None
-        agent, created_at = AgentId(owner[0]), int(owner[1])
+        file = transcript_file(self.agents_dir, session)
+        self._rename(file, session_id)
         mark = self._marks.get(session_id) or _read_mark(reader, session_id)
-        if _size(self._file(agent, session_id)) < mark.size:
+        if _size(file) < mark.size:
             mark = _Mark(0, 0)
         lines = [
             _line(seq, parent, at, body)
             for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
         ]
-        head = b"" if mark.size else self._header(session_id, created_at)
-        return agent, mark, head + b"".join(lines), len(lines)
+        head = b"" if mark.size else self._header(session_id, session.created_at)
+        return session.agent_id, file, mark, head + b"".join(lines), len(lines)
+
+    def _rename(self, file: Path, session_id: str) -> None:
+        """Give the file the name that the database wants, where it still has another."""
+        if file.exists():
+            return
+        plain = f"{session_id}.jsonl"
+        names = os.listdir(file.parent) if file.parent.is_dir() else []  # noqa: PTH208 - only names
+        for name in names:
+            if name == plain or name.startswith(f"{plain}."):
+                self.reach("mirror.before-rename")
+                (file.parent / name).rename(file)
+                self.reach("mirror.after-rename")
+                return
 
     def _behind(self, reader: Reader) -> list[str]:
-        """Return the sessions whose file is not as long as the database says it should be."""
-        rows = reader.all(
-            "SELECT session_id, agent_id, tail, coalesce(mirror.seq, 0), coalesce(mirror.size, 0)"
-            " FROM session LEFT JOIN mirror USING (session_id)"
-        )
-        return [
-            session_id
-            for session_id, agent, tail, seq, size in rows
-            if tail > seq or _size(self._file(agent, session_id)) != size
-        ]
-
-    def _file(self, agent: str, session_id: str) -> Path:
-        return self.agents_dir / agent / "sessions" / f"{session_id}.jsonl"
+        """Return the sessions whose file is not where and as long as the database says."""
+        rows = reader.all("SELECT session_id, seq, size FROM mirror")
+        marks = {session_id: (seq, size) for session_id, seq, size in rows}
+        behind: list[str] = []
+        for one in recent(reader, Wanted(archived=None), limit=-1):
+            seq, size = marks.get(one.session_id, (0, 0))
+            if one.tail != seq or _size(transcript_file(self.agents_dir, one)) != size:
+                behind.append(one.session_id)
+        return behind
 
     def _header(self, session_id: str, created_at: int) -> bytes:
         header = {
@@ -190,6 +207,14 @@ class Mirror:
             write_atomic(target, msgspec.json.format(_encode(sessions_map), indent=2))
 
 
+def transcript_file(agents_dir: Path, session: SessionEntry) -> Path:
+    """Return where the mirror of the session's transcript is."""
+    name = f"{session.session_id}.jsonl"
+    if session.archived is not None:
+        name += f".{session.archived}.{_iso(session.archived_at).replace(':', '-')}"
+    return agents_dir / session.agent_id / "sessions" / name
+
+
 def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]:
     return {
         agent: {
@@ -198,6 +223,8 @@ def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
                 "updatedAt": one.updated_at,
                 "sessionFile": f"{one.session_id}.jsonl",
                 "chatType": one.chat_type,
+                **({"label": one.label} if one.label else {}),
+                **one.settings.shown(),
                 "inputTokens": one.input_tokens,
                 "outputTokens": one.output_tokens,
                 "totalTokens": one.total_tokens,
@@ -205,7 +232,7 @@ def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
                 "modelProvider": one.provider,
                 "model": one.model,
             }
-            for one in sessions.recent(reader, limit=-1, agent=agent)
+            for one in recent(reader, Wanted(agent), limit=-1)
         }
         for agent in agents
     }

@@ -67,16 +67,19 @@ def unfinished(reader: Reader) -> list[OpenRun]:
     return [_open(row) for row in rows]
 
 
-def enter(unit: Unit, run_id: RunId, entry: int) -> None:
-    """Note that the run's user entry stands in the transcript, as number `entry`."""
-    unit.execute("UPDATE run SET entry = ? WHERE run_id = ?", (entry, run_id))
+def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
+    """Note that the run's user entry stands in the session's transcript, as number `entry`."""
+    unit.execute(
+        "UPDATE run SET session_id = ?, entry = ? WHERE run_id = ?", (session_id, entry, run_id)
+    )
 
 
 def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
     """Note that the run's message has entered the run `host`, which answers it and ends it."""
     unit.execute(
-        "UPDATE run SET entry = ?, host = ?, left_trace = 1 WHERE run_id = ?",
-        (entry, host, run_id),
+        "UPDATE run SET entry = ?, host = ?, left_trace = 1,"
+        " session_id = (SELECT session_id FROM run WHERE run_id = ?) WHERE run_id = ?",
+        (entry, host, host, run_id),
     )
 
 

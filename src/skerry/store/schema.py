@@ -1,6 +1,7 @@
 """The tables of `state.sqlite`, as the steps that build them. A step is never edited, only added.
 
-session   one row an incarnation of a conversation; `current` marks the one that its key names
+session   one row an incarnation of a conversation; `current` marks the one that its key names, the
+          others are archived: reset or deleted, and can be restored
 entry     the transcript, one row a message, numbered from 1 in each session
 run       one row an accepted run; its id is the caller's idempotency key, so the row is also what
           a repeated key is answered from; `serial` is the order of acceptance
@@ -130,5 +131,13 @@ STEPS: Final = (
         created_at INTEGER NOT NULL,
         UNIQUE (device_id, role)
     ) WITHOUT ROWID
+    """,
+    """
+    ALTER TABLE session ADD COLUMN label TEXT NOT NULL DEFAULT '';
+    ALTER TABLE session ADD COLUMN settings BLOB NOT NULL DEFAULT '{}';
+    ALTER TABLE session ADD COLUMN archived TEXT;
+    ALTER TABLE session ADD COLUMN archived_at INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX session_incarnations ON session (key);
+    CREATE INDEX session_archived ON session (archived_at) WHERE NOT current
     """,
 )

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import Message, Usage, UserMessage
-from skerry.model.session import SessionEntry, TranscriptEntry
+from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
 from skerry.store.unit import Reader, Unit
 
-_COLUMNS = (
+COLUMNS = (
     "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
-    " output_tokens, total_tokens, aborted_last_run, provider, model"
+    " output_tokens, total_tokens, aborted_last_run, provider, model, label, archived, archived_at,"
+    " settings"
 )
 TITLE_LENGTH = 60
+_settings = msgspec.json.Decoder(SessionSettings)
 
 
 def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
@@ -88,34 +92,32 @@ def note_run(
 
 def find(reader: Reader, key: str) -> SessionEntry | None:
     """Return the key's present session."""
-    row = reader.one(f"SELECT {_COLUMNS} FROM session WHERE key = ? AND current", (key,))  # noqa: S608 - constant columns
-    return _entry(row) if row else None
+    row = reader.one(f"SELECT {COLUMNS} FROM session WHERE key = ? AND current", (key,))  # noqa: S608 - constant columns
+    return entry(row) if row else None
 
 
-def recent(
-    reader: Reader, *, limit: int, offset: int = 0, agent: str | None = None, search: str = ""
-) -> list[SessionEntry]:
-    """Return present sessions, the latest used first. `search` is a part of the key."""
-    where, parameters = _filter(agent, search)
-    rows = reader.all(
-        f"SELECT {_COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
-        " ORDER BY updated_at DESC, key LIMIT ? OFFSET ?",
-        (*parameters, limit, offset),
-    )
-    return [_entry(row) for row in rows]
+def get(reader: Reader, session_id: str) -> SessionEntry | None:
+    """Return the session, present or archived."""
+    row = reader.one(f"SELECT {COLUMNS} FROM session WHERE session_id = ?", (session_id,))  # noqa: S608 - constant columns
+    return entry(row) if row else None
 
 
-def count(reader: Reader, *, agent: str | None = None, search: str = "") -> int:
-    """Return how many present sessions there are."""
-    where, parameters = _filter(agent, search)
-    row = reader.one(f"SELECT count(*) FROM session WHERE {where}", parameters)  # noqa: S608 - constant text
-    return int(row[0]) if row else 0
+def settings(reader: Reader, session_id: str) -> SessionSettings:
+    """Return what holds for the session only."""
+    row = reader.one("SELECT settings FROM session WHERE session_id = ?", (session_id,))
+    return _settings.decode(row[0]) if row else SessionSettings()
 
 
 def tail(reader: Reader, session_id: str) -> int:
     """Return the number of the session's last entry; 0 when it has none."""
     row = reader.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
     return int(row[0]) if row else 0
+
+
+def writable_tail(reader: Reader, session_id: str) -> int | None:
+    """Return the number of the last entry of a present session; None for an archived one."""
+    row = reader.one("SELECT tail FROM session WHERE session_id = ? AND current", (session_id,))
+    return int(row[0]) if row else None
 
 
 def entries(
@@ -143,35 +145,34 @@ def bodies_after(reader: Reader, session_id: str, seq: int) -> list[tuple[int, i
 
 def title(reader: Reader, session_id: str) -> str:
     """Return the beginning of what the person first said."""
-    for entry in entries(reader, session_id, limit=1, before=2):
-        if isinstance(entry.message, UserMessage):
-            return _short(entry.message)
+    for first in entries(reader, session_id, limit=1, before=2):
+        if isinstance(first.message, UserMessage):
+            return _short(first.message)
     return ""
 
 
 def preview(reader: Reader, session_id: str) -> str:
     """Return the beginning of the last message."""
-    for entry in entries(reader, session_id, limit=1):
-        return _short(entry.message)
+    for last in entries(reader, session_id, limit=1):
+        return _short(last.message)
     return ""
 
 
-def _short(one: Message) -> str:
-    text = "".join(getattr(block, "text", "") for block in one.content)
-    return " ".join(text.split())[:TITLE_LENGTH]
+def text_of(one: Message) -> str:
+    """Return what the message says, on one line."""
+    return " ".join("".join(getattr(block, "text", "") for block in one.content).split())
 
 
-def _filter(agent: str | None, search: str) -> tuple[str, tuple[str, ...]]:
-    where, parameters = "current", []
-    if agent is not None:
-        where += " AND agent_id = ?"
-        parameters.append(agent)
-    if search:
-        where += " AND instr(key, ?)"
-        parameters.append(search.lower())
-    return where, tuple(parameters)
-
-
-def _entry(row: tuple[object, ...]) -> SessionEntry:
-    key, session_id, agent_id, *rest = row
+def entry(row: tuple[object, ...]) -> SessionEntry:
+    """Return the session that a row of `COLUMNS` holds."""
+    key, session_id, agent_id, *rest, archived, archived_at, own = row
+    rest += [
+        Archived(str(archived)) if archived else None,
+        archived_at,
+        _settings.decode(own),  # type: ignore[arg-type]  # the column holds JSON
+    ]
     return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *rest)  # type: ignore[arg-type]  # columns in the order of the fields
+
+
+def _short(one: Message) -> str:
+    return text_of(one)[:TITLE_LENGTH]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.methods import sessions as methods
+from skerry.gateway.methods import chat as methods
 from skerry.model import message
 from skerry.model.errors import ConfigRewriteError, ModelUnavailableError
 from skerry.model.event import RunStarted, TextDelta
@@ -48,6 +48,7 @@ async def test_a_conversation_that_does_not_exist_is_empty(wire: Wire) -> None:
         "messages": [],
         "totalMessages": 0,
         "hasMore": False,
+        "thinkingLevel": "off",
         "activeRuns": [],
     }
 

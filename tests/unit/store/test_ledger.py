@@ -68,7 +68,7 @@ async def test_a_run_knows_which_run_its_message_has_entered(store: Store) -> No
             runs.add(unit, request(name), session_id, 0, 1)
         said = [message.user(name, 1) for name in ("host", "guest")]
         sessions.append(unit, session_id, tail, "host", said, 1)
-        runs.enter(unit, RunId("host"), 1)
+        runs.enter(unit, RunId("host"), SessionId("s1"), 1)
         runs.join(unit, RunId("guest"), RunId("host"), 2)
 
     await store.write(enter)

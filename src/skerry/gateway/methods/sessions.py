@@ -1,181 +1,233 @@
-"""Methods that read conversations: `chat.history`, `sessions.list`."""
+"""Methods that read sessions: list, describe, preview, resolve."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-import msgspec
-from msgspec import Raw
 from pydantic import Field
 
-from skerry.gateway.attachments import has_images, without_images
-from skerry.gateway.frames import Json
-from skerry.gateway.method import Call, Method, Name, Params
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods import rows
 from skerry.gateway.methods.keys import session_key
-from skerry.model import message
 from skerry.model.ids import SessionKey
-from skerry.model.message import UserMessage
-from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
-from skerry.store import DATABASE, Reader, sessions
+from skerry.model.message import AssistantMessage, ToolResultMessage
+from skerry.model.session import SessionEntry, TranscriptEntry
+from skerry.ports.model import ModelInfo
+from skerry.store import DATABASE, Reader, listing, sessions
+from skerry.store.listing import Wanted
 
-_HISTORY_BYTES: Final = 6 * 1024 * 1024
-_TRIES: Final = 5
-
-
-class ChatHistoryParams(Params):
-    """Parameters of `chat.history`. `offset` leaves out that many of the newest messages."""
-
-    session_key: Name
-    agent_id: Name | None = None
-    limit: Annotated[int, Field(ge=1, le=1000)] = 200
-    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+_MINUTE_MS: Final = 60_000
+_MAX_CANDIDATES: Final = 10
 
 
 class SessionsListParams(Params):
-    """Parameters of `sessions.list`. Those behind `search` are what clients send without need."""
+    """Parameters of `sessions.list`."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    active_minutes: Annotated[int, Field(ge=1, le=5_256_000)] | None = None
     agent_id: Name | None = None
+    label: Name | None = None
+    spawned_by: Name | None = None
+    search: Annotated[str, Field(max_length=512)] = ""
+    archived: bool | Literal["all"] = False
     include_derived_titles: bool = False
     include_last_message: bool = False
-    search: Annotated[str, Field(max_length=512)] = ""
-    sort_by: Literal["updatedAt"] | None = None
-    include_global: bool | None = None
-    include_unknown: bool | None = None
-    configured_agents_only: bool | None = None
+    include_global: bool = False
+    include_unknown: bool = False
+    configured_agents_only: bool = False
+    require_last_interaction: bool = False
+    sort_by: Literal["updatedAt", "lastInteractionAt"] | None = None
 
 
-async def chat_history(call: Call, params: ChatHistoryParams) -> Json:
-    """Return a conversation, newest last, and the runs that are not in it yet.
+class SessionsDescribeParams(Params):
+    """Parameters of `sessions.describe`."""
 
-    Together they miss nothing: when a run began or ended while the transcript was read, it is read
-    again.
-    """
-    key = session_key(call, params.session_key, params.agent_id)
-    active = call.context.dispatcher.active
-    payload: dict[str, Json] = {}
-    running = active(key)
-    for _ in range(_TRIES):
-        payload = await call.context.store.read(lambda reader: _history(reader, key, params))
-        before, running = running, active(key)
-        if running == before:
-            break
-    text = call.context.broadcast.text
-    payload["activeRuns"] = [{"runId": run_id, "text": text(run_id)} for run_id in running]
-    return payload
+    key: Name
+    include_derived_titles: bool = False
+    include_last_message: bool = False
 
 
-def _history(reader: Reader, key: SessionKey, params: ChatHistoryParams) -> dict[str, Json]:
-    session = sessions.find(reader, str(key))
-    if session is None:
-        nothing = {"messages": [], "totalMessages": 0, "hasMore": False}
-        return {"sessionKey": str(key), "sessionId": None, **nothing}
-    newest = session.tail - params.offset
-    found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
-    shown: list[Raw] = []
-    size = 0
-    for entry in reversed(found):
-        line = _line(entry)
-        if size + len(line) > _HISTORY_BYTES and has_images(entry.message):
-            line = without_images(line)
-        size += len(line)
-        if shown and size > _HISTORY_BYTES:
-            break
-        shown.append(Raw(line))
-    payload: dict[str, Json] = {
-        "sessionKey": str(key),
-        "sessionId": session.session_id,
-        "messages": shown[::-1],
-        "totalMessages": session.tail,
-        "hasMore": len(shown) < newest,
-    }
-    if payload["hasMore"]:
-        payload["nextOffset"] = params.offset + len(shown)
-    return payload
+class SessionsPreviewParams(Params):
+    """Parameters of `sessions.preview`."""
+
+    keys: Annotated[list[Name], Field(min_length=1, max_length=64)]
+    limit: Annotated[int, Field(ge=1, le=50)] = 12
+    max_chars: Annotated[int, Field(ge=20, le=2000)] = 240
 
 
-def _line(entry: TranscriptEntry) -> bytes:
-    """Return the message with what the wire adds to it, encoded."""
-    about: dict[str, Json] = {
-        "id": entry_id(entry.seq),
-        "seq": entry.seq,
-        "recordTimestampMs": entry.at,
-    }
-    added: dict[str, Json] = {"__openclaw": about}
-    if entry.run_id:
-        about["runId"] = entry.run_id
-        if isinstance(entry.message, UserMessage):
-            added["idempotencyKey"] = f"{entry.run_id}:user"
-    return message.encode(entry.message)[:-1] + b"," + msgspec.json.encode(added)[1:]
+class SessionsResolveParams(Params):
+    """Parameters of `sessions.resolve`: one of `key`, `sessionId` and `label`."""
+
+    key: Name | None = None
+    session_id: Name | None = None
+    label: Name | None = None
+    agent_id: Name | None = None
+    spawned_by: Name | None = None
+    include_global: bool = False
+    include_unknown: bool = False
+    allow_missing: bool = False
 
 
 async def sessions_list(call: Call, params: SessionsListParams) -> Json:
-    """Return conversations, the latest used first."""
+    """Return sessions, the latest used first."""
     context = call.context
-    status = await context.models.status()
-    model = status.model
-    search = params.search.strip()
+    model = (await context.models.status()).model
+    wanted = _wanted(call, params)
 
     def read(reader: Reader) -> tuple[int, list[Json]]:
-        found = sessions.recent(
-            reader,
-            limit=params.limit,
-            offset=params.offset,
-            agent=params.agent_id,
-            search=search,
-        )
-        total = sessions.count(reader, agent=params.agent_id, search=search)
-        return total, [_row(reader, session, params) for session in found]
+        if params.spawned_by is not None:
+            return 0, []  # no session has been spawned by another yet
+        found = listing.recent(reader, wanted, limit=params.limit, offset=params.offset)
+        shown: list[Json] = [_row(reader, one, params, call.protocol, model) for one in found]
+        return listing.count(reader, wanted), shown
 
-    total, rows = await context.store.read(read)
-    end = params.offset + len(rows)
-    more = end < total
-    return {
+    total, shown = await context.store.read(read)
+    payload: dict[str, Json] = {
         "ts": context.clock.now_ms(),
         "path": str(context.config().state_dir / DATABASE),
-        "count": len(rows),
-        "totalCount": total,
-        "limitApplied": params.limit,
-        "nextOffset": end if more else None,
-        "hasMore": more,
-        "owners": [],
+        "count": len(shown),
         "defaults": {
             "modelProvider": model.provider if model else None,
             "model": model.id if model else None,
             "contextTokens": model.context_window if model else None,
         },
-        "sessions": rows,
+        "sessions": shown,
     }
+    if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
+        end = params.offset + len(shown)
+        payload |= {
+            "totalCount": total,
+            "limitApplied": params.limit,
+            "nextOffset": end if end < total else None,
+            "hasMore": end < total,
+            "owners": [],
+        }
+    return payload
 
 
-def _row(reader: Reader, session: SessionEntry, params: SessionsListParams) -> Json:
-    key = SessionKey.parse(session.key)
-    row: dict[str, Any] = {
-        "key": session.key,
-        "kind": "group" if session.chat_type == "group" else "direct",
-        "chatType": session.chat_type,
-        "agentId": session.agent_id,
-        "isMain": key.scope == ("main",),
-        "displayName": ":".join(key.scope),
-        "sessionId": session.session_id,
-        "createdAt": session.created_at,
-        "updatedAt": session.updated_at,
-        "systemSent": session.tail > 0,
-        "abortedLastRun": session.aborted_last_run,
-        "inputTokens": session.input_tokens,
-        "outputTokens": session.output_tokens,
-        "totalTokens": session.total_tokens,
-        "totalTokensFresh": session.total_tokens > 0,
-        "modelProvider": session.provider,
-        "model": session.model,
-    }
+async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
+    """Return the row of one session, `null` when there is none."""
+    key = session_key(call, params.key, None)
+    model = (await call.context.models.status()).model
+
+    def read(reader: Reader) -> Json:
+        session = sessions.find(reader, str(key))
+        return session and _row(reader, session, params, call.protocol, model)
+
+    shown = await call.context.store.read(read)
+    return {"session": shown}
+
+
+async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
+    """Return the last messages of sessions, shortened."""
+    keys = [(text, session_key(call, text, None)) for text in params.keys]
+
+    def read(reader: Reader) -> list[Json]:
+        return [_preview(reader, text, key, params) for text, key in keys]
+
+    previews = await call.context.store.read(read)
+    return {"ts": call.context.clock.now_ms(), "previews": previews}
+
+
+async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
+    """Return the key of the session that is meant.
+
+    Raises:
+        RefusedError: none is meant, or there is none, or several.
+    """
+    named = [one for one in (params.key, params.session_id, params.label) if one is not None]
+    if len(named) != 1:
+        many = " (not multiple)" if named else ""
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST, f"Provide either key, sessionId, or label{many}"
+        )
+    (name,) = named
+    found = await call.context.store.read(lambda reader: _meant(reader, call, params))
+    if len(found) == 1:
+        key = SessionKey.parse(found[0].key)
+        return {"ok": True, "key": found[0].key, "agentId": key.agent}
+    if found:
+        keys = ", ".join(one.key for one in found[:_MAX_CANDIDATES])
+        message = f"Multiple sessions found with label: {name} ({keys})"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    if params.allow_missing:
+        return {"ok": False}
+    kind = "label" if params.label else ""
+    message = f"No session found{f' with {kind}' if kind else ''}: {name}"
+    raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _wanted(call: Call, params: SessionsListParams) -> Wanted:
+    config = call.context.config()
+    included = {"global": params.include_global, "unknown": params.include_unknown}
+    minutes = params.active_minutes
+    return Wanted(
+        agent=params.agent_id,
+        agents=frozenset(config.agents.ids) if params.configured_agents_only else None,
+        label=params.label,
+        search=params.search.strip(),
+        active_since=call.context.clock.now_ms() - minutes * _MINUTE_MS if minutes else 0,
+        archived=None if params.archived == "all" else params.archived,
+        unlisted=frozenset(name for name in rows.GLOBAL_SCOPES if not included[name]),
+    )
+
+
+def _row(
+    reader: Reader,
+    session: SessionEntry,
+    params: SessionsListParams | SessionsDescribeParams,
+    protocol: int,
+    model: ModelInfo | None,
+) -> Json:
+    more: dict[str, Json] = {}
     if params.include_derived_titles:
-        row["derivedTitle"] = sessions.title(reader, session.session_id)
+        more["derivedTitle"] = session.label or sessions.title(reader, session.session_id)
     if params.include_last_message:
-        row["lastMessagePreview"] = sessions.preview(reader, session.session_id)
-    return row
+        more["lastMessagePreview"] = sessions.preview(reader, session.session_id)
+    return rows.row(session, protocol, model, **more)
+
+
+def _preview(reader: Reader, text: str, key: SessionKey, params: SessionsPreviewParams) -> Json:
+    session = sessions.find(reader, str(key))
+    if session is None:
+        return {"key": text, "status": "missing", "items": []}
+    found = sessions.entries(reader, session.session_id, limit=params.limit)
+    items = [_item(one, params.max_chars) for one in found]
+    return {"key": text, "status": "ok" if items else "empty", "items": items}
+
+
+def _item(entry: TranscriptEntry, max_chars: int) -> Json:
+    match entry.message:
+        case ToolResultMessage():
+            role = "tool"
+        case AssistantMessage():
+            role = "assistant"
+        case _:
+            role = "user"
+    text = sessions.text_of(entry.message)
+    if not text and isinstance(entry.message, AssistantMessage):
+        text = "call " + ", ".join(call.name for call in entry.message.tool_calls)
+    return {"role": role, "text": text if len(text) <= max_chars else text[: max_chars - 1] + "…"}
+
+
+def _meant(reader: Reader, call: Call, params: SessionsResolveParams) -> list[SessionEntry]:
+    found: list[SessionEntry | None] = []
+    if params.key is not None:
+        key = session_key(call, params.key, params.agent_id)
+        found = [sessions.find(reader, str(key))]
+    elif params.session_id is not None:
+        found = [sessions.get(reader, params.session_id)]
+    elif params.label is not None:
+        wanted = Wanted(params.agent_id, label=params.label)
+        found = list(listing.recent(reader, wanted, limit=_MAX_CANDIDATES + 1))
+    if params.spawned_by is not None:
+        return []
+    return [one for one in found if one is not None and one.archived is None]
 
 
 METHODS: Final = (
-    Method("chat.history", ChatHistoryParams, chat_history),
     Method("sessions.list", SessionsListParams, sessions_list),
+    Method("sessions.describe", SessionsDescribeParams, sessions_describe),
+    Method("sessions.preview", SessionsPreviewParams, sessions_preview),
+    Method("sessions.resolve", SessionsResolveParams, sessions_resolve),
 )

@@ -14,7 +14,8 @@ from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedE
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, outbox, sessions
+from skerry.store import DATABASE, Reader, listing, outbox
+from skerry.store.listing import Wanted
 
 _RECENT: Final = 5
 
@@ -54,8 +55,8 @@ async def refresh_health(context: GatewayContext) -> Json:
     def read(reader: Reader) -> list[tuple[int, list[SessionEntry]]]:
         return [
             (
-                sessions.count(reader, agent=agent),
-                sessions.recent(reader, limit=_RECENT, agent=agent),
+                listing.count(reader, Wanted(agent)),
+                listing.recent(reader, Wanted(agent), limit=_RECENT),
             )
             for agent in (None, *agents)
         ]
@@ -123,9 +124,9 @@ async def status(call: Call, _params: StatusParams) -> Json:
     def read(
         reader: Reader,
     ) -> tuple[int, dict[AgentId, int], list[SessionEntry], dict[str, int]]:
-        recent = sessions.recent(reader, limit=2 * _RECENT)
-        counts = {agent: sessions.count(reader, agent=agent) for agent in config.agents.ids}
-        return sessions.count(reader), counts, recent, outbox.counts(reader)
+        recent = listing.recent(reader, limit=2 * _RECENT)
+        counts = {agent: listing.count(reader, Wanted(agent)) for agent in config.agents.ids}
+        return listing.count(reader), counts, recent, outbox.counts(reader)
 
     count, counts, recent, undelivered = await context.store.read(read)
     now = context.clock.now_ms()

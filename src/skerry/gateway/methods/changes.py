@@ -1,0 +1,274 @@
+"""Methods that change sessions: patch, reset, delete, restore, compact."""
+
+import uuid
+from typing import Annotated, Final, Literal
+
+import msgspec
+from pydantic import Field
+
+from skerry.gateway import access
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods import rows
+from skerry.gateway.methods.keys import session_key
+from skerry.model.errors import ModelUnavailableError
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import SessionEntry, SessionSettings
+from skerry.model.thinking import ThinkingLevel
+from skerry.store import DATABASE, Reader, Unit, archive, listing, sessions
+from skerry.store.listing import Wanted
+
+NOTHING_TO_COMPACT: Final = "nothing to compact: conversations are not summarised yet"
+_HARMLESS: Final = frozenset({"label", "pinned", "unread"})
+"""What a writer may patch; the rest decides what a run does or costs, and needs admin."""
+
+Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class SessionParams(Params):
+    """Parameters of a method that changes one session."""
+
+    key: Name
+    agent_id: Name | None = None
+    expected_session_id: Name | None = None
+    expected_lifecycle_revision: Name | None = None
+
+
+class SessionsPatchParams(SessionParams):
+    """Parameters of `sessions.patch`; null takes a setting back, what is left out stays."""
+
+    label: Label | None = None
+    model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    thinking_level: Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    verbose_level: Literal["off", "on", "full"] | None = None
+    reasoning_level: Literal["off", "on", "stream"] | None = None
+    response_usage: Literal["off", "on", "tokens", "full"] | None = None
+    send_policy: Literal["allow", "deny"] | None = None
+    pinned: bool | None = None
+    unread: bool | None = None
+
+
+class SessionsResetParams(Params):
+    """Parameters of `sessions.reset`."""
+
+    key: Name
+    agent_id: Name | None = None
+    reason: Literal["new", "reset"] = "reset"
+
+
+class SessionsDeleteParams(SessionParams):
+    """Parameters of `sessions.delete`. The transcript is kept whatever `deleteTranscript` says."""
+
+    delete_transcript: bool = True
+    emit_lifecycle_hooks: bool = True
+
+
+class SessionsRestoreParams(Params):
+    """Parameters of `sessions.restore`."""
+
+    session_id: Name
+
+
+class SessionsCompactParams(Params):
+    """Parameters of `sessions.compact`."""
+
+    key: Name
+    agent_id: Name | None = None
+    max_lines: Annotated[int, Field(ge=1)] | None = None
+
+
+async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
+    """Change what holds for one conversation; one that has none begins."""
+    context = call.context
+    key = session_key(call, params.key, params.agent_id)
+    given = params.model_fields_set - SessionParams.model_fields.keys()
+    _check_scope(call, given)
+    changes = {name: getattr(params, name) for name in given - {"label"}}
+    model = changes.get("model")
+    if model is not None:
+        changes["model"] = await _known_model(call, model)
+    for flag in {"pinned", "unread"} & changes.keys():
+        changes[flag] = bool(changes[flag])
+    if changes.get("thinking_level"):
+        changes["thinking_level"] = ThinkingLevel(changes["thinking_level"])
+    label = (params.label or "").strip() if "label" in given else None
+
+    def write(unit: Unit) -> SessionEntry:
+        now = context.clock.now_ms()
+        _expect(sessions.find(unit, str(key)), params)
+        session_id, _ = sessions.ensure(unit, key, SessionId(str(uuid.uuid4())), now)
+        session = _present(unit, session_id)
+        if label:
+            _check_free(unit, session, label)
+        settings = msgspec.structs.replace(session.settings, **changes)
+        own = session.label if label is None else label
+        archive.change(unit, session_id, label=own, settings=settings)
+        return _present(unit, session_id)
+
+    session = await context.store.write(write)
+    context.news.touch([session.session_id], "patch")
+    return {
+        "ok": True,
+        "path": str(context.config().state_dir / DATABASE),
+        "key": str(key),
+        "entry": rows.entry(context, session),
+        "resolved": await _resolved(call, session.settings),
+    }
+
+
+async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
+    """Begin a conversation anew; what was said is archived. Its runs are stopped."""
+    context = call.context
+    key = session_key(call, params.key, params.agent_id)
+    new_id = SessionId(str(uuid.uuid4()))
+
+    def write(unit: Unit) -> SessionEntry:
+        archive.reset(unit, key, new_id, context.clock.now_ms())
+        return _present(unit, new_id)
+
+    session = await context.dispatcher.alone(
+        key, lambda: context.store.write(write), stopping=params.reason
+    )
+    context.news.touch([session.session_id], params.reason)
+    entry = rows.entry(context, session)
+    answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
+    if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
+        answer["resolved"] = await _resolved(call, session.settings)
+    return answer
+
+
+async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
+    """Take a conversation off the list; what was said is archived. Its runs are stopped."""
+    context = call.context
+    key = session_key(call, params.key, params.agent_id)
+    if rows.is_main(key):
+        message = f"Cannot delete the main session ({key})."
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    # Before runs are stopped for nothing.
+    _expect(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
+
+    def write(unit: Unit) -> SessionEntry | None:
+        _expect(sessions.find(unit, str(key)), params)
+        return archive.delete(unit, key, context.clock.now_ms())
+
+    session = await context.dispatcher.alone(
+        key, lambda: context.store.write(write), stopping="delete"
+    )
+    if session is not None:
+        context.news.touch([session.session_id], "delete")
+    return {
+        "ok": True,
+        "key": str(key),
+        "deleted": session is not None,
+        "archived": [rows.file(context, session)] if session and session.tail else [],
+    }
+
+
+async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
+    """Bring an archived session back; one that took its place meanwhile is archived instead."""
+    context = call.context
+    found = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
+    if found is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {params.session_id}")
+    key = SessionKey.parse(found.key)
+
+    def write(unit: Unit) -> tuple[SessionEntry, SessionEntry | None]:
+        session = _present(unit, params.session_id)
+        if session.archived is None:
+            return session, None
+        context.news.known(session)
+        displaced = archive.restore(unit, session, context.clock.now_ms())
+        return _present(unit, params.session_id), displaced
+
+    session, displaced = await context.dispatcher.alone(key, lambda: context.store.write(write))
+    context.news.touch([session.session_id], "restore")
+    return {
+        "ok": True,
+        "key": session.key,
+        "sessionId": session.session_id,
+        "restored": found.archived is not None,
+        "displaced": displaced.session_id if displaced else None,
+        "entry": rows.entry(context, session),
+    }
+
+
+async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
+    """Say that nothing was compacted: conversations are kept whole."""
+    key = session_key(call, params.key, params.agent_id)
+    session = await call.context.store.read(lambda reader: sessions.find(reader, str(key)))
+    answer: dict[str, Json] = {"ok": True, "key": str(key), "compacted": False}
+    if session is None:
+        return answer | {"reason": "no sessionId"}
+    if call.protocol < 4:  # noqa: PLR2004 - the version of the protocol
+        return answer | {"kept": session.tail}
+    return answer | {"reason": NOTHING_TO_COMPACT}
+
+
+def _present(reader: Reader, session_id: str) -> SessionEntry:
+    session = sessions.get(reader, session_id)
+    if session is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {session_id}")
+    return session
+
+
+def _check_scope(call: Call, given: set[str]) -> None:
+    if given <= _HARMLESS or access.ADMINS.met(call.role, call.scopes):
+        return
+    raise RefusedError(
+        ErrorCode.FORBIDDEN,
+        f"missing scope: {access.ADMIN}",
+        details={
+            "code": "MISSING_SCOPE",
+            "missingScope": access.ADMIN,
+            "requiredScopes": [access.ADMIN],
+        },
+    )
+
+
+def _check_free(reader: Reader, session: SessionEntry, label: str) -> None:
+    """Refuse a label that another conversation of the agent has: it must name one."""
+    found = listing.recent(reader, Wanted(session.agent_id, label=label), limit=2)
+    if any(one.session_id != session.session_id for one in found):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"label already in use: {label}")
+
+
+def _expect(session: SessionEntry | None, params: SessionParams) -> None:
+    """Refuse to change another session than the one that the client saw."""
+    for wanted in (params.expected_session_id, params.expected_lifecycle_revision):
+        if wanted is not None and (session is None or session.session_id != wanted):
+            message = f"Session {params.key} changed since it was read; read it again."
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+
+async def _known_model(call: Call, ref: str) -> str:
+    """Return the model's full name.
+
+    Raises:
+        RefusedError: it cannot be used.
+    """
+    try:
+        _, info = await call.context.models.choose(ref)
+    except ModelUnavailableError as error:
+        provider, slash, _ = ref.partition("/")
+        message = f'Unknown provider "{provider}"' if slash else f'Unknown model "{ref}"'
+        details = {"code": error.code, "remedy": error.remedy or str(error)}
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
+    return info.ref
+
+
+async def _resolved(call: Call, settings: SessionSettings) -> Json:
+    """Return the model that the next run will ask."""
+    if settings.model is not None:
+        provider, _, name = settings.model.partition("/")
+        return {"modelProvider": provider, "model": name}
+    model = (await call.context.models.status()).model
+    return {"modelProvider": model.provider, "model": model.id} if model else {}
+
+
+METHODS: Final = (
+    Method("sessions.patch", SessionsPatchParams, sessions_patch),
+    Method("sessions.reset", SessionsResetParams, sessions_reset),
+    Method("sessions.delete", SessionsDeleteParams, sessions_delete),
+    Method("sessions.restore", SessionsRestoreParams, sessions_restore),
+    Method("sessions.compact", SessionsCompactParams, sessions_compact),
+)

@@ -1,0 +1,220 @@
+"""Methods about one conversation: its history, what a page needs at once, a note in it."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Raw
+from pydantic import Field
+
+from skerry.gateway.attachments import has_images, without_images
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Message, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods import models, rows, system
+from skerry.gateway.methods.keys import session_key
+from skerry.model import message
+from skerry.model.ids import SessionKey
+from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
+from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
+from skerry.ports.model import ModelInfo
+from skerry.store import Reader, Unit, sessions
+
+_HISTORY_BYTES: Final = 6 * 1024 * 1024
+_TRIES: Final = 5
+_CUT: Final = "\n…(cut)…"
+
+
+class ChatHistoryParams(Params):
+    """Parameters of `chat.history`. `offset` leaves out that many of the newest messages.
+
+    With `sessionId` the transcript is that session's, also when it is archived.
+    """
+
+    session_key: Name
+    agent_id: Name | None = None
+    session_id: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    max_chars: Annotated[int, Field(ge=1, le=500_000)] | None = None
+
+
+class ChatMetadataParams(Params):
+    """Parameters of `chat.metadata`."""
+
+    agent_id: Name | None = None
+    session_key: Name | None = None
+
+
+class ChatInjectParams(Params):
+    """Parameters of `chat.inject`."""
+
+    session_key: Name
+    message: Message
+    agent_id: Name | None = None
+    label: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] | None = None
+
+
+async def chat_history(call: Call, params: ChatHistoryParams) -> Json:
+    """Return a conversation, newest last, and the runs that are not in it yet."""
+    return await _history(call, params)
+
+
+async def chat_startup(call: Call, params: ChatHistoryParams) -> Json:
+    """Return what a page needs when it opens: the conversation, the agents, models, commands."""
+    payload = await _history(call, params)
+    payload["agentsList"] = system.agents_list(call, NoParams())
+    payload["metadata"] = await chat_metadata(call, ChatMetadataParams())
+    return payload
+
+
+async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
+    """Return the commands and models that a message may name."""
+    listed = await models.models_list(call, models.ModelsListParams())
+    return {"commands": [], **listed}
+
+
+async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
+    """Return the transcript and the active runs, which together miss nothing.
+
+    When a run began or ended while the transcript was read, it is read again.
+    """
+    key = session_key(call, params.session_key, params.agent_id)
+    model = (await call.context.models.status()).model
+    active = call.context.dispatcher.active
+    payload: dict[str, Json] = {}
+    running = active(key)
+    for _ in range(_TRIES):
+        payload = await call.context.store.read(
+            lambda reader: _read(reader, key, params, call.protocol, model)
+        )
+        before, running = running, active(key)
+        if running == before:
+            break
+    text = call.context.broadcast.text
+    shown: list[Json] = [{"runId": run_id, "text": text(run_id)} for run_id in running]
+    payload["activeRuns"] = shown
+    if shown:
+        payload["inFlightRun"] = shown[0]
+    return payload
+
+
+def _read(
+    reader: Reader,
+    key: SessionKey,
+    params: ChatHistoryParams,
+    protocol: int,
+    model: ModelInfo | None,
+) -> dict[str, Json]:
+    session = find(reader, key, params.session_id)
+    if session is None:
+        nothing = {"messages": [], "totalMessages": 0, "hasMore": False, "thinkingLevel": "off"}
+        return {"sessionKey": str(key), "sessionId": None, **nothing}
+    newest = session.tail - params.offset
+    found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
+    shown: list[Raw] = []
+    size = 0
+    for entry in reversed(found):
+        line = transcript_line(entry, protocol, params.max_chars)
+        if size + len(line) > _HISTORY_BYTES and has_images(entry.message):
+            line = without_images(line)
+        size += len(line)
+        if shown and size > _HISTORY_BYTES:
+            break
+        shown.append(Raw(line))
+    settings = session.settings
+    payload: dict[str, Json] = {
+        "sessionKey": str(key),
+        "sessionId": session.session_id,
+        "messages": shown[::-1],
+        "totalMessages": session.tail,
+        "hasMore": len(shown) < newest,
+        "thinkingLevel": settings.thinking_level or "off",
+        "sessionInfo": rows.row(session, protocol, model),
+    }
+    if settings.verbose_level is not None:
+        payload["verboseLevel"] = settings.verbose_level
+    if payload["hasMore"]:
+        payload["nextOffset"] = params.offset + len(shown)
+    return payload
+
+
+def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntry | None:
+    """Return the key's present session, or that of the id, where it is one of the key's.
+
+    Raises:
+        RefusedError: the id is not one of the key's sessions.
+    """
+    if session_id is None:
+        return sessions.find(reader, str(key))
+    session = sessions.get(reader, session_id)
+    if session is None or session.key != str(key):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"session {session_id!r} is not of {key}")
+    return session
+
+
+def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None = None) -> bytes:
+    """Return the message with what the wire of version 4 adds to it, encoded."""
+    said = message.encode(_cut(entry.message, max_chars) if max_chars else entry.message)
+    if protocol < 4:  # noqa: PLR2004 - the version of the protocol
+        return said
+    about: dict[str, Json] = {
+        "id": entry_id(entry.seq),
+        "seq": entry.seq,
+        "recordTimestampMs": entry.at,
+    }
+    added: dict[str, Json] = {"__openclaw": about}
+    if entry.run_id:
+        about["runId"] = entry.run_id
+        if isinstance(entry.message, UserMessage):
+            added["idempotencyKey"] = f"{entry.run_id}:user"
+    return said[:-1] + b"," + msgspec.json.encode(added)[1:]
+
+
+def _cut(said: message.Message, max_chars: int) -> message.Message:
+    """Return the message with every text cut to `max_chars` characters."""
+    blocks: tuple[Any, ...] = tuple(
+        TextBlock(block.text[:max_chars] + _CUT)
+        if isinstance(block, TextBlock) and len(block.text) > max_chars
+        else block
+        for block in said.content
+    )
+    return msgspec.structs.replace(said, content=blocks)
+
+
+async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
+    """Write a note of the assistant into the transcript, without a run; tell it to clients."""
+    context = call.context
+    key = session_key(call, params.session_key, params.agent_id)
+    now = context.clock.now_ms()
+    text = f"[{params.label}]\n\n{params.message}" if params.label else params.message
+    note = AssistantMessage(
+        (TextBlock(text),), "", "skerry", "gateway-injected", Usage(), "stop", now
+    )
+
+    def write(unit: Unit) -> tuple[str, int]:
+        session = sessions.find(unit, str(key))
+        if session is None:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, "session not found")
+        seq = sessions.append(unit, session.session_id, session.tail, "", [note], now)
+        return session.session_id, seq
+
+    # Beside a run it would take the place that the run's next entry has.
+    session_id, seq = await context.dispatcher.alone(key, lambda: context.store.write(write))
+    message_id = entry_id(seq)
+    told: Json = {
+        "runId": f"inject-{session_id}-{seq}",
+        "sessionKey": str(key),
+        "agentId": key.agent,
+        "seq": 0,
+        "state": "final",
+        "message": msgspec.Raw(message.encode(note)),
+    }
+    context.broadcast.tell("chat", told)
+    return {"ok": True, "messageId": message_id}
+
+
+METHODS: Final = (
+    Method("chat.history", ChatHistoryParams, chat_history),
+    Method("chat.startup", ChatHistoryParams, chat_startup),
+    Method("chat.metadata", ChatMetadataParams, chat_metadata),
+    Method("chat.inject", ChatInjectParams, chat_inject),
+)

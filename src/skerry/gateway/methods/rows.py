@@ -1,0 +1,96 @@
+"""How a session reads on the wire: as a row of a list, and as the entry of the seeds' map."""
+
+from pathlib import Path
+
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.frames import Json
+from skerry.model.ids import SessionKey
+from skerry.model.session import SessionEntry
+from skerry.ports.model import ModelInfo
+from skerry.store.mirror import transcript_file
+
+GLOBAL_SCOPES = ("global", "unknown")
+"""Names of conversations that belong to no person; lists leave them out unless asked."""
+
+
+def row(
+    session: SessionEntry, protocol: int, model: ModelInfo | None = None, **more: Json
+) -> dict[str, Json]:
+    """Return a session as `sessions.list` shows it to a client of `protocol`.
+
+    `model` is the one that answers now; its context window is shown where it answered last too.
+    """
+    key = SessionKey.parse(session.key)
+    shown: dict[str, Json] = {
+        "key": session.key,
+        "kind": _kind(session, key),
+        "displayName": ":".join(key.scope),
+        "chatType": session.chat_type,
+        **_state(session),
+        **_overrides(session),
+    }
+    if model is not None and (model.provider, model.id) == (session.provider, session.model):
+        shown["contextTokens"] = model.context_window
+    if protocol > 3:  # noqa: PLR2004 - the version of the protocol
+        shown |= {
+            "agentId": session.agent_id,
+            "isMain": is_main(key),
+            "createdAt": session.created_at,
+            "archived": session.archived is not None,
+            "pinned": session.settings.pinned,
+            "unread": session.settings.unread,
+            "lastActivityAt": session.updated_at,
+        }
+        if session.archived is not None:
+            shown |= {"archivedAt": session.archived_at, "archivedAs": session.archived}
+    return shown | more
+
+
+def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
+    """Return a session as `sessions.patch` and `sessions.reset` answer with it."""
+    return {
+        **_state(session),
+        "chatType": session.chat_type,
+        "createdAt": session.created_at,
+        # A reset gives a new session id here; those who compare revisions see that too.
+        "lifecycleRevision": session.session_id,
+        "sessionFile": file(context, session),
+        **_overrides(session),
+    }
+
+
+def file(context: GatewayContext, session: SessionEntry) -> str:
+    """Return where the mirror of the session's transcript is."""
+    return str(transcript_file(Path(context.config().state_dir) / "agents", session))
+
+
+def is_main(key: SessionKey) -> bool:
+    """Return whether it is its agent's primary conversation."""
+    return key == SessionKey.main(key.agent)
+
+
+def _kind(session: SessionEntry, key: SessionKey) -> str:
+    if len(key.scope) == 1 and key.scope[0] in GLOBAL_SCOPES:
+        return key.scope[0]
+    return "group" if session.chat_type == "group" else "direct"
+
+
+def _state(session: SessionEntry) -> dict[str, Json]:
+    return {
+        "sessionId": session.session_id,
+        "updatedAt": session.updated_at,
+        "systemSent": session.tail > 0,
+        "abortedLastRun": bool(session.aborted_last_run),
+        "inputTokens": session.input_tokens,
+        "outputTokens": session.output_tokens,
+        "totalTokens": session.total_tokens,
+        "totalTokensFresh": session.total_tokens > 0,
+        "modelProvider": session.provider,
+        "model": session.model,
+    }
+
+
+def _overrides(session: SessionEntry) -> dict[str, Json]:
+    """Return the label and what holds for this session only."""
+    label: dict[str, Json] = {"label": session.label} if session.label else {}
+    return label | session.settings.shown()

@@ -1,0 +1,63 @@
+"""Ends, brings back and changes sessions; nothing that was said is destroyed.
+
+A session is present (its key names it) or archived, for the reason that its file's name tells. Who
+calls makes sure that no run of the conversation is at work: it would write on.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import Archived, SessionEntry, SessionSettings
+from skerry.store import sessions
+from skerry.store.unit import Unit
+
+
+def reset(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> SessionEntry | None:
+    """Begin the conversation anew as `new_id`; return the session that is archived, if there was.
+
+    The label and the settings, but the model, hold on.
+    """
+    old = _archive(unit, key, Archived.RESET, now)
+    sessions.ensure(unit, key, new_id, now)
+    if old is not None:
+        change(unit, new_id, label=old.label, settings=old.settings.after_reset())
+    return old
+
+
+def delete(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
+    """Take the conversation off the list; return its session, which is archived, if there was."""
+    return _archive(unit, key, Archived.DELETED, now)
+
+
+def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
+    """Make an archived session the present one again; return the one whose place it takes."""
+    displaced = _archive(unit, SessionKey.parse(session.key), Archived.RESET, now)
+    unit.execute(
+        "UPDATE session SET current = 1, archived = NULL, archived_at = 0 WHERE session_id = ?",
+        (session.session_id,),
+    )
+    unit.touched.append(session.session_id)
+    return displaced
+
+
+def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:
+    """Write the session's label and settings."""
+    unit.execute(
+        "UPDATE session SET label = ?, settings = ? WHERE session_id = ?",
+        (label, msgspec.json.encode(settings), session_id),
+    )
+    unit.touched.append(session_id)
+
+
+def _archive(unit: Unit, key: SessionKey, reason: Archived, now: int) -> SessionEntry | None:
+    session = sessions.find(unit, str(key))
+    if session is None:
+        return None
+    unit.execute(
+        "UPDATE session SET current = 0, archived = ?, archived_at = ? WHERE session_id = ?",
+        (reason, now, session.session_id),
+    )
+    unit.touched.append(session.session_id)
+    return replace(session, archived=reason, archived_at=now)
