@@ -1,0 +1,124 @@
+"""Methods about one conversation: notes in it, what a page needs at once, both versions."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from skerry.model.ids import SessionKey
+from tests.support.gateway import Rig
+from tests.support.wire import Wire, connected
+from tests.unit.gateway.test_sessions_methods import CHAT, refusal, talk, texts
+
+
+@pytest.fixture
+async def old(rig: Rig) -> AsyncIterator[Wire]:
+    async with connected(rig.url, minProtocol=3, maxProtocol=3) as wire:
+        yield wire
+
+
+async def test_a_message_of_version_3_has_no_metadata(rig: Rig, wire: Wire, old: Wire) -> None:
+    await talk(rig, CHAT, "hi")
+    params = {"sessionKey": "chat"}
+    (plain,) = (await old.call("chat.history", params))["messages"]
+    (dressed,) = (await wire.call("chat.history", params))["messages"]
+    assert set(plain) == {"role", "content", "timestamp"}
+    assert dressed["__openclaw"]["seq"] == 1
+
+
+async def test_long_texts_are_cut_where_the_client_asks(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "x" * 100)
+    assert await texts(wire, maxChars=10) == ["x" * 10 + "\n…(cut)…"]
+    assert await texts(wire) == ["x" * 100]
+
+
+async def test_a_note_stands_in_the_transcript_and_is_told(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "hi")
+    note = {"sessionKey": "chat", "message": "done", "label": "backup"}
+    payload = await wire.call("chat.inject", note)
+    assert await texts(wire) == ["hi", "[backup]\n\ndone"]
+    (_, written) = (await wire.call("chat.history", {"sessionKey": "chat"}))["messages"]
+    assert payload == {"ok": True, "messageId": written["__openclaw"]["id"]}
+    assert (written["role"], written["model"]) == ("assistant", "gateway-injected")
+
+
+async def test_clients_hear_of_a_note(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "hi")
+    async with connected(rig.url) as other:
+        await other.call("chat.inject", {"sessionKey": "chat", "message": "done"})
+    told = (await wire.event("chat", state="final"))["payload"]
+    assert told["message"]["content"] == [{"type": "text", "text": "done"}]
+    assert told["sessionKey"] == str(CHAT)
+
+
+async def test_a_note_needs_a_session(wire: Wire) -> None:
+    assert await refusal(wire, "chat.inject", sessionKey="no", message="x") == "session not found"
+
+
+async def test_a_page_gets_all_it_needs_at_once(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "hi")
+    payload = await wire.call("chat.startup", {"sessionKey": "chat"})
+    assert [one["content"][0]["text"] for one in payload["messages"]] == ["hi"]
+    assert payload["sessionInfo"]["key"] == str(CHAT)
+    assert payload["agentsList"]["defaultId"] == "main"
+    assert payload["metadata"] == await wire.call("chat.metadata", {"sessionKey": "chat"})
+    assert payload["metadata"]["models"][0]["id"] == "stub-model"
+
+
+# What subscribers hear
+
+
+async def test_only_subscribers_hear_of_sessions(rig: Rig, wire: Wire) -> None:
+    assert await wire.call("sessions.subscribe") == {"subscribed": True}
+    async with connected(rig.url) as other:
+        await other.call("sessions.patch", {"key": "chat", "label": "new"})
+        told = (await wire.event("sessions.changed", reason="patch"))["payload"]
+        assert (told["sessionKey"], told["label"]) == (str(CHAT), "new")
+        await talk(rig, CHAT, "hi")
+        assert (await wire.event("sessions.changed", phase="message"))["payload"]["systemSent"]
+        await other.call("sessions.delete", {"key": "chat"})
+        assert (await wire.event("sessions.changed", reason="delete"))["payload"]["archived"]
+        assert await wire.call("sessions.unsubscribe") == {"subscribed": False}
+        await other.call("health")
+        assert not [one for one in other.frames if one.get("event") == "sessions.changed"]
+
+
+async def test_a_follower_hears_each_message_once(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "before")
+    follow = await wire.call("sessions.messages.subscribe", {"key": "chat"})
+    assert follow == {"subscribed": True, "key": str(CHAT)}
+    await talk(rig, CHAT, "one", "two")
+    await talk(rig, SessionKey.parse("other"), "not this")
+    await talk(rig, CHAT, "three")
+    heard = [await wire.event("session.message") for _ in range(3)]
+    assert [one["payload"]["messageSeq"] for one in heard] == [2, 3, 4]
+    first = heard[0]["payload"]
+    assert first["message"]["content"] == [{"type": "text", "text": "one"}]
+    assert first["message"]["__openclaw"]["id"] == first["messageId"]
+    assert (first["sessionKey"], first["sessionId"]) == (str(CHAT), "id-chat")
+
+
+async def test_a_follower_hears_the_new_session_and_not_the_restored_one(
+    rig: Rig, wire: Wire
+) -> None:
+    old_id = await talk(rig, CHAT, "old")
+    await wire.call("sessions.messages.subscribe", {"key": "chat"})
+    await wire.call("sessions.reset", {"key": "chat"})
+    await talk(rig, CHAT, "new")
+    told = (await wire.event("session.message"))["payload"]
+    assert told["message"]["content"][0]["text"] == "new"
+    await wire.call("sessions.restore", {"sessionId": old_id})
+    await talk(rig, CHAT, "older")
+    told = (await wire.event("session.message"))["payload"]
+    assert (told["sessionId"], told["messageSeq"]) == (old_id, 2)
+
+
+async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:
+    await talk(rig, CHAT, "hi")
+    await wire.call("sessions.messages.subscribe", {"key": "chat"})
+    gone = await wire.call("sessions.messages.unsubscribe", {"key": "chat"})
+    assert gone == {"subscribed": False, "key": str(CHAT)}
+    await wire.call("sessions.messages.subscribe", {"key": "other"})
+    await talk(rig, CHAT, "unheard")
+    await talk(rig, SessionKey.parse("other"), "heard")
+    told = (await wire.event("session.message"))["payload"]
+    assert told["message"]["content"][0]["text"] == "heard"
