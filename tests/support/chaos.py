@@ -17,9 +17,11 @@ import msgspec
 from skerry.agent.ending import INTERRUPTED
 from skerry.model import message
 from skerry.model.message import AssistantMessage, Message, ToolCall, UserMessage
-from skerry.model.session import TranscriptEntry, entry_id
+from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.sessions.history import open_calls
 from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
+from skerry.store.listing import Wanted
+from skerry.store.mirror import transcript_file
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -144,8 +146,9 @@ async def mirror_faults(home: Path, store: Store) -> list[str]:
     """Return the transcripts whose file is not line for line what the database holds."""
     found = await store.read(_transcripts)
     wrong = []
-    for (agent, session_id), entries in found.items():
-        lines = (home / "agents" / agent / "sessions" / f"{session_id}.jsonl").read_bytes()
+    for session, entries in found:
+        session_id = session.session_id
+        lines = transcript_file(home / "agents", session).read_bytes()
         head, *rest = [msgspec.json.decode(line) for line in lines.splitlines()]
         expected = [
             {
@@ -166,8 +169,8 @@ def _store_faults(reader: Reader) -> list[str]:
     wrong += [
         f"outbox: {count} parts are {state}" for state, count in outbox.counts(reader).items()
     ]
-    for (_, session_id), entries in _transcripts(reader).items():
-        wrong += transcript_faults(session_id, [entry.message for entry in entries])
+    for session, entries in _transcripts(reader):
+        wrong += transcript_faults(session.session_id, [entry.message for entry in entries])
     return wrong
 
 
@@ -184,8 +187,10 @@ def transcript_faults(name: str, messages: list[Message]) -> list[str]:
     return wrong
 
 
-def _transcripts(reader: Reader) -> dict[tuple[str, str], list[TranscriptEntry]]:
-    return {
-        (one.agent_id, one.session_id): sessions.entries(reader, one.session_id, limit=-1)
-        for one in listing.recent(reader, limit=-1)
-    }
+def _transcripts(reader: Reader) -> list[tuple[SessionEntry, list[TranscriptEntry]]]:
+    """Return every session in which something was said, archived ones too."""
+    return [
+        (one, sessions.entries(reader, one.session_id, limit=-1))
+        for one in listing.recent(reader, Wanted(archived=None), limit=-1)
+        if one.tail
+    ]

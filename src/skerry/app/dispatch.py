@@ -125,8 +125,10 @@ class Dispatch:
                 await turn.wait()
             if not turn.is_set():
                 raise BusyError(f"Session {key} is still active; try again in a moment.")
+            self.reach("dispatch.before-change")
             with anyio.CancelScope(shield=True):
                 outcome = await work()
+            self.reach("dispatch.after-change")
         finally:
             done.set()
         return outcome

@@ -174,10 +174,40 @@ def _config(add: _Add) -> None:
 
 
 def _sessions(add: _Add) -> None:
-    group = _command(add, "sessions", None, "the conversations of a gateway that is stopped")
+    group = _command(add, "sessions", None, "list, read, name, delete and restore conversations")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    mirror = _command(add, "mirror", "sessions", "write sessions.json and the transcripts anew")
+    listing = _sessions_command(add, "list", "the conversations, the latest used first")
+    listing.add_argument("--search", metavar="TEXT", help="in key, label, first or last message")
+    listing.add_argument("--archived", action="store_true", help="those that can be restored")
+    listing.add_argument("--limit", type=_limit, default=50, metavar="N", help="how many, to 1000")
+    shown = _sessions_command(add, "show", "print a conversation", name=True)
+    shown.add_argument("--jsonl", action="store_true", help="as the lines of a pi session v3")
+    export = _sessions_command(add, "export", "write a conversation to a file", name=True)
+    export.add_argument(
+        "--format", choices=["jsonl", "markdown"], default="jsonl", help="default jsonl (pi v3)"
+    )
+    export.add_argument("--output", metavar="FILE", help="where to (default: stdout)")
+    _sessions_command(add, "delete", "archive a conversation; restore undoes it", name=True)
+    _sessions_command(add, "reset", "begin a conversation anew; restore undoes it", name=True)
+    _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
+    rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
+    rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
+    mirror = _command(
+        add, "mirror", "sessions", "write sessions.json and the transcripts anew; none may run"
+    )
+    mirror.set_defaults(action="mirror")
     _output(mirror)
+
+
+def _sessions_command(add: _Add, action: str, text: str, *, name: bool = False) -> ArgumentParser:
+    parser = _command(add, action, "sessions", text)
+    parser.set_defaults(action=action)
+    if name:
+        parser.add_argument("name", metavar="SESSION", help="its key, label or session id")
+    parser.add_argument("--agent", metavar="ID", help="of this agent only")
+    if action != "export":
+        _output(parser)
+    return _reach(parser)
 
 
 def _plugins(add: _Add) -> None:
@@ -294,6 +324,12 @@ def _bind(text: str) -> str:
         except ValueError:
             raise ArgumentTypeError(f"{text!r} is not loopback, lan or an address") from None
     return text
+
+
+def _limit(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

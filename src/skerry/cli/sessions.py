@@ -1,21 +1,166 @@
-"""`skerry sessions`: what can be done with the conversations of a gateway that is stopped."""
+"""`skerry sessions`: lists, shows, exports, names, deletes and restores conversations."""
 
 import os
 from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 import anyio
 
-from skerry.app.build import open_state
-from skerry.cli.render import show, show_json
-from skerry.config.load import load
+from skerry.cli import transcripts
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.transcripts import Transcript
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.infra.atomic import write_atomic
+from skerry.model.errors import GatewayUnreachableError
+
+_FORMATS: Final = MappingProxyType(
+    {"jsonl": transcripts.as_jsonl, "markdown": transcripts.as_markdown}
+)
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry sessions mirror`; return the exit code."""
-    return anyio.run(_mirror, arguments)
+    """Run `skerry sessions` with an action; return the exit code."""
+    if arguments.action == "mirror":
+        return anyio.run(_mirror, arguments)
+    return anyio.run(_ask, arguments)
+
+
+async def _ask(arguments: Namespace) -> int:
+    action = _ACTIONS[arguments.action]
+    try:
+        async with GatewayClient(
+            find(os.environ, url=arguments.url, token=arguments.token)
+        ) as client:
+            await action(client, arguments)
+    except GatewayUnreachableError as error:
+        if arguments.action in {"list", "show", "export"}:
+            error.remedy = (
+                "Start it with `skerry gateway run`. Without it, every transcript is a file:"
+                " agents/<agent>/sessions/*.jsonl in the state directory."
+            )
+        raise
+    return 0
+
+
+async def _list(client: GatewayClient, arguments: Namespace) -> None:
+    asked: dict[str, Any] = {
+        "limit": arguments.limit,
+        "archived": arguments.archived,
+        "includeDerivedTitles": True,
+        "includeLastMessage": True,
+    }
+    if arguments.agent:
+        asked["agentId"] = arguments.agent
+    if arguments.search:
+        asked["search"] = arguments.search
+    payload = await client.request("sessions.list", asked)
+    rows = payload["sessions"]
+    if arguments.json:
+        show_json(rows)
+        return
+    if not rows:
+        show("No archived conversations." if arguments.archived else "No conversations.")
+        return
+    lines = [("KEY", "LAST USED", "TOKENS", "TITLE", *(("RESTORE",) if arguments.archived else ()))]
+    lines += [_line(row, archived=arguments.archived) for row in rows]
+    show(table(lines))
+    if payload.get("hasMore"):
+        notice(f"The latest {len(rows)} of {payload['totalCount']}; --limit shows more.")
+
+
+def _line(row: dict[str, Any], *, archived: bool) -> tuple[str, ...]:
+    used = datetime.fromtimestamp(row["updatedAt"] / 1000, UTC).astimezone()
+    title = one_line(row.get("label") or row.get("derivedTitle") or "")
+    line = (row["key"], f"{used:%Y-%m-%d %H:%M}", str(row["totalTokens"]), title)
+    return (*line, row["sessionId"]) if archived else line
+
+
+async def _show(client: GatewayClient, arguments: Namespace) -> None:
+    transcript = await _read(client, arguments)
+    if arguments.json:
+        show_json(
+            {
+                "key": transcript.key,
+                "sessionId": transcript.session_id,
+                "messages": transcript.messages,
+            }
+        )
+        return
+    lines = transcripts.as_jsonl if arguments.jsonl else transcripts.as_text
+    for line in lines(transcript):
+        show(line)
+
+
+async def _export(client: GatewayClient, arguments: Namespace) -> None:
+    transcript = await _read(client, arguments)
+    write: Callable[[Transcript], Iterator[str]] = _FORMATS[arguments.format]
+    lines = write(transcript)
+    if arguments.output is None:
+        for line in lines:
+            show(line)
+        return
+    target = Path(arguments.output)
+    text = "".join(f"{line}\n" for line in lines)
+    await anyio.to_thread.run_sync(write_atomic, target, text.encode())
+    notice(f"{len(transcript.messages)} messages written to {target}")
+
+
+async def _read(client: GatewayClient, arguments: Namespace) -> Transcript:
+    key, session_id = await transcripts.find(client, arguments.name, arguments.agent)
+    return await transcripts.read(client, key, session_id)
+
+
+async def _delete(client: GatewayClient, arguments: Namespace) -> None:
+    await _end(client, arguments, "sessions.delete", "deleted")
+
+
+async def _reset(client: GatewayClient, arguments: Namespace) -> None:
+    await _end(client, arguments, "sessions.reset", "begun anew")
+
+
+async def _end(client: GatewayClient, arguments: Namespace, method: str, what: str) -> None:
+    """Delete or reset a conversation, and say how to undo it."""
+    key, _ = await transcripts.find(client, arguments.name, arguments.agent)
+    before = (await client.request("sessions.describe", {"key": key}))["session"]
+    payload = await client.request(method, {"key": key})
+    if arguments.json:
+        show_json(payload | {"restore": before["sessionId"] if before else None})
+        return
+    show(f"{key} is {what}.")
+    if before is not None and before["systemSent"]:
+        notice(f"To undo it: skerry sessions restore {before['sessionId']}")
+
+
+async def _restore(client: GatewayClient, arguments: Namespace) -> None:
+    row = await transcripts.find_archived(client, arguments.name, arguments.agent)
+    payload = await client.request("sessions.restore", {"sessionId": row["sessionId"]})
+    if arguments.json:
+        show_json(payload)
+        return
+    show(f"{payload['key']} is restored.")
+    if displaced := payload.get("displaced"):
+        notice(f"What took its place is archived: skerry sessions restore {displaced}")
+
+
+async def _rename(client: GatewayClient, arguments: Namespace) -> None:
+    key, _ = await transcripts.find(client, arguments.name, arguments.agent)
+    payload = await client.request("sessions.patch", {"key": key, "label": arguments.label})
+    if arguments.json:
+        show_json(payload)
+    else:
+        show(f"{key} is named {one_line(arguments.label) or 'after its first message again'}.")
 
 
 async def _mirror(arguments: Namespace) -> int:
+    # The application is a heavy import, which only this action needs.
+    from skerry.app.build import open_state  # noqa: PLC0415 - see above
+    from skerry.config.load import load  # noqa: PLC0415 - see above
+
     config = load(os.environ).config
     async with open_state(config) as (store, mirror):
         count = await mirror.rebuild(store)
@@ -24,3 +169,16 @@ async def _mirror(arguments: Namespace) -> int:
     else:
         show(f"{count} transcripts written anew below {mirror.agents_dir}")
     return 0
+
+
+_ACTIONS: Final = MappingProxyType[str, Callable[[GatewayClient, Namespace], Awaitable[None]]](
+    {
+        "list": _list,
+        "show": _show,
+        "export": _export,
+        "delete": _delete,
+        "reset": _reset,
+        "restore": _restore,
+        "rename": _rename,
+    }
+)

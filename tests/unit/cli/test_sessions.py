@@ -1,40 +1,131 @@
-"""`skerry sessions`: the mirrors written anew."""
+"""`skerry sessions`, against a gateway that runs, and the mirrors of one that does not."""
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
+import anyio
+import pytest
+
+from skerry.cli import transcripts
 from skerry.client.client import GatewayClient
-from skerry.testing.gateway import running_gateway
+from skerry.testing.gateway import GatewayProcess, running_gateway
 
 
-def skerry(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "skerry", *arguments],
-        env={**os.environ, "SKERRY_STATE_DIR": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
+    with anyio.fail_after(30):
+        return await anyio.run_process(
+            [sys.executable, "-m", "skerry", "sessions", *arguments],
+            env={**os.environ, "SKERRY_STATE_DIR": str(home)},
+            check=False,
+        )
+
+
+async def printed(home: Path, *arguments: str) -> str:
+    done = await skerry(home, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+async def said(gateway: GatewayProcess, text: str, key: str = "main") -> None:
+    async with GatewayClient(gateway.address) as client:
+        params = {"message": text, "sessionKey": key, "idempotencyKey": f"{key} {text!a}"}
+        await client.request("agent", params, expect_final=True)
+
+
+async def test_conversations_are_listed_found_and_named(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        assert await printed(tmp_path, "list") == "No conversations.\n"
+        await said(gateway, "hello there")
+        await said(gateway, "where to?", "trip")
+        listed = await printed(tmp_path, "list")
+        assert listed.splitlines()[0].split() == ["KEY", "LAST", "USED", "TOKENS", "TITLE"]
+        assert "agent:main:trip" in listed
+        assert "hello there" in listed
+        (row,) = json.loads(await printed(tmp_path, "list", "--search", "WHERE", "--json"))
+        assert row["key"] == "agent:main:trip"
+        await printed(tmp_path, "rename", "trip", "Holidays")
+        (row,) = json.loads(await printed(tmp_path, "list", "--search", "holi", "--json"))
+        assert row["label"] == "Holidays"
+        assert "echo: where to?" in await printed(tmp_path, "show", "Holidays")
+        assert await printed(tmp_path, "list", "--agent", "other") == "No conversations.\n"
+
+
+async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "first")
+        await said(gateway, "über `` ``` alles")
+        shown = await printed(tmp_path, "show", "main")
+        assert shown.splitlines()[1] == "  first"
+        messages = json.loads(await printed(tmp_path, "show", "main", "--json"))["messages"]
+        assert [one["role"] for one in messages] == ["user", "assistant"] * 2
+        target = tmp_path / "chat.md"
+        await printed(tmp_path, "export", "main", "--format", "markdown", "--output", str(target))
+        assert "über `` ``` alles" in target.read_text()
+        exported = await printed(tmp_path, "export", "main")
+        assert exported == await printed(tmp_path, "show", "main", "--jsonl")
+        assert await gateway.stop() == 0
+        (mirror,) = tmp_path.glob("agents/main/sessions/*.jsonl")
+        assert exported == mirror.read_text()
+
+
+async def test_a_long_conversation_is_exported_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.cli.transcripts.PAGE", 3)
+    async with running_gateway(home=tmp_path) as gateway:
+        for number in range(5):
+            await said(gateway, f"m{number}")
+        async with GatewayClient(gateway.address) as client:
+            whole = await transcripts.read(client, "main", None)
+        assert [one["__openclaw"]["seq"] for one in whole.messages] == list(range(1, 11))
+
+
+async def test_delete_and_reset_are_undone(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "keep me", "trip")
+        deleted = await skerry(tmp_path, "delete", "trip")
+        assert deleted.stdout == b"agent:main:trip is deleted.\n"
+        undo = deleted.stderr.decode().strip().removeprefix("To undo it: skerry sessions ").split()
+        assert await printed(tmp_path, "list") == "No conversations.\n"
+        assert undo[1] in await printed(tmp_path, "list", "--archived")
+        assert "keep me" in await printed(tmp_path, "show", undo[1])
+        assert await printed(tmp_path, *undo) == "agent:main:trip is restored.\n"
+        reset = json.loads(await printed(tmp_path, "reset", "trip", "--json"))
+        assert reset["entry"]["sessionId"] != reset["restore"] == undo[1]
+        assert await printed(tmp_path, "show", "trip") == ""
+        assert await printed(tmp_path, "restore", "trip") == "agent:main:trip is restored.\n"
+        assert "keep me" in await printed(tmp_path, "show", "trip")
+
+
+async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "hi")
+        main = await skerry(tmp_path, "delete", "main")
+        assert main.returncode == 1
+        assert b"Cannot delete the main session" in main.stderr
+        missing = await skerry(tmp_path, "show", "nothing")
+        assert b"There is no conversation 'nothing'." in missing.stderr
+        assert b"sessions list" in missing.stderr
+        assert await gateway.stop() == 0
+    alone = await skerry(tmp_path, "list")
+    assert alone.returncode == 1
+    assert b"skerry gateway run" in alone.stderr
 
 
 async def test_lost_mirrors_are_written_anew_once_the_gateway_is_stopped(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        async with GatewayClient(gateway.address) as client:
-            params = {"message": "hi", "sessionKey": "main", "idempotencyKey": "k"}
-            await client.request("agent", params, expect_final=True)
-        refused = skerry(tmp_path, "sessions", "mirror")
+        await said(gateway, "hi")
+        refused = await skerry(tmp_path, "mirror")
         assert refused.returncode == 1
-        assert str(gateway.pid) in refused.stderr
+        assert str(gateway.pid) in refused.stderr.decode()
         assert await gateway.stop() == 0
     (transcript,) = tmp_path.glob("agents/main/sessions/*.jsonl")
     before = transcript.read_bytes()
     transcript.unlink()
     (tmp_path / "agents/main/sessions/sessions.json").unlink()
-    done = skerry(tmp_path, "sessions", "mirror", "--json")
-    assert json.loads(done.stdout)["transcripts"] == 1
+    assert json.loads(await printed(tmp_path, "mirror", "--json"))["transcripts"] == 1
     assert transcript.read_bytes() == before
     assert "agent:main:main" in (tmp_path / "agents/main/sessions/sessions.json").read_text()

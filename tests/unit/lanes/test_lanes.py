@@ -177,3 +177,32 @@ async def test_subagents_have_a_limit_of_their_own(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
         assert bench.began[-1] == "other"
         assert await lanes.drain(5)
+
+
+async def test_a_job_that_is_not_counted_waits_for_its_lane_only(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        lanes.submit("a", bench.job("a1", held=True))
+        lanes.submit("b", bench.job("b1"))
+        lanes.submit("a", bench.job("a2"), counted=False)
+        lanes.submit("c", bench.job("c1"), counted=False)
+        await anyio.wait_all_tasks_blocked()
+        assert bench.began == ["a1", "c1"]  # the slot is taken, the lane of c is not
+        bench.end("a1")
+        await anyio.wait_all_tasks_blocked()
+        assert sorted(bench.began) == ["a1", "a2", "b1", "c1"]
+        lanes.submit("a", bench.job("a3"))
+        await anyio.wait_all_tasks_blocked()
+        assert "a3" in bench.began  # an uncounted job gave no slot back that it never had
+
+
+async def test_jobs_that_are_not_counted_give_no_slots_away(bench: Bench) -> None:
+    async with Lanes(1) as lanes:
+        for number in range(3):
+            lanes.submit("x", bench.job(f"x{number}"), counted=False)
+        await anyio.wait_all_tasks_blocked()
+        for key in ("a", "b"):
+            lanes.submit(key, bench.job(key, held=True))
+        await anyio.wait_all_tasks_blocked()
+        assert bench.began[3:] == ["a"]
+        bench.end("a")
+        bench.end("b")

@@ -1,0 +1,194 @@
+"""Reads whole conversations from a gateway and writes them as text, JSONL or Markdown."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from skerry.cli.render import one_line, plain
+from skerry.client.client import GatewayClient
+from skerry.model.errors import ClientError
+
+PAGE: Final = 1000
+_SHORT: Final = 200
+"""Characters of a tool's result that a reader is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation's session, with every message, oldest first."""
+
+    key: str
+    session_id: str
+    title: str
+    created_at: int
+    cwd: str
+    messages: list[dict[str, Any]]
+
+
+async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str, str | None]:
+    """Return the key that a person means by key, label or session id, and the id where archived.
+
+    Raises:
+        ClientError: there is no such conversation.
+    """
+    for kind in ("key", "sessionId", "label"):
+        asked = {kind: name, "allowMissing": True} | ({"agentId": agent} if agent else {})
+        found = await client.request("sessions.resolve", asked)
+        if found.get("ok"):
+            return found["key"], None
+    row = await find_archived(client, name, agent)
+    return row["key"], row["sessionId"]
+
+
+async def find_archived(client: GatewayClient, name: str, agent: str | None) -> dict[str, Any]:
+    """Return the row of the session archived last that `name` means: its id or key.
+
+    Raises:
+        ClientError: there is none.
+    """
+    asked = {"archived": True, "search": name} | ({"agentId": agent} if agent else {})
+    rows = (await client.request("sessions.list", asked))["sessions"]
+    meant = [
+        row
+        for row in rows
+        if row["sessionId"].startswith(name) or name in {row["key"], row["displayName"]}
+    ]
+    if meant:
+        latest: dict[str, Any] = max(meant, key=lambda row: row["archivedAt"])
+        return latest
+    error = ClientError(f"There is no conversation {name!r}.")
+    error.remedy = "`skerry sessions list` names all; with --archived, those that can be restored."
+    raise error
+
+
+async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:
+    """Return the whole conversation; messages that come meanwhile may be in it."""
+    asked: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
+    if session_id is not None:
+        asked["sessionId"] = session_id
+    by_seq: dict[int, dict[str, Any]] = {}
+    offset: int | None = 0
+    page: dict[str, Any] = {}
+    while offset is not None:
+        page = await client.request("chat.history", asked | {"offset": offset})
+        by_seq |= {one["__openclaw"]["seq"]: one for one in page["messages"]}
+        offset = page.get("nextOffset")
+    agents = await client.request("agents.list")
+    about = page.get("sessionInfo") or {}
+    folders = {one["id"]: one.get("workspace", "") for one in agents["agents"]}
+    return Transcript(
+        key=page["sessionKey"],
+        session_id=page["sessionId"] or "",
+        title=about.get("label") or about.get("displayName", ""),
+        created_at=about.get("createdAt", 0),
+        cwd=folders.get(agents["defaultId"], ""),
+        messages=[by_seq[seq] for seq in sorted(by_seq)],
+    )
+
+
+def as_jsonl(transcript: Transcript) -> Iterator[str]:
+    """Give the lines of a pi session of version 3, as the mirror's file has them."""
+    yield _compact(
+        {
+            "type": "session",
+            "version": 3,
+            "id": transcript.session_id,
+            "timestamp": _iso(transcript.created_at),
+            "cwd": transcript.cwd,
+        }
+    )
+    parent = None
+    for one in transcript.messages:
+        about = one["__openclaw"]
+        said = {
+            name: value
+            for name, value in one.items()
+            if name not in {"__openclaw", "idempotencyKey"}
+        }
+        yield _compact(
+            {
+                "type": "message",
+                "id": about["id"],
+                "parentId": parent,
+                "timestamp": _iso(about["recordTimestampMs"]),
+                "message": said,
+            }
+        )
+        parent = about["id"]
+
+
+def as_markdown(transcript: Transcript) -> Iterator[str]:
+    """Give the lines of a document that people read; tool results are in code blocks."""
+    yield f"# {one_line(transcript.title) or transcript.key}"
+    yield ""
+    yield f"`{transcript.key}`, session `{transcript.session_id}`"
+    for one in transcript.messages:
+        yield ""
+        yield f"## {_who(one)}, {_local(one['timestamp'])}"
+        for kind, text in _parts(one):
+            yield ""
+            if kind == "text":
+                yield plain(text)
+            else:
+                fence = "`" * (3 + _longest_run(text))
+                yield f"{fence}{'json' if kind == 'call' else ''}\n{plain(text)}\n{fence}"
+
+
+def as_text(transcript: Transcript) -> Iterator[str]:
+    """Give the lines for a terminal; tool results are shortened."""
+    for one in transcript.messages:
+        yield f"{_who(one)}, {_local(one['timestamp'])}"
+        for kind, text in _parts(one):
+            shown = plain(text) if kind == "text" else one_line(text)
+            if kind == "result" and len(shown) > _SHORT:
+                shown = shown[:_SHORT] + "…"
+            yield "\n".join(f"  {line}" for line in shown.splitlines())
+        yield ""
+
+
+def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what a message holds as (`text`, `thinking`, `call` or `result`, text)."""
+    is_result = one.get("role") == "toolResult"
+    for block in one.get("content", ()):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                yield "result" if is_result else "text", text
+            case {"type": "thinking", "thinking": str(text)} if text:
+                yield "text", f"(thinking) {text}"
+            case {"type": "toolCall", "name": name, "arguments": arguments}:
+                yield "call", f"{name} {json.dumps(arguments, ensure_ascii=False)}"
+            case {"type": "image", "mimeType": kind}:
+                yield "text", f"(an image, {kind})"
+    if problem := one.get("errorMessage"):
+        yield "text", f"({problem})"
+
+
+def _who(one: dict[str, Any]) -> str:
+    match one.get("role"):
+        case "user":
+            return "You"
+        case "toolResult":
+            return f"Result of {one_line(one.get('toolName', 'a tool'))}"
+        case _:
+            return f"Assistant ({one_line(one.get('model') or 'no model')})"
+
+
+def _longest_run(text: str) -> int:
+    """Return how many backticks in a row the text has, beyond two."""
+    longest = max((len(run) for run in text.split() if set(run) == {"`"}), default=0)
+    return max(0, longest - 2)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _iso(milliseconds: int) -> str:
+    text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _local(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,62 @@
+"""`kill -9` between the steps of a reset: the old conversation or the new one, whole."""
+
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import GatewayUnreachableError
+from skerry.store import open_store
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.support.chaos import mirror_faults, until
+
+
+async def ask(gateway: GatewayProcess, method: str, **params: Any) -> Any:
+    async with GatewayClient(gateway.address) as client:
+        final = method == "agent"
+        return await client.request(method, params, expect_final=final)
+
+
+async def texts(gateway: GatewayProcess, **params: Any) -> list[str]:
+    payload = await ask(gateway, "chat.history", sessionKey="main", **params)
+    return [one["content"][0]["text"] for one in payload["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "committed"),
+    [
+        pytest.param("dispatch.before-change", False, id="before it is committed"),
+        pytest.param("dispatch.after-change", True, id="when it is committed"),
+        pytest.param("mirror.before-rename:1", True, id="before the file is renamed"),
+        pytest.param("mirror.after-rename:1", True, id="when the file is renamed"),
+    ],
+)
+async def test_a_kill_during_a_reset_leaves_one_whole_conversation(
+    tmp_path: Path, fault: str, *, committed: bool
+) -> None:
+    async with running_gateway(home=tmp_path, first=("--fault", fault)) as gateway:
+        await ask(gateway, "agent", sessionKey="main", message="hi", idempotencyKey="k1")
+        await until(lambda: list(tmp_path.glob("agents/main/sessions/*.jsonl")))
+        with suppress(GatewayUnreachableError):
+            await ask(gateway, "sessions.reset", key="main")
+        with anyio.fail_after(20):
+            assert await gateway.wait() == -signal.SIGKILL
+        await gateway.start("--port", "0")
+        archived = (await ask(gateway, "sessions.list", archived=True))["sessions"]
+        if committed:
+            assert await texts(gateway) == []
+            (old,) = archived
+            await ask(gateway, "sessions.restore", sessionId=old["sessionId"])
+        else:
+            assert archived == []
+        assert await texts(gateway) == ["hi", "echo: hi"]
+        again = await ask(gateway, "agent", sessionKey="main", message="x", idempotencyKey="k1")
+        assert again["result"]["payloads"][0]["text"] == "echo: hi"
+        assert await texts(gateway) == ["hi", "echo: hi"]
+        assert await gateway.stop() == 0
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await mirror_faults(tmp_path, store) == []
