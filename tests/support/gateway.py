@@ -24,6 +24,7 @@ from skerry.gateway.news import News
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError, ModelUnavailableError
 from skerry.model.event import RunEnded, RunEvent, RunEventBody, RunStarted, TextDelta
@@ -218,6 +219,7 @@ async def running_gateway(
     config: dict[str, Any] | None = None,
     send_buffer: int | None = None,
     pages: Path | None = None,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[Rig]:
     """Serve a gateway whose state is in `home`."""
     given = config or {}
@@ -236,7 +238,8 @@ async def running_gateway(
     dispatcher = FakeDispatcher(broadcast)
     models = FakeModels()
     news = News(broadcast, clock.now_ms)
-    async with open_store(home / "state.sqlite", on_commit=news.touch) as store:
+    hooks = hooks or Hooks()
+    async with hooks, open_store(home / "state.sqlite", on_commit=news.touch) as store:
         context = GatewayContext(
             config=lambda: settings.config,
             dispatcher=dispatcher,
@@ -251,6 +254,7 @@ async def running_gateway(
             health=Health(),
             notices=Notices(clock),
             configuration=settings,
+            hooks=hooks,
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

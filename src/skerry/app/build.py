@@ -131,6 +131,7 @@ async def open_application(
             commands=extensions.commands,
             plugins=extensions.plugins,
             configuration=settings,
+            hooks=outside.hooks,
         )
         yield Application(context, dispatch, settings, outside.hooks)
 

@@ -14,6 +14,7 @@ from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
 from skerry.ports.dispatch import Dispatcher
@@ -67,3 +68,4 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+    hooks: Hooks = field(default_factory=Hooks)

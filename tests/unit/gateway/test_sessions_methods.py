@@ -1,16 +1,21 @@
 """Methods that read and change sessions, in both versions of the protocol."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from skerry.gateway.methods import changes
+from skerry.hooks.events import SessionStart
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.store import Unit, sessions
-from tests.support.gateway import Rig
+from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Wire, connected
 
 MAIN = SessionKey.main()
@@ -304,3 +309,22 @@ async def test_a_reset_stops_what_runs(wire: Wire) -> None:
     await wire.call("sessions.reset", {"key": "chat"})
     told = [one["payload"] for one in wire.frames if one.get("event") == "chat"]
     assert [(one["runId"], one["state"]) for one in told] == [("k1", "aborted")]
+
+
+async def test_plugins_see_the_session_that_a_reset_or_a_restore_begins(tmp_path: Path) -> None:
+    hooks, began = Hooks(), list[str]()
+    seen = anyio.Event()
+
+    def note(event: SessionStart) -> None:
+        began.append(event.session_id)
+        if len(began) == 2:
+            seen.set()
+
+    hooks.session_start.add(Handler("test", note))
+    async with running_gateway(tmp_path, hooks=hooks) as rig, connected(rig.url) as wire:
+        old_id = await talk(rig, CHAT, "hi")
+        new = await wire.call("sessions.reset", {"key": "chat"})
+        await wire.call("sessions.restore", {"sessionId": old_id})
+        with anyio.fail_after(10):
+            await seen.wait()
+    assert sorted(began) == sorted([new["entry"]["sessionId"], old_id])

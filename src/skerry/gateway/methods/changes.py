@@ -11,6 +11,7 @@ from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods import rows
 from skerry.gateway.methods.keys import session_key
+from skerry.hooks.events import SessionStart
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
@@ -129,6 +130,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     session = await context.dispatcher.alone(
         key, lambda: context.store.write(write), stopping=params.reason
     )
+    _tell_plugins(call, session)
     context.news.touch([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
@@ -181,6 +183,8 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         return _present(unit, params.session_id), displaced
 
     session, displaced = await context.dispatcher.alone(key, lambda: context.store.write(write))
+    if found.archived is not None:
+        _tell_plugins(call, session)
     context.news.touch([session.session_id], "restore")
     return {
         "ok": True,
@@ -202,6 +206,14 @@ async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
     if call.protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return answer | {"kept": session.tail}
     return answer | {"reason": NOTHING_TO_COMPACT}
+
+
+def _tell_plugins(call: Call, began: SessionEntry) -> None:
+    """Let plugins see that a session began; nothing waits for them."""
+    point = call.context.hooks.session_start
+    if point.handlers:
+        agent, key, session_id = began.agent_id, began.key, began.session_id
+        point.start(SessionStart(agent_id=agent, session_key=key, session_id=session_id))
 
 
 def _present(reader: Reader, session_id: str) -> SessionEntry:
