@@ -1,6 +1,7 @@
 """Changes of a session while runs are on: nothing is written into what is archived."""
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -10,12 +11,13 @@ from skerry.app import dispatch
 from skerry.app.recover import recover
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError
-from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import Message
 from skerry.model.run import AdmissionStatus, QueueMode, RunResult, StopReason
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.store import archive, sessions
+from skerry.store import archive, outbox, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
@@ -201,3 +203,18 @@ async def test_the_next_run_uses_what_is_set_for_its_session(tmp_path: Path) -> 
         await core.ask("two")
     assert [one.request.thinking for one in model.seen] == [ThinkingLevel.OFF, ThinkingLevel.HIGH]
     assert core.models.chosen == [None, "a/b"]
+
+
+async def test_a_session_that_is_muted_answers_only_in_its_transcript(tmp_path: Path) -> None:
+    peer = Peer(PeerKind.DIRECT, "alice")
+    to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, "m1")
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        first = await core.ask("one")
+        muted = SessionSettings(send_policy="deny")
+        await core.store.write(
+            lambda unit: archive.change(unit, first.session_id, label="", settings=muted)
+        )
+        await core.dispatch.submit(replace(request("two"), reply_to=to))
+        assert (await ended(core, "two")).payloads == ("echo: two",)
+        assert await core.store.read(outbox.counts) == {}
+        assert (await said_in(core, first.session_id))[-1] == "echo: two"

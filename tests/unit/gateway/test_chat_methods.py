@@ -1,11 +1,15 @@
 """Methods about one conversation: notes in it, what a page needs at once, both versions."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
+from skerry.hooks.runner import Handler
 from skerry.model.ids import SessionKey
-from tests.support.gateway import Rig
+from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Wire, connected
 from tests.unit.gateway.test_sessions_methods import CHAT, refusal, talk, texts
 
@@ -52,6 +56,21 @@ async def test_clients_hear_of_a_note(rig: Rig, wire: Wire) -> None:
 
 async def test_a_note_needs_a_session(wire: Wire) -> None:
     assert await refusal(wire, "chat.inject", sessionKey="no", message="x") == "session not found"
+
+
+async def test_a_note_passes_the_hooks_of_every_entry(tmp_path: Path) -> None:
+    hooks = Hooks()
+
+    def block(draft: BeforeMessageWrite) -> BeforeMessageWriteChange:
+        return BeforeMessageWriteChange(block="secret" in str(draft.message.content))
+
+    hooks.before_message_write.add(Handler("test", block))
+    async with running_gateway(tmp_path, hooks=hooks) as rig, connected(rig.url) as wire:
+        await talk(rig, CHAT, "hi")
+        note = {"sessionKey": "chat", "message": "a secret"}
+        assert "a plugin keeps" in await refusal(wire, "chat.inject", **note)
+        await wire.call("chat.inject", note | {"message": "a fact"})
+        assert await texts(wire) == ["hi", "a fact"]
 
 
 async def test_a_page_gets_all_it_needs_at_once(rig: Rig, wire: Wire) -> None:

@@ -6,15 +6,18 @@ import msgspec
 from msgspec import Raw
 from pydantic import Field
 
+from skerry.agent.writing import Writing
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Message, Method, Name, NoParams, Params, RefusedError
 from skerry.gateway.methods import models, rows, system
 from skerry.gateway.methods.keys import session_key
+from skerry.hooks.events import RunContext
 from skerry.model import message
-from skerry.model.ids import SessionKey
+from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
+from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo
 from skerry.store import Reader, Unit, sessions
 
@@ -79,6 +82,7 @@ async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
     """
     key = session_key(call, params.session_key, params.agent_id)
     model = (await call.context.models.status()).model
+    thinking = call.context.config().thinking(key.agent) or ThinkingLevel.OFF
     active = call.context.dispatcher.active
     payload: dict[str, Json] = {}
     running = active(key)
@@ -86,6 +90,7 @@ async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
         payload = await call.context.store.read(
             lambda reader: _read(reader, key, params, call.protocol, model)
         )
+        payload["thinkingLevel"] = payload.get("thinkingLevel") or thinking
         before, running = running, active(key)
         if running == before:
             break
@@ -106,7 +111,7 @@ def _read(
 ) -> dict[str, Json]:
     session = find(reader, key, params.session_id)
     if session is None:
-        nothing = {"messages": [], "totalMessages": 0, "hasMore": False, "thinkingLevel": "off"}
+        nothing = {"messages": [], "totalMessages": 0, "hasMore": False}
         return {"sessionKey": str(key), "sessionId": None, **nothing}
     newest = session.tail - params.offset
     found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
@@ -127,7 +132,7 @@ def _read(
         "messages": shown[::-1],
         "totalMessages": session.tail,
         "hasMore": len(shown) < newest,
-        "thinkingLevel": settings.thinking_level or "off",
+        "thinkingLevel": settings.thinking_level,
         "sessionInfo": rows.row(session, protocol, model),
     }
     if settings.verbose_level is not None:
@@ -190,26 +195,52 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
         (TextBlock(text),), "", "skerry", "gateway-injected", Usage(), "stop", now
     )
 
-    def write(unit: Unit) -> tuple[str, int]:
-        session = sessions.find(unit, str(key))
+    async def write() -> tuple[str, int, message.Message]:
+        session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         if session is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, "session not found")
-        seq = sessions.append(unit, session.session_id, session.tail, "", [note], now)
-        return session.session_id, seq
+        entry = await _after_hooks(call, session, note)
+
+        def append(unit: Unit) -> int:
+            tail = sessions.tail(unit, session.session_id)
+            return sessions.append(unit, session.session_id, tail, "", [entry], now)
+
+        return session.session_id, await context.store.write(append), entry
 
     # Beside a run it would take the place that the run's next entry has.
-    session_id, seq = await context.dispatcher.alone(key, lambda: context.store.write(write))
-    message_id = entry_id(seq)
+    session_id, seq, entry = await context.dispatcher.alone(key, write)
     told: Json = {
         "runId": f"inject-{session_id}-{seq}",
         "sessionKey": str(key),
         "agentId": key.agent,
         "seq": 0,
         "state": "final",
-        "message": msgspec.Raw(message.encode(note)),
+        "message": Raw(message.encode(entry)),
     }
     context.broadcast.tell("chat", told)
-    return {"ok": True, "messageId": message_id}
+    return {"ok": True, "messageId": entry_id(seq)}
+
+
+async def _after_hooks(
+    call: Call, session: SessionEntry, note: AssistantMessage
+) -> message.Message:
+    """Return the note as the hooks want it in the transcript.
+
+    Raises:
+        RefusedError: they do not want it there.
+    """
+    workspace = call.context.config().workspace(session.agent_id)
+    about = RunContext(
+        run_id=RunId(""),
+        agent_id=session.agent_id,
+        session_key=session.key,
+        session_id=session.session_id,
+        workspace=workspace,
+    )
+    entries = await Writing(call.context.hooks).entries([note], about)
+    if not entries:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "a plugin keeps the note from the transcript")
+    return entries[0]
 
 
 METHODS: Final = (
