@@ -195,13 +195,14 @@ async def test_a_change_that_stops_nobody_waits_and_gives_up(
 async def test_the_next_run_uses_what_is_set_for_its_session(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:
+        core.models.info = replace(core.models.info, reasoning=True)
         first = await core.ask("one")
         settings = SessionSettings(model="a/b", thinking_level=ThinkingLevel.HIGH)
         await core.store.write(
             lambda unit: archive.change(unit, first.session_id, label="", settings=settings)
         )
         await core.ask("two")
-    assert [one.request.thinking for one in model.seen] == [ThinkingLevel.OFF, ThinkingLevel.HIGH]
+    assert [one.request.thinking for one in model.seen] == [ThinkingLevel.LOW, ThinkingLevel.HIGH]
     assert core.models.chosen == [None, "a/b"]
 
 
