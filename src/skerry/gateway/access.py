@@ -89,6 +89,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "chat.startup": READERS,
         "commands.list": READERS,
         "config.apply": ADMINS,
+        "chat.startup": READERS,
         "config.get": READERS,
         "config.patch": ADMINS,
         "config.schema": ADMINS,

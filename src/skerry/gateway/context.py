@@ -69,3 +69,4 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+    hooks: Hooks = field(default_factory=Hooks)
