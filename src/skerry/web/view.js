@@ -32,7 +32,6 @@ export class ConversationView {
   #latest = byId("latest");
   #shown = new Map();
   #follows = true;
-
   #key = null;
 
   constructor(actions) {
