@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from scripts.hooks import EXAMPLES, PAGES, pages
 from skerry.hooks.events import (
     AgentEnd,
+    BeforeReset,
     GatewayStart,
     GatewayStop,
     MessageReceived,
     MessageSent,
     RunContext,
+    SessionEnd,
     SessionStart,
 )
 from skerry.hooks.hooks import Hooks
@@ -43,6 +45,7 @@ from skerry.sdk.api import PluginApi
 CONTEXT = RunContext(
     run_id=RunId("r"), agent_id=AgentId("main"), session_key="k", session_id=SessionId("s")
 )
+SAID = AssistantMessage((TextBlock("goodbye"),), "a", "p", "m", Usage(), "stop", 0)
 NAMES = sorted(Hooks().points)
 
 
@@ -199,6 +202,27 @@ WATCHED = {
         SessionStart(agent_id=AgentId("main"), session_key="k", session_id=SessionId("s")),
         "new conversation k with agent main",
     ),
+    "before_reset": (
+        BeforeReset(
+            agent_id=AgentId("main"),
+            session_key="k",
+            session_id=SessionId("s"),
+            messages=(user("hello", 0), SAID),
+            reason="reset",
+        ),
+        "last words in k: goodbye",
+    ),
+    "session_end": (
+        SessionEnd(
+            agent_id=AgentId("main"),
+            session_key="k",
+            session_id=SessionId("s"),
+            message_count=2,
+            duration_ms=5,
+            reason="delete",
+        ),
+        "conversation k ended after 2 messages: delete",
+    ),
     "message_received": (
         MessageReceived(context=CONTEXT, sender="", content="hello", timestamp=0),
         "webchat: a client of the gateway wrote 5 characters",
@@ -231,6 +255,8 @@ async def test_the_example_of_an_observer_runs(name: str, caplog: pytest.LogCapt
                 hooks.gateway_start,
                 hooks.gateway_stop,
                 hooks.session_start,
+                hooks.before_reset,
+                hooks.session_end,
                 hooks.message_received,
                 hooks.agent_end,
                 hooks.message_sent,

@@ -142,3 +142,33 @@ async def test_a_session_begins_once_and_a_stop_is_told(tmp_path: Path) -> None:
             await told.wait()
         await application.drain()
     assert trace == ["SessionStart", "MessageSent", "MessageSent", "GatewayStop"]
+
+
+@pytest.mark.requirement("agent-lifecycle-order")
+async def test_an_agent_s_phases_come_in_order(tmp_path: Path) -> None:
+    """Workspace, session, run, archive: each begins when the one before is over."""
+    home, hooks, trace = tmp_path / "home", Hooks(), list[str]()
+    running, gone = anyio.Event(), anyio.Event()
+
+    def phase(name: str) -> Any:
+        async def note(_: object) -> None:
+            trace.append(name if (home / "workspace").is_dir() else "no workspace")
+            if name == "running":
+                running.set()
+            if name == "cleanup":
+                gone.set()
+
+        return note
+
+    hooks.session_start.add(Handler("test", phase("session")))
+    hooks.before_prompt_build.add(Handler("test", phase("running")))
+    hooks.agent_end.add(Handler("test", phase("ran")))
+    hooks.session_end.add(Handler("test", phase("cleanup")))
+    async with whole_gateway(home, hooks) as (_, address), GatewayClient(address) as client:
+        chat = {"message": "hello", "sessionKey": "chat", "idempotencyKey": "k"}
+        await client.request("agent", chat)
+        with anyio.fail_after(20):
+            await running.wait()
+            await client.request("sessions.delete", {"key": "chat"})
+            await gone.wait()
+    assert trace == ["session", "running", "ran", "cleanup"]

@@ -86,7 +86,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "chat.inject": ADMINS,
         "chat.metadata": READERS,
         "chat.send": WRITERS,
-        "chat.startup": READERS,
         "commands.list": READERS,
         "config.apply": ADMINS,
         "chat.startup": READERS,

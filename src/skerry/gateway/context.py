@@ -69,4 +69,3 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
-    hooks: Hooks = field(default_factory=Hooks)

@@ -75,6 +75,34 @@ class SessionStart(Struct, frozen=True, kw_only=True):
     agent_id: AgentId
     session_key: str
     session_id: SessionId
+    resumed_from: SessionId | None = None
+    """The session that it follows under the same key, where one was reset or displaced."""
+
+
+class BeforeReset(Struct, frozen=True, kw_only=True):
+    """A conversation that is about to begin anew."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    """The session that ends."""
+    messages: tuple[Message, ...]
+    """Everything that was said in it."""
+    reason: str
+    """`new` or `reset`, as whoever asked put it."""
+
+
+class SessionEnd(Struct, frozen=True, kw_only=True):
+    """A conversation that ended: it is archived, and can be restored."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    message_count: int
+    duration_ms: int
+    """Since it began."""
+    reason: str
+    """`new`, `reset`, `delete`, or `restore` when another session took its place."""
 
 
 class GatewayStart(Struct, frozen=True, kw_only=True):

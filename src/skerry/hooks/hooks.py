@@ -27,7 +27,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
         self.gateway_start = Observe("gateway_start", run, e.GatewayStart)
         """The gateway listens and takes messages."""
         self.session_start = Observe("session_start", run, e.SessionStart)
-        """A conversation got its first message, which is stored."""
+        """A conversation began: it got its first message, which is stored, or was reset or
+        restored."""
         self.message_received = Observe("message_received", run, e.MessageReceived)
         """A message was accepted: it is stored, and its run waits for its turn. Once for each
         message, however often it is sent."""
@@ -117,6 +118,11 @@ class Hooks(anyio.AsyncContextManagerMixin):
         the person is shown or sent is not changed by it."""
         self.message_sent = Observe("message_sent", run, e.MessageSent)
         """A platform took a part of a reply, or refused it for good."""
+        self.before_reset = Observe("before_reset", run, e.BeforeReset)
+        """A conversation is about to begin anew; none of its runs is at work. The handlers have
+        what was said, so nothing waits for them."""
+        self.session_end = Observe("session_end", run, e.SessionEnd)
+        """A conversation was archived: reset, deleted, or displaced by one that was restored."""
         self.gateway_stop = Observe("gateway_stop", run, e.GatewayStop)
         """The gateway takes no more messages; runs that go on have some time to end."""
 

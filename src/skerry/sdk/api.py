@@ -18,7 +18,7 @@ P = TypeVar("P", bound=BaseModel)
 
 PROMPT_HOOKS: Final = frozenset({"before_prompt_build", "before_agent_start"})
 """Hooks by which a plugin changes what the model is told."""
-PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_start"})
+PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", "session_start"})
 """Hooks that tell nothing of what is said."""
 
 

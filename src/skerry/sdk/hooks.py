@@ -2,11 +2,13 @@
 
 from skerry.hooks.events import (
     AgentEnd,
+    BeforeReset,
     GatewayStart,
     GatewayStop,
     MessageReceived,
     MessageSent,
     RunContext,
+    SessionEnd,
     SessionStart,
 )
 from skerry.hooks.payloads import (
@@ -36,6 +38,7 @@ __all__ = (
     "AgentEnd",
     "BeforeMessageWrite",
     "BeforeMessageWriteChange",
+    "BeforeReset",
     "BeforeToolCall",
     "BeforeToolCallChange",
     "GatewayStart",
@@ -53,6 +56,7 @@ __all__ = (
     "PromptChange",
     "PromptDraft",
     "RunContext",
+    "SessionEnd",
     "SessionStart",
     "ToolResultPersist",
     "ToolResultPersistChange",

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from skerry.gateway.methods import changes
-from skerry.hooks.events import SessionStart
+from skerry.hooks.events import BeforeReset, SessionEnd, SessionStart
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.model import message
@@ -311,20 +311,57 @@ async def test_a_reset_stops_what_runs(wire: Wire) -> None:
     assert [(one["runId"], one["state"]) for one in told] == [("k1", "aborted")]
 
 
-async def test_plugins_see_the_session_that_a_reset_or_a_restore_begins(tmp_path: Path) -> None:
-    hooks, began = Hooks(), list[str]()
+async def test_plugins_see_each_session_that_ends_and_the_one_that_follows(tmp_path: Path) -> None:
+    hooks, told = Hooks(), list[BeforeReset | SessionEnd | SessionStart]()
     seen = anyio.Event()
 
-    def note(event: SessionStart) -> None:
-        began.append(event.session_id)
-        if len(began) == 2:
+    async def note(event: BeforeReset | SessionEnd | SessionStart) -> None:
+        told.append(event)
+        if len(told) == 6:
             seen.set()
 
-    hooks.session_start.add(Handler("test", note))
+    for point in (hooks.before_reset, hooks.session_end, hooks.session_start):
+        point.add(Handler("test", note))
     async with running_gateway(tmp_path, hooks=hooks) as rig, connected(rig.url) as wire:
-        old_id = await talk(rig, CHAT, "hi")
-        new = await wire.call("sessions.reset", {"key": "chat"})
-        await wire.call("sessions.restore", {"sessionId": old_id})
+        first = await talk(rig, CHAT, "hi", "hello")
+        new = await wire.call("sessions.reset", {"key": "chat", "reason": "new"})
+        await wire.call("sessions.restore", {"sessionId": first})
+        await wire.call("sessions.delete", {"key": "chat"})
         with anyio.fail_after(10):
             await seen.wait()
-    assert sorted(began) == sorted([new["entry"]["sessionId"], old_id])
+    second = new["entry"]["sessionId"]
+    before, *rest = told
+    assert isinstance(before, BeforeReset)
+    assert [one.text for one in before.messages] == ["hi", "hello"]
+    assert (before.session_id, before.reason) == (first, "new")
+    assert [
+        (one.session_id, one.reason, one.message_count)
+        if isinstance(one, SessionEnd)
+        else (one.session_id, getattr(one, "resumed_from", None))
+        for one in rest
+    ] == [
+        (first, "new", 2),
+        (second, first),
+        (second, "restore", 0),
+        (first, second),
+        (first, "delete", 2),
+    ]
+
+
+async def test_a_client_can_delete_without_telling_plugins(tmp_path: Path) -> None:
+    hooks, told = Hooks(), list[str]()
+    stopped = anyio.Event()
+
+    async def note(event: SessionEnd) -> None:
+        told.append(event.session_key)
+        stopped.set()
+
+    hooks.session_end.add(Handler("test", note))
+    async with running_gateway(tmp_path, hooks=hooks) as rig, connected(rig.url) as wire:
+        for name, tell in (("quiet", False), ("told", True)):
+            key = SessionKey.parse(name)
+            await talk(rig, key, "hi")
+            await wire.call("sessions.delete", {"key": name, "emitLifecycleHooks": tell})
+        with anyio.fail_after(10):
+            await stopped.wait()
+    assert told == [str(SessionKey.parse("told"))]

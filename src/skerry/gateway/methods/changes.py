@@ -9,9 +9,8 @@ from pydantic import Field
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods import rows
+from skerry.gateway.methods import lifecycle, rows
 from skerry.gateway.methods.keys import session_key
-from skerry.hooks.events import SessionStart
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
@@ -123,14 +122,17 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     key = session_key(call, params.key, params.agent_id)
     new_id = SessionId(str(uuid.uuid4()))
 
-    def write(unit: Unit) -> SessionEntry:
-        archive.reset(unit, key, new_id, context.clock.now_ms())
-        return _present(unit, new_id)
+    def write(unit: Unit) -> tuple[SessionEntry | None, SessionEntry]:
+        old = archive.reset(unit, key, new_id, context.clock.now_ms())
+        return old, _present(unit, new_id)
 
-    session = await context.dispatcher.alone(
-        key, lambda: context.store.write(write), stopping=params.reason
-    )
-    _tell_plugins(call, session)
+    async def work() -> tuple[SessionEntry | None, SessionEntry]:
+        await lifecycle.will_reset(context, key, params.reason)
+        return await context.store.write(write)
+
+    old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
+    lifecycle.ended(context, old, params.reason)
+    lifecycle.began(context, session, after=old)
     context.news.touch([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
@@ -158,6 +160,8 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     )
     if session is not None:
         context.news.touch([session.session_id], "delete")
+    if params.emit_lifecycle_hooks:
+        lifecycle.ended(context, session, "delete")
     return {
         "ok": True,
         "key": str(key),
@@ -184,7 +188,8 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
     session, displaced = await context.dispatcher.alone(key, lambda: context.store.write(write))
     if found.archived is not None:
-        _tell_plugins(call, session)
+        lifecycle.ended(context, displaced, "restore")
+        lifecycle.began(context, session, after=displaced)
     context.news.touch([session.session_id], "restore")
     return {
         "ok": True,
@@ -206,14 +211,6 @@ async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
     if call.protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return answer | {"kept": session.tail}
     return answer | {"reason": NOTHING_TO_COMPACT}
-
-
-def _tell_plugins(call: Call, began: SessionEntry) -> None:
-    """Let plugins see that a session began; nothing waits for them."""
-    point = call.context.hooks.session_start
-    if point.handlers:
-        agent, key, session_id = began.agent_id, began.key, began.session_id
-        point.start(SessionStart(agent_id=agent, session_key=key, session_id=session_id))
 
 
 def _present(reader: Reader, session_id: str) -> SessionEntry:
