@@ -16,10 +16,8 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.thinking import levels
 from skerry.providers.turns import NO_IMAGE
 
 API = "openai-completions"
@@ -29,13 +27,6 @@ _REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})
 """In which thinking comes and goes back; the signature of a thinking block says which it was."""
 
 _encode = msgspec.json.Encoder().encode
-
-
-def efforts(request: ModelRequest) -> Sequence[str]:
-    """Return the values of `reasoning_effort` to try, best first; empty is to leave it out."""
-    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
-        return ("",)
-    return (*levels(request.thinking), "")
 
 
 def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:

@@ -23,7 +23,7 @@ from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.providers.google_schema import gemini_schema
 from skerry.providers.thinking import levels
-from skerry.providers.turns import Turns
+from skerry.providers.turns import NO_IMAGE, Turns
 
 API: Final = "google-generative-ai"
 
@@ -43,7 +43,6 @@ _BUDGETS: Final = {
 """Tokens of thinking for Gemini 2.5, which knows no levels; 24,576 is the most of its Flash."""
 Thinking = dict[str, Any]
 """The value of `thinkingConfig`; empty is to leave it out."""
-_NO_IMAGE = "(An image, which this model cannot read.)"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -170,7 +169,7 @@ def _part(model: ModelInfo, block: Content) -> dict[str, Any]:
         case ImageBlock() if "image" in model.input:
             return {"inlineData": {"mimeType": block.mime_type, "data": block.data}}
         case ImageBlock():
-            return {"text": _NO_IMAGE}
+            return {"text": NO_IMAGE}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
