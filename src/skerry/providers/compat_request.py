@@ -18,7 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.turns import NO_IMAGE
+from skerry.providers.turns import NO_IMAGE, is_own
 
 API = "openai-completions"
 
@@ -143,7 +143,7 @@ class ChatForm:
         said: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
             said |= {"content": text or None, "tool_calls": calls}
-        if (message.provider, message.model) == (self._model.provider, self._model.id):
+        if is_own(message, API, self._model):
             for block in message.content:
                 if isinstance(block, ThinkingBlock):
                     said |= _thinking(block)

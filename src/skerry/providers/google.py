@@ -42,12 +42,11 @@ class GoogleProvider:
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
         url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
-        place = len(request.history.messages)
 
         async def ask(thinking: Thinking, hear: Listener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, thinking, limits=limits)
-            builder = GoogleBuilder(self._endpoint.name, place)
+            builder = GoogleBuilder(self._endpoint.name)
             return await self._exchange.ask(request, url, body, builder, hear)
 
         return await self._downgrades.ask(request, hear, thinking_forms(request), ask)

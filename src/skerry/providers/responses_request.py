@@ -18,7 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.turns import NO_IMAGE
+from skerry.providers.turns import NO_IMAGE, is_own
 
 API: Final = "openai-responses"
 
@@ -65,7 +65,7 @@ def encode_message(model: ModelInfo, message: Message) -> bytes:
         case ToolResultMessage():
             return _encode(_result(model, message))
         case AssistantMessage():
-            own = (message.api, message.provider, message.model) == (API, model.provider, model.id)
+            own = is_own(message, API, model)
             broken = message.stop_reason in {"error", "aborted"}
             return b",".join(_said(message, keep_reasoning=own and not broken))
 
