@@ -79,8 +79,8 @@ REPLIES: Final = {
         (
             ThinkingBlock("**Planning**\nI read both."),
             TextBlock("I look at both."),
-            ToolCall("gemini_call_0_0", "read", _A, "EsoBCscBAdHtim8="),
-            ToolCall("gemini_call_0_1", "read", _B),
+            ToolCall("", "read", _A, "EsoBCscBAdHtim8="),
+            ToolCall("", "read", _B),
         ),
         "toolUse",
         Usage(476, 90, cache_read=1024, total_tokens=1590),

@@ -24,7 +24,7 @@ class AnthropicProvider:
         if endpoint.api_key:
             headers["x-api-key"] = endpoint.api_key
         self._exchange = Exchange(http, endpoint, headers)
-        self._downgrades = Downgrades()
+        self._downgrades = Downgrades[Options]()
 
     @property
     def api(self) -> str:
@@ -34,9 +34,9 @@ class AnthropicProvider:
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`."""
 
-        async def ask(options: Options) -> ModelReply:
+        async def ask(options: Options, hear: Listener) -> ModelReply:
             builder = AnthropicBuilder(self._endpoint.name)
             body = request_body(request, options)
             return await self._exchange.ask(request, self._url, body, builder, hear)
 
-        return await self._downgrades.ask(request, thinking_options(request), ask)
+        return await self._downgrades.ask(request, hear, thinking_options(request), ask)

@@ -21,7 +21,7 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.providers.thinking import levels
-from skerry.providers.turns import NO_IMAGE, Turns
+from skerry.providers.turns import NO_IMAGE, Turns, is_own
 
 API = "anthropic-messages"
 
@@ -115,7 +115,7 @@ def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
     for message in reversed(history.messages):
         if isinstance(message, AssistantMessage):
             thoughts = (one for one in message.content if isinstance(one, ThinkingBlock))
-            return not _is_own(message, model) or not any(map(_thought, thoughts))
+            return not is_own(message, API, model) or not any(map(_thought, thoughts))
     return False
 
 
@@ -134,14 +134,9 @@ def _blocks(message: Message, model: ModelInfo) -> bytes:
         case ToolResultMessage():
             blocks = [_result(message, sees=sees)]
         case AssistantMessage():
-            own = _is_own(message, model)
+            own = is_own(message, API, model)
             blocks = [_said(block, own=own) for block in message.content]
     return b",".join(_encode(block) for block in blocks if block is not None)
-
-
-def _is_own(message: AssistantMessage, model: ModelInfo) -> bool:
-    """Return whether the model itself said it: what another one thought is none of its business."""
-    return (message.provider, message.model) == (model.provider, model.id)
 
 
 def _content(block: Content, *, sees: bool) -> Options | None:

@@ -3,10 +3,10 @@
 import httpx2
 
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.compat_request import API, efforts, request_body
+from skerry.providers.compat_request import API, request_body
 from skerry.providers.compat_stream import CompatBuilder
 from skerry.providers.exchange import Endpoint, Exchange
-from skerry.providers.thinking import Downgrades
+from skerry.providers.thinking import Downgrades, efforts
 
 
 class CompatProvider:
@@ -17,7 +17,7 @@ class CompatProvider:
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/chat/completions")
         key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
         self._exchange = Exchange(http, endpoint, key)
-        self._downgrades = Downgrades()
+        self._downgrades = Downgrades[str]()
 
     @property
     def api(self) -> str:
@@ -30,9 +30,9 @@ class CompatProvider:
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so.
         """
 
-        async def ask(effort: str) -> ModelReply:
+        async def ask(effort: str, hear: Listener) -> ModelReply:
             body = request_body(request, self._endpoint.output_limit, effort)
             builder = CompatBuilder(self._endpoint.name)
             return await self._exchange.ask(request, self._url, body, builder, hear)
 
-        return await self._downgrades.ask(request, efforts(request), ask)
+        return await self._downgrades.ask(request, hear, efforts(request), ask)

@@ -16,11 +16,9 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.thinking import levels
-from skerry.providers.turns import NO_IMAGE
+from skerry.providers.turns import NO_IMAGE, is_own
 
 API = "openai-completions"
 
@@ -29,13 +27,6 @@ _REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})
 """In which thinking comes and goes back; the signature of a thinking block says which it was."""
 
 _encode = msgspec.json.Encoder().encode
-
-
-def efforts(request: ModelRequest) -> Sequence[str]:
-    """Return the values of `reasoning_effort` to try, best first; empty is to leave it out."""
-    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
-        return ("",)
-    return (*levels(request.thinking), "")
 
 
 def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:
@@ -152,7 +143,7 @@ class ChatForm:
         said: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
             said |= {"content": text or None, "tool_calls": calls}
-        if (message.provider, message.model) == (self._model.provider, self._model.id):
+        if is_own(message, API, self._model):
             for block in message.content:
                 if isinstance(block, ThinkingBlock):
                     said |= _thinking(block)

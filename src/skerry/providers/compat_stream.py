@@ -57,7 +57,6 @@ class _Usage(msgspec.Struct):
 
 
 class _Piece(msgspec.Struct):
-    id: str | None = None
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
@@ -83,7 +82,6 @@ class CompatBuilder:
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._id = "call"
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._field = ""  # in which thinking came
@@ -126,15 +124,14 @@ class CompatBuilder:
             raise stream_failure(bytes(piece.error), self._provider)
         if piece.usage is not None:
             self._usage = _usage(piece.usage)
-        return self._choice(piece.choices[0], piece.id) if piece.choices else None
+        return self._choice(piece.choices[0]) if piece.choices else None
 
-    def _choice(self, choice: _Choice, answer_id: str | None) -> Heard | None:
+    def _choice(self, choice: _Choice) -> Heard | None:
         self._finish = choice.finish_reason or self._finish
         delta = choice.delta
         if delta is None:
             return None
         if delta.tool_calls:
-            self._id = answer_id or self._id
             for piece in delta.tool_calls:
                 self._add(piece)
         text, thinking = delta.content, self._thought(delta)
@@ -202,7 +199,7 @@ class CompatBuilder:
         else:
             known = self._calls[-1] if self._calls else None
         if known is None or (piece.id and piece.id != known.id):
-            known = _Call(piece.id or f"{self._id}_{len(self._calls)}", "", [])
+            known = _Call(piece.id or "", "", [])
             self._calls.append(known)
         if piece.index is not None:
             self._by_index[piece.index] = known

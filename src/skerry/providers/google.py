@@ -22,7 +22,7 @@ _DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and m
 
 
 class GoogleProvider:
-    """One endpoint. Makes one request per call; retrying is `providers.retry`'s."""
+    """One endpoint. Retrying is `providers.retry`'s."""
 
     def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -30,7 +30,7 @@ class GoogleProvider:
         self._base = base if _VERSION.search(base) else base + _DEFAULT_VERSION
         key = {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
         self._exchange = Exchange(http, endpoint, key)
-        self._downgrades = Downgrades()
+        self._downgrades = Downgrades[Thinking]()
 
     @property
     def api(self) -> str:
@@ -42,12 +42,11 @@ class GoogleProvider:
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
         url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
-        place = len(request.history.messages)
 
-        async def ask(thinking: Thinking) -> ModelReply:
+        async def ask(thinking: Thinking, hear: Listener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, thinking, limits=limits)
-            builder = GoogleBuilder(self._endpoint.name, place)
+            builder = GoogleBuilder(self._endpoint.name)
             return await self._exchange.ask(request, url, body, builder, hear)
 
-        return await self._downgrades.ask(request, thinking_forms(request), ask)
+        return await self._downgrades.ask(request, hear, thinking_forms(request), ask)

@@ -22,13 +22,11 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.providers.google_schema import gemini_schema
+from skerry.providers.pieces import OWN_ID
 from skerry.providers.thinking import levels
-from skerry.providers.turns import Turns
+from skerry.providers.turns import NO_IMAGE, Turns, is_own
 
 API: Final = "google-generative-ai"
-
-OWN_ID: Final = "gemini_call_"
-"""Begins the ids of calls that came without one: they are ours and never go to the provider."""
 
 _UNSIGNED: Final = "skip_thought_signature_validator"
 """Stands for the signature of a call that another model made; Gemini 3 refuses one without.
@@ -43,7 +41,6 @@ _BUDGETS: Final = {
 """Tokens of thinking for Gemini 2.5, which knows no levels; 24,576 is the most of its Flash."""
 Thinking = dict[str, Any]
 """The value of `thinkingConfig`; empty is to leave it out."""
-_NO_IMAGE = "(An image, which this model cannot read.)"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -104,7 +101,7 @@ def _parts(model: ModelInfo, message: Message) -> list[dict[str, Any]]:
         case ToolResultMessage():
             return _result(model, message)
         case AssistantMessage():
-            if (message.api, message.provider, message.model) == (API, model.provider, model.id):
+            if is_own(message, API, model):
                 return [_own(block) for block in message.content]
             return _foreign(model, message)
 
@@ -170,7 +167,7 @@ def _part(model: ModelInfo, block: Content) -> dict[str, Any]:
         case ImageBlock() if "image" in model.input:
             return {"inlineData": {"mimeType": block.mime_type, "data": block.data}}
         case ImageBlock():
-            return {"text": _NO_IMAGE}
+            return {"text": NO_IMAGE}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelSt
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
-from skerry.providers.google_request import OWN_ID
 from skerry.providers.pieces import Heard, Limit, count
 
 _FINISHED: Final = {"STOP", "MAX_TOKENS", "FUNCTION_CALL"}
@@ -81,15 +80,12 @@ class _Spoken:
 class GoogleBuilder:
     """Takes the data of each event in order, says what it added, gives at last the reply.
 
-    `provider` is its name for people. `place` is a number that no other response of the
-    conversation has: ids of calls that came without one are made of it.
+    `provider` is its name for people.
     """
 
-    def __init__(self, provider: str, place: int = 0) -> None:
+    def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._place = place
         self._blocks: list[_Spoken | ToolCall] = []
-        self._calls = 0
         self._usage = Usage()
         self._finish = ""
         self._told = ""
@@ -161,11 +157,7 @@ class GoogleBuilder:
     def _call(self, call: _Call, signature: str | None) -> None:
         arguments = call.args or {}
         self._limit.grow(len(msgspec.json.encode(arguments)))
-        taken = {block.id for block in self._blocks if isinstance(block, ToolCall)}
-        own = f"{OWN_ID}{self._place}_{self._calls}"
-        self._calls += 1
-        name = call.id if call.id and call.id not in taken else own
-        self._blocks.append(ToolCall(name, call.name, arguments, signature))
+        self._blocks.append(ToolCall(call.id or "", call.name, arguments, signature))
 
     def reply(self) -> ModelReply:
         """Return the whole reply.

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.model.errors import ModelRequestError
+from skerry.model.message import ToolCall
+from skerry.ports.model import ModelReply
 
 RAW_ARGUMENTS: Final = "_raw_arguments"
 """Key under which a tool call's arguments stand as text when they are no JSON object. No tool has
@@ -15,6 +18,10 @@ TEXT_LIMIT: Final = 1024 * 1024
 """Characters of one answer, with its tool calls: more than any model means to say. Clients get the
 text so far again and again, so an answer without end would cost its square."""
 
+OWN_ID: Final = "own_call_"
+"""Begins the ids of calls that came without a usable one."""
+
+_LONGEST_ID: Final = 64  # characters that OpenAI takes, which may be asked next
 _MOST_TOKENS: Final = 1 << 40
 
 
@@ -56,6 +63,21 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return {RAW_ARGUMENTS: text}
+
+
+def identified(reply: ModelReply, place: int) -> ModelReply:
+    """Return the reply with an id for each call that no other has.
+
+    `place` is a number that no other response of the conversation has.
+    """
+    taken = {""}
+    content = list(reply.content)
+    for index, block in enumerate(content):
+        if isinstance(block, ToolCall):
+            if block.id in taken or len(block.id) > _LONGEST_ID:
+                content[index] = replace(block, id=f"{OWN_ID}{place}_{index}")
+            taken.add(block.id)
+    return ModelReply(tuple(content), reply.stop_reason, reply.usage)
 
 
 def count(said: int | None) -> int:

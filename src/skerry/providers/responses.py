@@ -4,20 +4,20 @@ import httpx2
 
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.exchange import Endpoint, Exchange
-from skerry.providers.responses_request import API, efforts, request_body
+from skerry.providers.responses_request import API, request_body
 from skerry.providers.responses_stream import ResponsesBuilder
-from skerry.providers.thinking import Downgrades
+from skerry.providers.thinking import Downgrades, efforts
 
 
 class ResponsesProvider:
-    """One endpoint. Makes one request per call; retrying is `providers.retry`'s."""
+    """One endpoint. Retrying is `providers.retry`'s."""
 
     def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/responses")
         key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
         self._exchange = Exchange(http, endpoint, key)
-        self._downgrades = Downgrades()
+        self._downgrades = Downgrades[str]()
 
     @property
     def api(self) -> str:
@@ -27,10 +27,10 @@ class ResponsesProvider:
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`."""
 
-        async def ask(effort: str) -> ModelReply:
+        async def ask(effort: str, hear: Listener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, effort, limits=limits)
             builder = ResponsesBuilder(self._endpoint.name)
             return await self._exchange.ask(request, self._url, body, builder, hear)
 
-        return await self._downgrades.ask(request, efforts(request), ask)
+        return await self._downgrades.ask(request, hear, efforts(request), ask)

@@ -1,6 +1,5 @@
 """A model call as the body of an `openai-responses` request (pure)."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,23 +16,14 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.thinking import levels
+from skerry.providers.turns import NO_IMAGE, is_own
 
 API: Final = "openai-responses"
 
 _encode = msgspec.json.Encoder().encode
 _MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
-_NO_IMAGE = "(An image, which this model cannot read.)"
-
-
-def efforts(request: ModelRequest) -> Sequence[str]:
-    """Return the values of `reasoning.effort` to try, best first; empty is the model's own."""
-    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
-        return ("",)
-    return (*levels(request.thinking), "")
 
 
 def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
@@ -75,7 +65,7 @@ def encode_message(model: ModelInfo, message: Message) -> bytes:
         case ToolResultMessage():
             return _encode(_result(model, message))
         case AssistantMessage():
-            own = (message.api, message.provider, message.model) == (API, model.provider, model.id)
+            own = is_own(message, API, model)
             broken = message.stop_reason in {"error", "aborted"}
             return b",".join(_said(message, keep_reasoning=own and not broken))
 
@@ -129,7 +119,7 @@ def _part(block: Content, *, images: bool) -> dict[str, Any]:
             url = f"data:{block.mime_type};base64,{block.data}"
             return {"type": "input_image", "detail": "auto", "image_url": url}
         case ImageBlock():
-            return {"type": "input_text", "text": _NO_IMAGE}
+            return {"type": "input_text", "text": NO_IMAGE}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -198,21 +198,20 @@ class ResponsesBuilder:
                 raise ModelRequestError(
                     f"The content filter of {self._provider} stopped the answer."
                 )
-        content = tuple(
-            block for index in sorted(self._slots) if (block := _block(index, self._slots[index]))
-        )
+        slots = (self._slots[index] for index in sorted(self._slots))
+        content = tuple(block for slot in slots if (block := _block(slot)) is not None)
         called = any(isinstance(block, ToolCall) for block in content)
         stop_reason = "length" if self._finish != "stop" else "toolUse" if called else "stop"
         return ModelReply(content, stop_reason, self._usage)
 
 
-def _block(index: int, slot: _Slot) -> Block | None:
+def _block(slot: _Slot) -> Block | None:
     text = "".join(slot.text)
     item = slot.item
     match item.type:
         case "function_call":
             arguments: dict[str, Any] = parse_arguments("".join(slot.arguments))
-            return ToolCall(item.call_id or item.id or f"call_{index}", item.name or "", arguments)
+            return ToolCall(item.call_id or item.id or "", item.name or "", arguments)
         case "reasoning":
             # Without either the provider could not read it again, and would refuse it.
             kept = slot.raw if item.encrypted_content or item.content else None

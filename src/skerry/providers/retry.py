@@ -8,6 +8,7 @@ import anyio
 
 from skerry.model.errors import ModelError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
+from skerry.providers.spoken import Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +58,14 @@ class RetryingProvider:
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Return the response; see `ports.model.ModelProvider`."""
-        spoken = False
-
-        def on_text(text: str) -> None:
-            nonlocal spoken
-            spoken = True
-            hear.on_text(text)
-
-        def on_thinking(thinking: str) -> None:
-            nonlocal spoken
-            spoken = True
-            hear.on_thinking(thinking)
-
-        listener = Listener(on_text, on_thinking)
-
+        spoken = Spoken(hear)
         failed = 0
         while True:
             try:
-                return await self._inner.complete(request, listener)
+                return await self._inner.complete(request, spoken.listener)
             except ModelError as error:
                 failed += 1
                 delay = self._policy.delay(failed, error.retry_after, self._chance())
-                if spoken or not error.retryable or delay is None:
+                if spoken.begun or not error.retryable or delay is None:
                     raise
             await self._sleep(delay)

@@ -3,11 +3,12 @@
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from skerry.model.errors import ModelRequestError
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.model import ModelReply, ModelRequest
+from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.spoken import Spoken
 
 logger = logging.getLogger(__name__)
 
@@ -28,26 +29,42 @@ def levels(asked: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
     return (asked,) if near is None else (asked, near)
 
 
-class Downgrades:
-    """Remembers for each model and level the first form that it did not refuse."""
+def efforts(request: ModelRequest) -> Sequence[str]:
+    """Return the efforts to ask an OpenAI model for, best first; empty is the model's own."""
+    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
+        return ("",)
+    return (*levels(request.thinking), "")
+
+
+class Downgrades(Generic[F]):
+    """Remembers for each model and level the forms that it refused."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, ThinkingLevel], int] = {}
+        self._refused: dict[tuple[str, ThinkingLevel], list[F]] = {}
 
     async def ask(
-        self, request: ModelRequest, forms: Sequence[F], ask: Callable[[F], Awaitable[ModelReply]]
+        self,
+        request: ModelRequest,
+        hear: Listener,
+        forms: Sequence[F],
+        ask: Callable[[F, Listener], Awaitable[ModelReply]],
     ) -> ModelReply:
         """Return the response to the first of `forms` that the model accepts.
+
+        The last of them asks for nothing, and is tried whatever it said before.
 
         Raises:
             ModelError: what the last of them said, or what is not about thinking.
         """
-        key = request.model.id, request.thinking
-        for index in range(self._first.get(key, 0), len(forms)):
+        refused = self._refused.setdefault((request.model.id, request.thinking), [])
+        spoken = Spoken(hear)
+        for form in forms[:-1]:
+            if form in refused:
+                continue
             try:
-                return await ask(forms[index])
+                return await ask(form, spoken.listener)
             except ModelRequestError as error:
-                if index + 1 == len(forms) or not _ABOUT_THINKING.search(str(error)):
+                if spoken.begun or not _ABOUT_THINKING.search(str(error)):
                     raise
                 logger.warning(
                     "%s does not think as asked (%s); asking it another way: %s",
@@ -55,5 +72,5 @@ class Downgrades:
                     request.thinking,
                     error,
                 )
-                self._first[key] = index + 1
-        raise AssertionError("there is always a form")
+                refused.append(form)
+        return await ask(forms[-1], hear)

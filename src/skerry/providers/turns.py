@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.model.message import AssistantMessage, Message
+from skerry.ports.model import ModelInfo
 
 NO_IMAGE: Final = "(An image, which this model cannot read.)"
 """Stands in a conversation for an image, for a model that reads only text."""
+
+
+def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:
+    """Return whether the model said it, over this API: no other reads its signatures."""
+    return (message.api, message.provider, message.model) == (api, model.provider, model.id)
 
 
 @dataclass(slots=True)

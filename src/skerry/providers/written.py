@@ -37,7 +37,6 @@ class WrittenCalls:
     def __init__(self, request: ModelRequest) -> None:
         offered = request.tools if request.model.supports_tools else ()
         self._names = frozenset(tool.name for tool in offered)
-        self._number = len(request.history.messages)
         self._fresh = True  # nothing but space was let through
         self._at_line = True  # only blanks were let through since the last line's end
         self._undecided = ""
@@ -77,10 +76,7 @@ class WrittenCalls:
         content: list[Block] = [one for one in reply.content if not isinstance(one, TextBlock)]
         if said:
             content.append(TextBlock(said))
-        content += [
-            ToolCall(f"call_{self._number}_{index}", name, arguments)
-            for index, (name, arguments) in enumerate(calls)
-        ]
+        content += [ToolCall("", name, arguments) for name, arguments in calls]
         return ModelReply(tuple(content), "toolUse", reply.usage), ""
 
     def _let_through(self, text: str) -> None:

@@ -23,7 +23,7 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.anthropic_request import request_body, thinking_options
+from skerry.providers.anthropic_request import API, request_body, thinking_options
 
 MODEL = ModelInfo("p", "claude-sonnet-4-5", "M", max_tokens=40_000, reasoning=True)
 NEWER = replace(MODEL, id="claude-opus-5")
@@ -36,7 +36,7 @@ SHOWN = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 
 
 def assistant(*content: Block, model: str = MODEL.id, stop_reason: str = "stop") -> Message:
-    return AssistantMessage(content, "a", "p", model, Usage(), stop_reason, 1)
+    return AssistantMessage(content, API, "p", model, Usage(), stop_reason, 1)
 
 
 def result(call_id: str, *content: Content, is_error: bool = False) -> Message:

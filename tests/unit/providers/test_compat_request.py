@@ -22,7 +22,8 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.compat_request import ChatForm, efforts, request_body
+from skerry.providers.compat_request import API, ChatForm, request_body
+from skerry.providers.thinking import efforts
 
 MODEL = ModelInfo("p", "m-1", "M", max_tokens=99)
 SEES = ModelInfo("p", "m-1", "M", input=frozenset({"text", "image"}))
@@ -32,7 +33,7 @@ READ = ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path"
 
 
 def assistant(*content: Block, stop_reason: str = "stop") -> AssistantMessage:
-    return AssistantMessage(content, "a", "p", "m", Usage(), stop_reason, 1)
+    return AssistantMessage(content, API, "p", "m", Usage(), stop_reason, 1)
 
 
 def encoded(message: Message) -> bytes:

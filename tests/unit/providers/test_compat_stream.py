@@ -79,9 +79,9 @@ def test_an_id_that_is_repeated_in_every_piece_names_one_call() -> None:
     assert reply.tool_calls == (ToolCall("a", "t", {"n": 1}),)
 
 
-def test_a_call_without_an_id_gets_one_of_the_answers_own() -> None:
+def test_calls_without_ids_are_told_apart_by_index() -> None:
     reply = build(call(0, "{}", name="t"), call(1, "{}", name="u"), delta("tool_calls"))
-    assert [one.id for one in reply.tool_calls] == ["r1_0", "r1_1"]
+    assert [one.name for one in reply.tool_calls] == ["t", "u"]
 
 
 def test_arguments_that_come_as_an_object_are_taken() -> None:

@@ -18,7 +18,8 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.google_request import API, OWN_ID, request_body, thinking_forms
+from skerry.providers.google_request import API, request_body, thinking_forms
+from skerry.providers.pieces import OWN_ID
 
 MODEL = ModelInfo(
     "google",

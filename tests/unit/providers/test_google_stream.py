@@ -18,8 +18,8 @@ from skerry.providers.google_stream import GoogleBuilder
 from skerry.providers.pieces import TEXT_LIMIT
 
 
-def reply(*events: Any, place: int = 0) -> ModelReply:
-    builder = GoogleBuilder("P", place)
+def reply(*events: Any) -> ModelReply:
+    builder = GoogleBuilder("P")
     for event in events:
         builder.take(event if isinstance(event, bytes) else json.dumps(event).encode())
     return builder.reply()
@@ -54,19 +54,6 @@ def test_text_and_thinking_take_turns_as_blocks() -> None:
         piece({"text": "u", "thought": True, "thoughtSignature": "s"}, finish="STOP"),
     )
     assert said.content == (ThinkingBlock("t"), TextBlock("ab"), ThinkingBlock("u", "s"))
-
-
-def test_calls_without_ids_get_ids_that_no_other_response_has() -> None:
-    first = reply(piece(call("a"), call("a"), finish="STOP"), place=1).tool_calls
-    second = reply(piece(call("a"), finish="STOP"), place=3).tool_calls
-    ids = [one.id for one in (*first, *second)]
-    assert len(set(ids)) == 3
-
-
-def test_a_repeated_id_is_replaced() -> None:
-    calls = reply(piece(call("a", id="x"), call("b", id="x"), finish="FUNCTION_CALL")).tool_calls
-    assert calls[0].id == "x"
-    assert calls[1].id != "x"
 
 
 def test_a_call_makes_it_a_tool_use_whatever_the_finish_reason() -> None:

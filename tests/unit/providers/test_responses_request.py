@@ -19,7 +19,8 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.responses_request import API, efforts, request_body
+from skerry.providers.responses_request import API, request_body
+from skerry.providers.thinking import efforts
 
 MODEL = ModelInfo(
     "openai", "gpt", "GPT", reasoning=True, input=frozenset({"text", "image"}), max_tokens=77

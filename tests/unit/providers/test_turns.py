@@ -1,10 +1,12 @@
 """Messages of one side become one turn, each encoded once."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, user
-from skerry.providers.turns import Turns
+from skerry.ports.model import ModelInfo
+from skerry.providers.turns import Turns, is_own
 
 
 def said(text: str) -> AssistantMessage:
@@ -62,3 +64,15 @@ def test_what_is_sent_is_the_same_whenever_it_is_asked(
     for message in messages[first:]:
         grown.add(message)
     assert grown.since(0) == turns(*messages).since(0)
+
+
+@pytest.mark.parametrize(
+    ("said_in", "own"),
+    [(("x", "p", "m"), True), (("y", "p", "m"), False), (("x", "q", "m"), False)],
+)
+def test_what_came_over_another_api_is_not_the_models_own(
+    said_in: tuple[str, str, str],
+    own: bool,  # noqa: FBT001 - a case
+) -> None:
+    message = AssistantMessage((), *said_in, Usage(), "stop", 1)
+    assert is_own(message, "x", ModelInfo("p", "m", "M")) is own

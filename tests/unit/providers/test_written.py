@@ -170,11 +170,11 @@ def test_without_offered_tools_nothing_is_a_call() -> None:
     assert watch.finish(reply) == (reply, "")
 
 
-def test_the_calls_get_ids_and_thinking_stays() -> None:
+def test_thinking_and_the_words_before_the_calls_stay() -> None:
     watch = WrittenCalls(request())
     said = (ThinkingBlock("Hm."), TextBlock(f"I look.\n<tool_call>{READ}</tool_call>"))
     reply, rest = watch.finish(ModelReply(said, "stop", Usage()))
-    call = ToolCall("call_1_0", "read", {"path": "a"})
+    call = ToolCall("", "read", {"path": "a"})
     assert reply.content == (ThinkingBlock("Hm."), TextBlock("I look."), call)
     assert (reply.stop_reason, rest) == ("toolUse", "")
 
