@@ -38,8 +38,8 @@ test-all: setup ## Install Chromium, Node packages and mock servers, then run ev
 requirements: setup ## Write into tests/requirements.toml which test proves which rule
 	@$(BIN)/python scripts/requirements.py --update
 
-reference: setup ## Write docs/reference/configuration.md from the source
-	@$(BIN)/python scripts/reference.py
+reference: setup ## Write the pages of docs/reference from the source
+	@$(BIN)/python -m scripts.reference && $(BIN)/python -m scripts.protocol && $(BIN)/python -m scripts.hooks
 
 bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one)
 	@$(BIN)/python -m bench $(ONLY)

@@ -76,6 +76,11 @@ class MethodTable:
         """Every method, sorted."""
         return sorted(self._methods)
 
+    @property
+    def methods(self) -> list[Method[Any]]:
+        """Every method, sorted by name."""
+        return [self._methods[name] for name in self.names]
+
     def waits(self, name: str) -> bool:
         """Return whether the method is answered only when a run ends."""
         method = self._methods.get(name)

@@ -1,0 +1,178 @@
+"""Writes docs/reference/protocol.md: every method and event, from what the gateway itself uses."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.gateway import access
+from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_BUFFERED, MAX_PAYLOAD, PROTOCOLS
+from skerry.gateway.handshake import ConnectParams
+from skerry.gateway.method import Method, Params
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGE: Final = ROOT / "docs" / "reference" / "protocol.md"
+_HEAD: Final = """# Reference of the protocol
+
+Versions {versions}. `make reference` writes this page from the source; the
+[guide](../guide/protocol.md) says how the parts fit together. Only an `operator` may call a method
+whose role is not `node`. `operator.admin` includes every scope, `operator.write` includes
+`operator.read`. A parameter in **bold** is required; an unknown one is refused, unless a method
+says otherwise. Plugins may add methods of their own.
+
+A frame has at most {before:,} bytes before `connect` succeeded and {after:,} after it. A client for
+which more than {buffered:,} bytes wait is disconnected.
+"""
+_ONLY_NAMES: Final = re.compile(r"Parameters of `[^`]+`( and `[^`]+`)*\.|No parameters\.|")
+EVENTS: Final[Mapping[str, str]] = {
+    "agent": "What a run does: `stream` is `lifecycle`, `assistant`, `thinking` or `tool`. "
+    "Only a client with the capability `tool-events` is told of tools.",
+    "chat": "The answer so far as `delta`, then one of `final`, `aborted` and `error`.",
+    "connect.challenge": "The first frame of a connection: the `nonce` that a device signs.",
+    "cron": "Reserved: there are no scheduled jobs yet.",
+    "device.pair.requested": "A device waits to be let in.",
+    "device.pair.resolved": "A device was approved or rejected.",
+    "health": "The report on the gateway's health changed.",
+    "heartbeat": "Reserved: agents have no heartbeats yet.",
+    "node.invoke.request": "A node is to carry out a command.",
+    "node.pair.requested": "A node waits to be let in.",
+    "node.pair.resolved": "A node was approved or rejected.",
+    "presence": "Somebody came or left.",
+    "session.message": "A message stands in the transcript; after `sessions.messages.subscribe`.",
+    "sessions.changed": "A conversation changed; after `sessions.subscribe`.",
+    "shutdown": "The gateway is about to stop.",
+    "tick": "The gateway lives; comes every `policy.tickIntervalMs`.",
+}
+"""What each event tells; the payloads stand in the published schema."""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    head = _HEAD.format(
+        versions=" and ".join(map(str, sorted(PROTOCOLS))),
+        before=MAX_BEFORE_CONNECT,
+        after=MAX_PAYLOAD,
+        buffered=MAX_BUFFERED,
+    )
+    methods = MethodTable().methods
+    lines = [
+        head,
+        "## Overview",
+        "",
+        "| method | role | scope | what it does |",
+        "|---|---|---|---|",
+    ]
+    for one in methods:
+        need = _need(access.METHODS[one.name])
+        lines.append(f"| [`{one.name}`](#{anchor(one.name)}) | {need} | {about(one)} |")
+    lines += ["", "## Events", "", "| event | role | scope | what it tells |", "|---|---|---|---|"]
+    lines += [f"| `{name}` | {_need(access.EVENTS[name])} | {EVENTS[name]} |" for name in EVENTS]
+    lines += ["", "## Methods", "", "### connect", ""]
+    lines += ["The first request. It introduces the client.", "", *_table(ConnectParams)]
+    for one in methods:
+        lines += [f"### {one.name}", "", about(one), "", *_table(one.params)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def about(method: Method[Any]) -> str:
+    """Return what a method does, in one line."""
+    said = (method.handler.__doc__ or method.params.__doc__ or "").split("\n\n")[0]
+    return _one_line(said)
+
+
+def anchor(name: str) -> str:
+    """Return what a heading is linked by."""
+    return name.lower().replace(".", "")
+
+
+def _need(need: access.Need) -> str:
+    return f"{need.role or 'any'} | {f'`{need.scope}`' if need.scope else 'none'}"
+
+
+def _table(params: type[Params]) -> list[str]:
+    schema = params.model_json_schema(by_alias=True)
+    found = list(_rows(schema, schema.get("$defs", {}), ""))
+    if not found:
+        return ["No parameters.", ""]
+    note = _one_line((params.__doc__ or "").split("\n\n")[0])
+    notes = [] if _ONLY_NAMES.fullmatch(note) else [note, ""]
+    return [*notes, "| parameter | type | default |", "|---|---|---|", *found, ""]
+
+
+def _rows(node: dict[str, Any], defs: dict[str, Any], prefix: str) -> Iterator[str]:
+    required = node.get("required", ())
+    for key, one in node.get("properties", {}).items():
+        found, name = _resolved(one, defs), f"{prefix}{key}"
+        shown = f"**`{name}`**" if key in required else f"`{name}`"
+        default = one.get("default")
+        text = (
+            "" if default in (None, [], {}) or isinstance(default, dict) else f"`{_json(default)}`"
+        )
+        yield f"| {shown} | {kind(found, defs)} | {text} |"
+        inner = _resolved(found.get("items", {}), defs) if found.get("type") == "array" else found
+        mark = "[]." if found.get("type") == "array" else "."
+        yield from _rows(inner, defs, f"{name}{mark}")
+
+
+def _resolved(node: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    """Return the node without references, and without the null that only means absence."""
+    options = [one for one in node.get("anyOf", ()) if one != {"type": "null"}]
+    if len(options) == 1:
+        return _resolved(
+            {**options[0], **({"default": node["default"]} if "default" in node else {})}, defs
+        )
+    if "$ref" in node:
+        target: dict[str, Any] = defs[node["$ref"].rpartition("/")[2]]
+        return target
+    return node
+
+
+def kind(node: dict[str, Any], defs: dict[str, Any]) -> str:
+    """Return what may stand there, with its limits."""
+    if "anyOf" in node:
+        return " or ".join(
+            kind(_resolved(one, defs), defs) for one in node["anyOf"] if one != {"type": "null"}
+        )
+    if "enum" in node:
+        return ", ".join(f'`"{one}"`' for one in node["enum"])
+    if "const" in node:
+        return f"`{_json(node['const'])}`"
+    name = str(node.get("type", "any"))
+    if name == "array":
+        item = _resolved(node.get("items", {}), defs)
+        name = f"array of {kind(item, defs)}"
+    return name + _limits(node)
+
+
+def _limits(node: dict[str, Any]) -> str:
+    for least, most, unit in (
+        ("minimum", "maximum", ""),
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " items"),
+    ):
+        low, high = node.get(least), node.get(most)
+        if high is not None:
+            return f", {low or 0:,} to {high:,}{unit}"
+        if low is not None:
+            return f", from {low:,}{unit}"
+    return ""
+
+
+def _json(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
