@@ -3,13 +3,18 @@
 It imports pydantic's generator; whoever needs no schema should not import this module.
 """
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
 from skerry.config.agents import SHORT_FORMS
+from skerry.config.base import Section
 from skerry.config.redact import holds_secrets
 from skerry.config.root import Config
 
@@ -45,6 +50,9 @@ def schema() -> _Node:
     """Return the schema of the file, in one piece: clients do not follow references."""
     _, found = models_json_schema([(Config, "validation")], by_alias=True)
     defs: _Node = found["$defs"]
+    for section in _sections(Section):
+        if section.__name__ in defs:
+            _describe(defs[section.__name__], section)
     root = _section(_inline(defs["Config"], defs), "")
     properties = {key: one for key, one in root["properties"].items() if key not in _OWN}
     required = [key for key in root.get("required", ()) if key not in _OWN]
@@ -89,6 +97,38 @@ def label(path: str) -> str:
     """Return a key's name as words: `timeoutSeconds` is `Timeout Seconds`."""
     name = path.rpartition(".")[2].replace("[]", "").lstrip("$")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:1].upper() + name[1:])
+
+
+def _sections(above: type[Section]) -> Iterator[type[Section]]:
+    for section in above.__subclasses__():
+        yield section
+        yield from _sections(section)
+
+
+def _describe(node: _Node, section: type[Section]) -> None:
+    """Say of each key what the text below its field says.
+
+    pydantic can do that too, for every section as it is made: a tenth of a start.
+    """
+    for base in section.__mro__:
+        if issubclass(base, Section):
+            for name, text in _texts(base):
+                field = section.model_fields.get(name)
+                if field is not None and field.alias in node["properties"]:
+                    node["properties"][field.alias].setdefault("description", text)
+
+
+def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
+    """Yield each field with the text that stands below it in the source."""
+    (made,) = ast.parse(dedent(inspect.getsource(section))).body
+    assert isinstance(made, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
+    for field, below in pairwise(made.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, inspect.cleandoc(text)
 
 
 def _object_of(node: _Node) -> _Node:
