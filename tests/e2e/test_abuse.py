@@ -10,6 +10,7 @@ import anyio
 import msgspec
 import pytest
 
+from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import GatewayProcess, model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
 from tests.support.wire import Wire, connect_params, connected, dial, request
@@ -119,9 +120,8 @@ async def test_a_providers_key_is_told_to_nobody_but_the_provider(
         config["models"]["providers"]["test"]["apiKey"] = KEY
         async with running_gateway(model=model.base_url, home=tmp_path) as gateway:
             await gateway.stop()
-            (tmp_path / "skerry.json").write_bytes(
-                msgspec.json.encode(config | {"gateway": {"auth": {"token": gateway.token}}})
-            )
+            whole = config | {"gateway": {"auth": {"token": gateway.token}}}
+            write_atomic(tmp_path / "skerry.json", msgspec.json.encode(whole))
             await gateway.start()
             address = gateway.address
             async with connected(address.url, auth={"token": address.token}) as wire:
@@ -134,5 +134,7 @@ async def test_a_providers_key_is_told_to_nobody_but_the_provider(
             await gateway.stop()
     assert model.requests[-1].headers["authorization"] == f"Bearer {KEY}"
     files = (path for path in tmp_path.rglob("*") if path.is_file())
-    assert [one.name for one in files if KEY.encode() in one.read_bytes()] == ["skerry.json"]
+    holding = {one for one in files if KEY.encode() in one.read_bytes()}
+    assert {one.name for one in holding} == {"skerry.json", "skerry.json.last-good"}
+    assert {one.stat().st_mode & 0o777 for one in holding} == {0o600}
     assert KEY not in f"{wire.frames}{titles!r}{capfd.readouterr()}"

@@ -30,7 +30,7 @@ async def test_a_gateway_leaves_a_log_for_its_owner_without_its_token(tmp_path: 
             shown = "".join([text async for text in TextReceiveStream(process.stderr)])
             assert await process.wait() == 0
     assert found is not None
-    (path,) = (tmp_path / "state" / "logs").iterdir()
+    (path,) = (tmp_path / "state" / "logs").glob("skerry-*.log")
     assert path.stat().st_mode & 0o777 == 0o600
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     told = [line["message"] for line in lines if line["logger"] == "skerry.app.serve"]

@@ -25,7 +25,9 @@ from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.testing.model import ScriptedModels
+from skerry.tools.edit import Edit
 from skerry.tools.read import Read
+from skerry.tools.write import Write
 
 MAIN = SessionKey.main()
 
@@ -84,7 +86,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     home: Path,
     model: ModelProvider | None,
     *,
-    tools: tuple[Tool, ...] = (Read(),),
+    tools: tuple[Tool, ...] = (Read(), Write(), Edit()),
     limit: int = 4,
     clock: Clock | None = None,
     agents: AgentsConfig | None = None,

@@ -19,6 +19,7 @@ from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
 from skerry.commands.table import CommandCall, answer
 from skerry.hooks.events import WEBCHAT, RunContext
+from skerry.config.protected import protected
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
@@ -226,7 +227,8 @@ class Dialogue:
         return await self._pipeline.tool(call, self._run_tool)
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
-        context = ToolContext(Beneath(self._config.workspace(self._agent)))
+        config = self._config
+        context = ToolContext(Beneath(config.workspace(self._agent), protected(config)))
         at = self._runtime.clock.now_ms()
         return await toolcalls.execute(call, self._runtime.tools, context, at)
 

@@ -10,7 +10,9 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
+from skerry.tools.edit import Edit
 from skerry.tools.read import Read
+from skerry.tools.write import Write
 
 if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
@@ -30,7 +32,7 @@ async def load_extensions(config: Config, hooks: Hooks, models: Models) -> Exten
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    tools: dict[str, Tool] = {tool.spec.name: tool for tool in (Read(),)}
+    tools: dict[str, Tool] = {tool.spec.name: tool for tool in (Read(), Write(), Edit())}
     commands = builtin_commands(models)
     if not config.plugins.load.paths:
         return Extensions(tools, commands, None)

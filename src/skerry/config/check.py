@@ -44,7 +44,8 @@ def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[
     findings = list(_section(Config, parsed, ""))
     errors = [issue for fatal, issue in findings if fatal]
     own = {"state_dir": state_dir, "path": path}
-    tree = {key: value for key, value in parsed.items() if key not in own and key != "stateDir"}
+    foreign = {*own, "stateDir", "included"}
+    tree = {key: value for key, value in parsed.items() if key not in foreign}
     config = None
     try:
         config = Config.model_validate({**tree, **own})

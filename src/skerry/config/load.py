@@ -92,6 +92,7 @@ def checked(read: source.Source, environ: Mapping[str, str], state_dir: Path) ->
         raise ConfigInvalidError(str(path), [*error.issues, *issues]) from None
     if issues:
         raise ConfigInvalidError(str(path), issues)
+    config = config.model_copy(update={"included": expanded.files})
     token_source = _token_source(config, environ)
     given = token_source is TokenSource.ENVIRONMENT
     warnings += tuple(permissions(state_dir, read))

@@ -21,7 +21,8 @@ from skerry.model.thinking import ThinkingLevel
 class Config(OpenSection):
     """Everything that `skerry.json` can say, with the defaults filled in.
 
-    `state_dir` and `path` are where it came from; they are not keys of the file.
+    `state_dir`, `path` and `included` (the files it includes) are where it came from; they are not
+    keys of the file.
     """
 
     gateway: GatewayConfig = GatewayConfig()
@@ -34,6 +35,7 @@ class Config(OpenSection):
     env: EnvConfig = EnvConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
+    included: tuple[Path, ...] = Field(default=(), exclude=True)
 
     @model_validator(mode="after")
     def _bindings_name_agents(self) -> Self:

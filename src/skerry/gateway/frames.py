@@ -99,6 +99,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 _KEYS: Final = frozenset({"type", "id", "method", "params", "traceparent", "expectedProfileId"})
 _NO_ID: Final = "invalid"
+TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
+"""What is nested too deep to tell whether it is JSON."""
 
 
 def parse(text: str) -> RequestFrame | Malformed | None:
@@ -119,7 +121,7 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
         whole = json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace")
         value = msgspec.json.decode(whole)
     except RecursionError:
-        return Malformed(_NO_ID, "must NOT be nested this deep")
+        return TOO_DEEP
     except (msgspec.MsgspecError, ValueError):
         return None
     if not isinstance(value, dict):

@@ -10,7 +10,7 @@ from skerry.gateway import auth, identity, pairing, refusals
 from skerry.gateway.access import Role
 from skerry.gateway.auth import Failures, Shown
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.frames import PROTOCOLS, Json, Malformed, RequestFrame
+from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestFrame
 from skerry.gateway.method import Name, Params
 from skerry.gateway.pairing import Paired, Wish
 from skerry.gateway.peer import Peer
@@ -136,7 +136,7 @@ async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
     Raises:
         HandshakeError: it is not let in.
     """
-    if frame is None:
+    if frame is None or frame == TOO_DEEP:
         raise HandshakeError(1000, "")
     if isinstance(frame, Malformed):
         raise HandshakeError(1008, "invalid request frame")

@@ -1,4 +1,4 @@
-"""Opens files beneath a directory by descriptor: no link, no way out, no race.
+"""Opens and replaces files beneath a directory by descriptor: no link, no way out, no race.
 
 Every component is opened relative to its parent's descriptor with `O_NOFOLLOW`, so a component that
 is, or becomes, a symbolic link is refused instead of followed. The opened descriptor is then
@@ -7,19 +7,21 @@ checked: a plain file with one name. A second hard link could be a file of someo
 
 import errno
 import os
+import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class EscapeError(Exception):
-    """A path leaves its directory, or is not the plain file it must be."""
+    """A path leaves its directory, is closed, or is not the plain file it must be."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
@@ -27,36 +29,104 @@ class EscapeError(Exception):
         super().__init__(f"{path!r}: {reason}")
 
 
+class Rules(Protocol):
+    """Closes files beneath the directory. Asked with absolute paths without links."""
+
+    def reading(self, path: Path) -> str | None:
+        """Return why the file may not be read; None where it may."""
+        ...
+
+    def writing(self, path: Path) -> str | None:
+        """Return why the file may not be written; None where it may."""
+        ...
+
+
+Change = Callable[[bytes | None], bytes]
+"""From what a file holds, None where there is none, to what it is to hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Beneath:
-    """A directory beneath which files may be opened."""
+    """A directory beneath which files may be opened, less those that `rules` close."""
 
     root: Path
+    rules: Rules | None = None
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """Open the plain file `path`, relative to the root, for reading.
 
         Raises:
-            EscapeError: the path is absolute, climbs out, meets a link, or is no plain file with
-                one name.
+            EscapeError: the path is absolute, climbs out, meets a link, is closed, or is no plain
+                file with one name.
             OSError: it does not exist or may not be read.
         """
         parts = _parts(path)
         with ExitStack() as opened:
-            folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            opened.callback(os.close, folder)
-            for part in parts[:-1]:
-                folder = _open_at(folder, part, _DIRECTORY, path)
-                opened.callback(os.close, folder)
+            folder = self._folder(parts[:-1], path, opened)
             descriptor = _open_at(folder, parts[-1], _FILE, path)
             opened.callback(os.close, descriptor)
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise EscapeError(path, "it is not a plain file")
-            if status.st_nlink != 1:
-                raise EscapeError(path, "it has more than one name (hard link)")
+            _check_plain(descriptor, path)
+            if self.rules is not None:
+                _refuse(path, self.rules.reading(self._real(folder, parts)))
             yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
+
+    def replace(self, path: str, change: Change, *, most: int) -> bool:
+        """Give the plain file `path`, relative to the root, new content: whole or not at all.
+
+        Missing directories are made. An existing file keeps its permissions. `change` is called
+        once; what it raises leaves everything as it was.
+
+        Args:
+            path: The file.
+            change: Makes the new content of the old.
+            most: Bytes that the old content may have.
+
+        Returns:
+            Whether the file is new.
+
+        Raises:
+            EscapeError: as `open`; or the file is too large, or read-only.
+            OSError: it cannot be written, or was changed by somebody else meanwhile.
+        """
+        parts = _parts(path)
+        if self.rules is not None:  # before a directory is made
+            _refuse(path, self.rules.writing(self.root.resolve().joinpath(*parts)))
+        with ExitStack() as opened:
+            folder = self._folder(parts[:-1], path, opened, make=True)
+            was, old = _present(folder, parts[-1], path, most)
+            data = change(old)
+            temporary = f".skerry-{secrets.token_hex(8)}.tmp"
+            opened.callback(_remove, folder, temporary)
+            _create(folder, temporary, data, None if was is None else stat.S_IMODE(was.st_mode))
+            if self.rules is not None:  # where the descriptor is now, whatever its name was
+                _refuse(path, self.rules.writing(self._real(folder, parts)))
+            if _mark(was) != _mark(_status(folder, parts[-1])):
+                raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
+            os.replace(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        return was is None
+
+    def _folder(
+        self, parts: tuple[str, ...], path: str, opened: ExitStack, *, make: bool = False
+    ) -> int:
+        """Return the descriptor of the directory that the parts lead to."""
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, folder)
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            folder = _open_at(folder, part, _DIRECTORY, path)
+            opened.callback(os.close, folder)
+        return folder
+
+    def _real(self, folder: int, parts: tuple[str, ...]) -> Path:
+        """Return where the opened directory is now; without /proc, where it was found."""
+        try:
+            return Path(os.readlink(f"/proc/self/fd/{folder}")) / parts[-1]  # noqa: PTH115 - text
+        except FileNotFoundError:
+            return self.root.resolve().joinpath(*parts)
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -70,6 +140,11 @@ def _parts(path: str) -> tuple[str, ...]:
     return pure.parts
 
 
+def _refuse(path: str, reason: str | None) -> None:
+    if reason is not None:
+        raise EscapeError(path, reason)
+
+
 def _open_at(folder: int, name: str, flags: int, path: str) -> int:
     try:
         return os.open(name, flags, dir_fd=folder)
@@ -81,3 +156,61 @@ def _open_at(folder: int, name: str, flags: int, path: str) -> int:
         if link:
             raise EscapeError(path, "it goes through a symbolic link") from error
         raise
+
+
+def _check_plain(descriptor: int, path: str) -> os.stat_result:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise EscapeError(path, "it is not a plain file")
+    if status.st_nlink != 1:
+        raise EscapeError(path, "it has more than one name (hard link)")
+    return status
+
+
+def _present(
+    folder: int, name: str, path: str, most: int
+) -> tuple[os.stat_result | None, bytes | None]:
+    """Return the state and content of a file that may be replaced; Nones where there is none."""
+    try:
+        descriptor = _open_at(folder, name, _FILE, path)
+    except FileNotFoundError:
+        return None, None
+    with ExitStack() as opened:
+        opened.callback(os.close, descriptor)
+        status = _check_plain(descriptor, path)
+        if not status.st_mode & stat.S_IWUSR:
+            raise EscapeError(path, "it is read-only")
+        file = opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
+        old = file.read(most + 1)
+    if len(old) > most:
+        raise EscapeError(path, f"it has more than {most} bytes")
+    return status, old
+
+
+def _create(folder: int, name: str, data: bytes, mode: int | None) -> None:
+    descriptor = os.open(name, _NEW, 0o600 if mode is not None else 0o666, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        if mode is not None:
+            os.fchmod(descriptor, mode & 0o777)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _mark(status: os.stat_result | None) -> tuple[int, ...] | None:
+    """Return what differs as soon as somebody replaces the file or writes into it."""
+    if status is None:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_nlink
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)

@@ -26,6 +26,7 @@ _ERROR_LIMIT: Final = 64 * 1024
 _END_SECONDS: Final = 1.0  # for the end of the response behind its last event
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 _HIDDEN: Final = b"***"
+_SHORTEST: Final = 8  # bytes of a key; a shorter one is none, and is found in ordinary words
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Endpoint:
             for name, value in self.headers
             if value.strip() and any(word in name.lower() for word in _SECRET_WORDS)
         ]
-        return tuple(one.encode() for one in (self.api_key, *named) if one)
+        found = (one.encode() for one in (self.api_key, *named) if one)
+        return tuple(one for one in found if len(one) >= _SHORTEST)
 
 
 class ReplyBuilder(Protocol):

@@ -7,10 +7,10 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.infra.beneath import EscapeError
-from skerry.model.errors import OutsideWorkspaceError, ToolError
+from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
+from skerry.tools.files import FilePath, explained
 
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000
@@ -24,7 +24,7 @@ class ReadParams(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: str = Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
+    path: FilePath
     start: int = Field(default=1, ge=1, description="First line, from 1.")
     lines: int = Field(default=400, ge=1, le=MAX_LINES, description="How many lines.")
 
@@ -41,16 +41,8 @@ class Read:
 
 
 def _read(params: ReadParams, context: ToolContext) -> str:
-    try:
-        with context.workspace.open(params.path) as file:
-            return _window(file, params)
-    except EscapeError as error:
-        raise OutsideWorkspaceError(
-            f"Cannot read {params.path}: {error.reason}. Give a path of a plain file inside the"
-            " workspace."
-        ) from error
-    except OSError as error:
-        raise ToolError(f"Cannot read {params.path}: {error.strerror}.") from error
+    with explained("read", params.path), context.workspace.open(params.path) as file:
+        return _window(file, params)
 
 
 def _window(file: BinaryIO, params: ReadParams) -> str:

@@ -166,8 +166,20 @@ async def test_the_hint_of_a_rate_limit_is_kept(http: httpx2.AsyncClient) -> Non
 
 
 async def test_a_key_in_an_error_is_hidden(http: httpx2.AsyncClient) -> None:
-    error, _ = await ask(http, [Status(401, b'{"error":"bad key: key"}')])
-    assert "bad ***: ***" in str(error)
+    said = Status(401, b'{"error":"bad key: sk-secret"}')
+    async with StubModelServer([[said]]) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "sk-secret"))
+        with pytest.raises(ModelError, match=r"bad key: \*\*\*$"):
+            await provider.complete(request(), Listener())
+
+
+async def test_a_key_that_is_a_word_changes_nothing_of_what_a_server_says(
+    http: httpx2.AsyncClient,
+) -> None:
+    async with StubModelServer([["content"]]) as stub:
+        provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "content"))
+        reply = await provider.complete(request(), Listener())
+    assert reply.text == "content"
 
 
 @pytest.mark.parametrize("connection", [True, False])

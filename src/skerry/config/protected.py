@@ -1,0 +1,100 @@
+"""Which paths no tool may read or write, wherever the workspace is: decided on names alone.
+
+What a tool writes must not become code that is run, or change what the gateway may do; and what it
+reads goes to a model, so the places that hold secrets are closed. A workspace may lie in the state
+directory, as it does by default, or around it: of the two the inner one decides.
+"""
+
+import sys
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.config.root import Config
+
+LOADED: Final = frozenset({"hooks", "plugins", "skills"})
+"""Directories at the top of a workspace from which code or instructions are loaded."""
+CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
+"""Directories, at any depth of a workspace, in which files are run or trusted."""
+HOOK: Final = "hook.md"
+"""Makes a hook of the directory in which it lies."""
+
+_Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """What is closed to tools; its paths are absolute and lead through no link.
+
+    Implements `infra.beneath.Rules`.
+    """
+
+    state: Path
+    configuration: frozenset[Path]
+    """The file and those it includes. Copies that are kept beside one begin with its name."""
+    code: frozenset[Path]
+    """Files and directories that the gateway runs."""
+    workspaces: frozenset[Path]
+
+    def reading(self, path: Path) -> str | None:
+        """Return why the file at the absolute `path` may not be read; None where it may."""
+        names, state = _folded(path), _folded(self.state)
+        if _within(names, state) and len(self._workspace(names)) <= len(state):
+            return "it belongs to the gateway"
+        if any(_is_copy(names, _folded(file)) for file in self.configuration):
+            return "it is the gateway's configuration, or a copy of it"
+        return None
+
+    def writing(self, path: Path) -> str | None:
+        """Return why the file at the absolute `path` may not be written; None where it may."""
+        names = _folded(path)
+        if any(_within(names, _folded(one)) for one in self.code):
+            return "the gateway runs what is there"
+        for workspace in map(_folded, self.workspaces):
+            top = names[len(workspace) :][:1]
+            if _within(names, workspace) and LOADED.issuperset(top):
+                return f"the gateway loads what is in {'/'.join(top)}"
+        inner = names[len(self._workspace(names)) :]
+        if CLOSED.intersection(inner) or names[-1] == HOOK:
+            return "files of this name are run or trusted"
+        return self.reading(path)
+
+    def _workspace(self, names: _Names) -> _Names:
+        """Return the innermost workspace around a file; nothing where it lies in none."""
+        around = [one for one in map(_folded, self.workspaces) if _within(names, one)]
+        return max(around, key=len, default=())
+
+
+def protected(config: Config) -> Protected:
+    """Return what the configuration, and this installation, close to tools."""
+    home = config.path.parent
+    plugins = [home / path.expanduser() for path in config.plugins.load.paths]
+    installed = (Path(__file__).parents[1], Path(sys.prefix))
+    own = (config.path, *config.included)
+    return Protected(
+        state=config.state_dir.resolve(),
+        # The place of a link too: the file could be put in its place.
+        configuration=frozenset(_both(own)),
+        code=frozenset(_both((*plugins, *installed))),
+        workspaces=frozenset(config.workspace(one).resolve() for one in config.agents.ids),
+    )
+
+
+def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
+    """Return where each path is, and where it leads."""
+    return [one for path in paths for one in (path.parent.resolve() / path.name, path.resolve())]
+
+
+def _folded(path: Path) -> _Names:
+    """Return the names as a file system that ignores case, or form, compares them."""
+    return tuple(unicodedata.normalize("NFKC", part).casefold() for part in path.parts)
+
+
+def _within(names: _Names, directory: _Names) -> bool:
+    return names[: len(directory)] == directory
+
+
+def _is_copy(names: _Names, file: _Names) -> bool:
+    """Return whether it is the file, an earlier one of it, or one that is being written."""
+    return names[:-1] == file[:-1] and names[-1].lstrip(".").startswith(file[-1].lstrip("."))

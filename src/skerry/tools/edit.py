@@ -1,0 +1,86 @@
+"""The tool `edit`: one passage of a text file in the workspace."""
+
+import codecs
+from typing import Any
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.model.errors import ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
+from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
+
+
+class EditParams(BaseModel):
+    """Parameters of `edit`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: FilePath
+    # The names that OpenClaw's tool has, and models know.
+    oldText: str = Field(  # noqa: N815
+        description="The passage as it stands; it must occur once.",
+        min_length=1,
+        max_length=MAX_BYTES,
+    )
+    newText: str = Field(description="What stands there then.", max_length=MAX_BYTES)  # noqa: N815
+
+
+class Edit:
+    """Replaces one passage of a plain file; line endings and the mark at its start stay."""
+
+    spec = ToolSpec("edit", "Replace a passage of a text file.", EditParams.model_json_schema())
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Replace the passage and say in which line it begins."""
+        params = EditParams.model_validate(arguments)
+        return ToolResult(await anyio.to_thread.run_sync(_edit, params, context))
+
+
+def _edit(params: EditParams, context: ToolContext) -> str:
+    line = 0
+
+    def change(old: bytes | None) -> bytes:
+        nonlocal line
+        new, line = _changed(old, params)
+        return new
+
+    with explained("edit", params.path):
+        context.workspace.replace(params.path, change, most=MAX_BYTES)
+    return f"Edited {params.path} at line {line}."
+
+
+def _changed(old: bytes | None, params: EditParams) -> tuple[bytes, int]:
+    """Return the new content, and the line of the passage from 1."""
+    path = params.path
+    if old is None:
+        raise ToolError(f"Cannot edit {path}: there is no such file. Make it with write.")
+    mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
+    try:
+        text = old[len(mark) :].decode()
+    except UnicodeDecodeError as error:
+        raise ToolError(f"Cannot edit {path}: it is not UTF-8 text.") from error
+    if "\0" in text:
+        raise ToolError(f"Cannot edit {path}: it is not a text file.")
+    # Models write \n. In a file whose every line ends with \r\n that is what they mean.
+    windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
+    passage, replacement = _lines(params.oldText, windows), _lines(params.newText, windows)
+    if passage == replacement:
+        raise ToolError(f"Cannot edit {path}: oldText and newText are the same.")
+    at = text.find(passage)
+    if at < 0:
+        raise ToolError(
+            f"Cannot edit {path}: oldText does not occur. Read the file and give the passage"
+            " exactly, with its spaces, without line numbers."
+        )
+    if text.find(passage, at + 1) >= 0:
+        raise ToolError(
+            f"Cannot edit {path}: oldText occurs more than once. Give more of the lines around it."
+        )
+    new = text[:at] + replacement + text[at + len(passage) :]
+    return encoded(mark.decode() + new, path), text.count("\n", 0, at) + 1
+
+
+def _lines(text: str, windows: bool) -> str:  # noqa: FBT001 - one of two kinds of text
+    return text.replace("\r\n", "\n").replace("\n", "\r\n") if windows else text

@@ -1,0 +1,43 @@
+"""What the file tools share: limits, and errors that say what to do instead."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.infra.beneath import EscapeError
+from skerry.model.errors import OutsideWorkspaceError, ToolError
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of a file that is written or edited."""
+
+FilePath = Annotated[
+    str, Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
+]
+
+
+@contextmanager
+def explained(verb: str, path: str) -> Iterator[None]:
+    """Turn what goes wrong with a file into what the model can do about it."""
+    try:
+        yield
+    except EscapeError as error:
+        raise OutsideWorkspaceError(
+            f"Cannot {verb} {path}: {error.reason}. Give a path of a plain file inside the"
+            " workspace."
+        ) from error
+    except OSError as error:
+        raise ToolError(f"Cannot {verb} {path}: {error.strerror}.") from error
+
+
+def encoded(text: str, path: str) -> bytes:
+    """Return the bytes of what a file is to hold.
+
+    Raises:
+        ToolError: it is too much.
+    """
+    data = text.encode()
+    if len(data) > MAX_BYTES:
+        raise ToolError(f"Cannot write {path}: a file may have {MAX_BYTES} bytes. Write less.")
+    return data

@@ -1,0 +1,34 @@
+"""The file tools in a run: they work in the workspace, and not on what the gateway lives by."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skerry.model.message import ToolResultMessage
+from skerry.testing.model import ScriptedModel, echo
+from tests.support.core import Core, open_core
+
+
+async def call(core: Core, tool: str, **arguments: str) -> ToolResultMessage:
+    await core.ask(f"call {tool} {json.dumps(arguments)}")
+    return [one for one in await core.said() if isinstance(one, ToolResultMessage)][-1]
+
+
+async def test_a_model_makes_edits_and_reads_a_file(tmp_path: Path) -> None:
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        await call(core, "write", path="notes/a.md", content="one\ntwo\n")
+        done = await call(core, "edit", path="notes/a.md", oldText="two", newText="2")
+        read = await call(core, "read", path="notes/a.md")
+        assert (done.text, done.is_error) == ("Edited notes/a.md at line 2.", False)
+        assert read.text == "1: one\n2: 2"
+        assert (core.workspace / "notes/a.md").read_bytes() == b"one\n2\n"
+
+
+@pytest.mark.parametrize("path", ["hooks/x/handler.py", "skills/a/SKILL.md", ".git/hooks/pre-push"])
+async def test_where_code_is_loaded_from_a_model_writes_nothing(tmp_path: Path, path: str) -> None:
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        refused = await call(core, "write", path=path, content="x")
+        assert refused.is_error
+        assert "Cannot write" in refused.text
+        assert list(core.workspace.iterdir()) == []
