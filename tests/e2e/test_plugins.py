@@ -93,5 +93,6 @@ async def test_a_plugin_serves_and_broken_ones_harm_nobody(tmp_path: Path) -> No
             ("nonsense", "before_message_write"),
         }
         commands = (await client.request("commands.list"))["commands"]
+        assert (await client.request("chat.metadata"))["commands"] == commands
         assert [one["source"] for one in commands if one["name"] == "tea"] == ["plugin"]
         assert await gateway.stop() == 0

@@ -10,6 +10,7 @@ import anyio
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
+from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentsConfig
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
@@ -92,6 +93,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     agents: AgentsConfig | None = None,
     reach: Callable[[str], None] = nothing,
     hooks: Hooks | None = None,
+    commands: CommandTable | None = None,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
     agents = agents or AgentsConfig()
@@ -116,6 +118,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             parts=lambda _, text: [text],
             hooks=hooks,
             deliver=woken.append,
+            commands=commands or CommandTable(),
         )
         dispatch = Dispatch(runtime, lanes, reach)
         yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models)

@@ -17,7 +17,7 @@ from skerry.agent.prompt import system_prompt
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
-from skerry.commands.table import CommandCall, answer
+from skerry.commands.table import Command, CommandCall, answer
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.config.protected import protected
 from skerry.infra.beneath import Beneath
@@ -44,10 +44,8 @@ from skerry.model.ids import SessionId
 from skerry.model.message import (
     AssistantMessage,
     Message,
-    TextBlock,
     ToolCall,
     ToolResultMessage,
-    Usage,
     UserMessage,
 )
 from skerry.model.run import RunFailure, RunRequest, StopReason
@@ -56,6 +54,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
+from skerry.sessions.history import command_answer
 from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
 from skerry.store import Unit, runs, sessions
 
@@ -83,6 +82,7 @@ class Dialogue:
         self.conversation = conversation
         self._writing = writing
         self._own = active.settings or SessionSettings()
+        self._command = runtime.commands.match(active.request.text)
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
@@ -128,7 +128,7 @@ class Dialogue:
             scope.deadline = anyio.current_time() + seconds
         try:
             with scope:
-                active.open(scope)
+                active.open(scope, alone=self._command is not None)
                 await self.loop.run(prompt)
         except Exception as error:
             # The person must hear of it, whatever it was; the log has the details.
@@ -159,10 +159,8 @@ class Dialogue:
     # What the loop needs done
 
     async def _respond(self) -> AssistantMessage:
-        if self.conversation.history.messages[-1] is self._prompt:
-            answered = await self._command()
-            if answered is not None:
-                return answered
+        if self._command is not None:
+            return await self._answer(*self._command)
         try:
             if self._system is None:
                 speaker, models = self.speaker, self._runtime.models
@@ -173,19 +171,20 @@ class Dialogue:
         finally:
             self._begin_checkpoint()
 
-    async def _command(self) -> AssistantMessage | None:
-        """Return the answer to the command that the prompt is, or None when it is none."""
-        request, now = self._active.request, self._runtime.clock.now_ms
-        matched = self._runtime.commands.match(request.text)
-        if matched is None:
-            return None
-        command, arguments = matched
-        is_owner = request.reply_to is None  # a client of the gateway, which may write
-        call = CommandCall(command.name, arguments, request.key, self.context.channel, is_owner)
+    async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
+        """Return the answer to the command that the prompt is."""
+        request = self._active.request
+        call = CommandCall(
+            command.name,
+            arguments,
+            request.key,
+            self.context.channel,
+            is_owner=request.reply_to is None,  # a client of the gateway, which may write
+            model=self._own.model,
+        )
         text = await answer(command, call)
         self._emit(MessageUpdate(text))
-        said = (TextBlock(text),)
-        return AssistantMessage(said, "skerry", "skerry", "command", Usage(), "stop", now())
+        return command_answer(text, self._runtime.clock.now_ms())
 
     async def _ask(self, model: ModelInfo) -> ModelRequest:
         tools = self._runtime.tools.values() if model.supports_tools else ()

@@ -6,6 +6,7 @@ from typing import Final
 
 from skerry.model.ids import SessionId
 from skerry.ports.model import History
+from skerry.sessions.history import is_command_answer, without_commands
 from skerry.store import Store, sessions
 
 KEPT: Final = 256
@@ -13,10 +14,16 @@ KEPT: Final = 256
 
 @dataclass(slots=True)
 class Conversation:
-    """A session's history, and the number of the last entry that is in the store."""
+    """What the model sees of a session, and the number of the last entry that is in the store."""
 
     history: History
     tail: int
+
+    def forget_command(self) -> None:
+        """Take out the command that was just answered, with its answer, if it was one."""
+        messages = self.history.messages
+        if is_command_answer(messages[-1]):
+            self.history.cut(len(messages) - 2)
 
 
 @dataclass(slots=True)
@@ -47,4 +54,5 @@ class Histories:
         entries = await self.store.read(
             lambda reader: sessions.entries(reader, session_id, limit=-1, before=before)
         )
-        return Conversation(History([entry.message for entry in entries]), before - 1)
+        seen = without_commands(entry.message for entry in entries)
+        return Conversation(History(seen), before - 1)

@@ -153,6 +153,7 @@ class Run:
             result = msgspec.structs.replace(
                 result, stop_reason=StopReason.ERROR, error=unexpected(error)
             )
+        conversation.forget_command()
         if writing.changed:  # the next run sees what the transcript has
             self.runtime.histories.forget(active.session_id)
         self._end(result)

@@ -19,6 +19,8 @@ def builtin_commands(models: Models) -> CommandTable:
     async def status(call: CommandCall) -> str:
         found = await models.status()
         model = f"`{found.model.ref}`" if found.model else "none"
+        if call.model is not None:
+            model = f"`{call.model}`, chosen for this conversation (elsewhere {model})"
         lines = [f"Skerry {__version__}", f"Conversation: `{call.key}`", f"Model: {model}"]
         if found.state is not ModelState.READY:
             lines.append(f"{found.message} {found.remedy}".strip())

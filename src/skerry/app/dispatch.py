@@ -210,7 +210,9 @@ class Dispatch:
         Returns whether its user entry may be written at once: nothing else writes the transcript.
         """
         host = self.runtime.running.working(active.request.key)
-        if host is not None and _same_place(host.request, active.request):
+        # A command is no word to the model: it is answered in a turn of its own.
+        is_command = self.runtime.commands.match(active.request.text) is not None
+        if host is not None and not is_command and _same_place(host.request, active.request):
             if active.request.queue_mode is QueueMode.STEER:
                 host.steering.append(active)
                 return False

@@ -36,6 +36,8 @@ class CommandCall:
     """The platform that it came over, or `webchat`."""
     is_owner: bool
     """Whether it came from a client of the gateway, not from a platform."""
+    model: str | None = None
+    """The model that was chosen for this conversation alone, or None."""
 
 
 @dataclass(frozen=True, slots=True)

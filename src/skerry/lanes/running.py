@@ -46,10 +46,13 @@ class ActiveRun:
     talked: bool = False
     """Whether the loop has ended, so that aborting comes too late."""
 
-    def open(self, scope: anyio.CancelScope) -> None:
-        """Note that the loop begins; one that was aborted while it waited ends at once."""
+    def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
+        """Note that the loop begins; one that was aborted while it waited ends at once.
+
+        `alone`: no message may enter it.
+        """
         self.scope = scope
-        self.working = True
+        self.working = not alone
         if self.aborted_by is not None:
             scope.cancel()
 

@@ -105,15 +105,19 @@ class History:
 
     def put(self, place: int, message: Message) -> None:
         """Put a message in place of another; those behind it are encoded anew."""
-        del self.ends[place:]
-        self.messages[place] = message
-        for one in self.messages[place:]:
-            self.ends.append((self.ends[-1] if self.ends else 0) + size(one))
+        behind = self.messages[place + 1 :]
+        self.cut(place)
+        for one in (message, *behind):
+            self.append(one)
+
+    def cut(self, count: int) -> None:
+        """Forget all messages but the first `count`."""
+        del self.messages[count:], self.ends[count:]
         for kept in self._wire.values():
-            del kept[place:]
+            del kept[count:]
         for name, (taken, form) in self._forms.items():
-            form.keep(place)
-            self._forms[name] = min(taken, place), form
+            form.keep(count)
+            self._forms[name] = min(taken, count), form
 
     def wire(self, api: str, encode: Callable[[Message], bytes]) -> list[bytes]:
         """Return every message in the wire form of `api`; `encode` is called once a message.

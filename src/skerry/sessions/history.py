@@ -1,6 +1,7 @@
 """What the model sees of a transcript (pure)."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from skerry.model.message import (
     AssistantMessage,
@@ -8,8 +9,12 @@ from skerry.model.message import (
     TextBlock,
     ToolCall,
     ToolResultMessage,
+    Usage,
+    UserMessage,
 )
 
+_OURS: Final = "skerry"
+_COMMAND: Final = "command"
 ABORTED_RESULT = "This call was interrupted; whether it had an effect is not known."
 
 
@@ -28,4 +33,29 @@ def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
     """Return the result that closes a call whose run was interrupted or aborted."""
     return ToolResultMessage(
         call.id, call.name, (TextBlock(ABORTED_RESULT),), is_error=True, timestamp=at
+    )
+
+
+def command_answer(text: str, at: int) -> AssistantMessage:
+    """Return what the transcript has of a command's answer: no model said it."""
+    said = (TextBlock(text),)
+    return AssistantMessage(said, _OURS, _OURS, _COMMAND, Usage(), "stop", at)
+
+
+def without_commands(messages: Iterable[Message]) -> list[Message]:
+    """Return the conversation without commands and their answers, which are not the model's."""
+    kept: list[Message] = []
+    for message in messages:
+        if not is_command_answer(message):
+            kept.append(message)
+        elif kept and isinstance(kept[-1], UserMessage):
+            kept.pop()
+    return kept
+
+
+def is_command_answer(message: Message) -> bool:
+    """Return whether `command_answer` made it."""
+    return isinstance(message, AssistantMessage) and (message.provider, message.model) == (
+        _OURS,
+        _COMMAND,
     )

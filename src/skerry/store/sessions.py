@@ -72,11 +72,12 @@ def append(
 def note_run(
     unit: Unit, session_id: SessionId, usage: Usage, provider: str, model: str, *, aborted: bool
 ) -> None:
-    """Add a run's tokens to the session and keep which model answered."""
+    """Add a run's tokens to the session and keep which model answered, if one was asked."""
     unit.execute(
         "UPDATE session SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
         " total_tokens = CASE WHEN ? > 0 THEN ? ELSE total_tokens END,"
-        " aborted_last_run = ?, provider = ?, model = ? WHERE session_id = ?",
+        " aborted_last_run = ?, provider = coalesce(nullif(?, ''), provider),"
+        " model = coalesce(nullif(?, ''), model) WHERE session_id = ?",
         (
             usage.input,
             usage.output,

@@ -10,7 +10,7 @@ from skerry.agent.writing import Writing
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Message, Method, Name, NoParams, Params, RefusedError
-from skerry.gateway.methods import models, rows, system
+from skerry.gateway.methods import extension, models, rows, system
 from skerry.gateway.methods.keys import session_key
 from skerry.hooks.events import RunContext
 from skerry.model import message
@@ -72,7 +72,8 @@ async def chat_startup(call: Call, params: ChatHistoryParams) -> Json:
 async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
     """Return the commands and models that a message may name."""
     listed = await models.models_list(call, models.ModelsListParams())
-    return {"commands": [], **listed}
+    commands = extension.commands_list(call, extension.CommandsListParams())
+    return {**commands, **listed}
 
 
 async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:

@@ -21,7 +21,7 @@ class CommandsListParams(Params):
     include_args: bool | None = None
 
 
-def commands_list(call: Call, _: CommandsListParams) -> Json:
+def commands_list(call: Call, _: CommandsListParams) -> dict[str, Json]:
     """Return the commands that a message may begin with."""
     return {"commands": [_command(one) for one in call.context.commands]}
 
