@@ -24,6 +24,7 @@ from skerry.hooks.runner import HandlerReport
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.plugins.guarded import Guard, GuardedTool, guarded_command, guarded_method
+from skerry.plugins.registered import check
 from skerry.plugins.source import PluginSource, read_source
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.ports.tool import Tool
@@ -33,9 +34,6 @@ from skerry.sdk.methods import GatewayMethod
 logger = logging.getLogger(__name__)
 
 REGISTER_SECONDS: Final = 10.0
-_SCOPES: Final = frozenset({"operator.read", "operator.write", "operator.admin"})
-_TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_METHOD_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]{1,64}){1,4}")
 
 
 @dataclass(slots=True)
@@ -57,12 +55,12 @@ class Plugins:
         """Let everything that a plugin registered take part, or nothing of it.
 
         Raises:
-            PluginError: a name is wrong or taken.
+            PluginError: a name is wrong or taken, or something is not what it must be.
         """
+        check(registered, {*taken, *self.tools}, self.methods)
         tools = [GuardedTool(self.hooks.runner, plugin, one) for one in registered.tools]
         methods = [guarded_method(self.hooks.runner, one) for one in registered.methods]
         commands = [guarded_command(self.hooks.runner, one) for one in registered.commands]
-        self._check(registered, taken)
         try:
             for command, _ in commands:
                 self.commands.add(command)
@@ -75,23 +73,6 @@ class Plugins:
         self._guards += [guard for _, guard in (*commands, *methods)]
         for hook, handler in registered.handlers:
             self.hooks.points[hook].add(handler)
-
-    def _check(self, registered: Registered, taken: Collection[str]) -> None:
-        used = {*taken, *self.tools}
-        for tool in registered.tools:
-            name = tool.spec.name
-            if _TOOL_NAME.fullmatch(name) is None:
-                raise PluginError(f"{name!r} is no name of a tool.")
-            if name in used:
-                raise PluginError(f"There is a tool {name} already.", "Give it another name.")
-            used.add(name)
-        names = set(self.methods)
-        for method in registered.methods:
-            if _METHOD_NAME.fullmatch(method.name) is None or method.name in names:
-                raise PluginError(f"{method.name!r} is no name of a method, or is taken.")
-            if method.scope not in _SCOPES:
-                raise PluginError(f"{method.name} needs one of the scopes {sorted(_SCOPES)}.")
-            names.add(method.name)
 
 
 async def load_plugins(

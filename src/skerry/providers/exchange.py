@@ -24,6 +24,7 @@ from skerry.providers.written import WrittenCalls
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
 _ERROR_LIMIT: Final = 64 * 1024
 _END_SECONDS: Final = 1.0  # for the end of the response behind its last event
+_MORE_SECONDS: Final = 10.0  # for what may follow a finish marker, such as the usage
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 _HIDDEN: Final = b"***"
 _SHORTEST: Final = 8  # bytes of a key; a shorter one is none, and is found in ordinary words
@@ -154,20 +155,23 @@ class Exchange:
     ) -> None:
         events = EventSplitter()
         async with aclosing(response.aiter_raw()) as reads:
-            async for read in reads:
-                try:
-                    for data in events.feed(read):
-                        teller.add(builder.take(self._hide(data)))
-                        if builder.done:
-                            break
-                except EventTooLargeError as error:
-                    raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
-                finally:
-                    teller.tell()
-                if builder.done:
-                    break
-            # A connection whose response was read to its end can be used again.
-            with anyio.move_on_after(_END_SECONDS):
+            with anyio.CancelScope() as patience:
+                async for read in reads:
+                    try:
+                        for data in events.feed(read):
+                            teller.add(builder.take(self._hide(data)))
+                            if builder.done:
+                                break
+                    except EventTooLargeError as error:
+                        raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
+                    finally:
+                        teller.tell()
+                    if builder.done:
+                        break
+                    if builder.finished:
+                        patience.deadline = anyio.current_time() + _MORE_SECONDS
+                # A connection whose response was read to its end can be used again.
+                patience.deadline = anyio.current_time() + _END_SECONDS
                 async for _ in reads:
                     pass
 

@@ -25,14 +25,15 @@ _FORMATS: Final = {
     "integer": {"int32", "int64"},
     "number": {"float", "double"},
 }
-_DEEPEST: Final = 32  # a schema that refers to itself has no end
+_DEEPEST: Final = 32
 
 
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema with references resolved and without what Gemini would refuse.
 
     What it has no word for is left out or told in other words, so that it accepts more than before,
-    never less; our own check of the arguments still holds.
+    never less; our own check of the arguments still holds. Where a schema refers to itself, it
+    accepts everything.
     """
     return _converted(schema, _definitions(schema), 0)
 
@@ -49,8 +50,12 @@ def _converted(schema: Any, known: dict[str, Any], depth: int) -> dict[str, Any]
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}  # `true` and `false` are schemas too
     if "$ref" in schema:
+        ref = schema["$ref"]
+        target = known.get(ref)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        return _converted({**known.get(schema["$ref"], {}), **beside}, known, depth + 1)
+        inner = {name: one for name, one in known.items() if name != ref}
+        named = target if isinstance(target, Mapping) else {}
+        return _converted({**named, **beside}, inner, depth + 1)
     result = {key: value for key, value in schema.items() if key in _KEPT}
     result |= _kind(schema)
     result |= _choices(schema, known, depth)

@@ -108,7 +108,8 @@ def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCal
     call = _call(fenced[1] if fenced else whole, names)
     if call is not None:
         return "", [call]
-    blocks = _BLOCKS.search(text)
+    # Looking for the end first keeps a text of many beginnings from costing its square.
+    blocks = _BLOCKS.search(text) if whole.endswith(_CLOSE) else None
     if blocks is None:
         return None
     calls: list[WrittenCall] = []

@@ -1,5 +1,6 @@
 """What a plugin is given: its `register(api)` says there what it wants to take part in."""
 
+import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class PluginApi:
         allow_prompt: bool = True,
     ) -> None:
         self.plugin = plugin
-        self.config: Mapping[str, Any] = config or {}
+        self.config = copy.deepcopy(dict(config or {}))
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
         self.registered = Registered()
         self._hooks = hooks

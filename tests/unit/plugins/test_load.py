@@ -164,6 +164,52 @@ async def test_two_files_of_one_name_are_one_plugin(folder: Folder) -> None:
         assert len(plugins.hooks.gateway_start.handlers) == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "api.register_tool(print)",
+        "api.register_tool(Tool(ToolSpec(5, 'd', {})))",
+        "api.register_tool(Tool(ToolSpec('a', 'd', {'x': object()})))",
+        "api.register_tool(Tool(ToolSpec('a b', 'd', {})))",
+        "api.register_tool(Tool(ToolSpec('a', 'd', {})))",
+        "api.register_command(5, print, description='x')",
+        "api.register_command('a', print, description=5)",
+        "api.register_command('a', None, description='x')",
+        "api.register_gateway_method('m', dict, print)",
+        "api.register_gateway_method('m', BaseModel, print, scope=[])",
+        "api.register_gateway_method('m', BaseModel, None)",
+        "api.on(5, print)",
+        "api.on('gateway_start', 5)",
+        "api.on('gateway_start', print, priority='x')",
+        "raise SystemExit",
+    ],
+)
+async def test_whatever_a_plugin_registers_the_others_are_loaded(folder: Folder, line: str) -> None:
+    folder.add(
+        "odd",
+        f"""
+        from pydantic import BaseModel
+        from skerry.sdk.tools import ToolSpec
+        class Tool:
+            def __init__(self, spec): self.spec = spec
+            run = None
+        def register(api): {line}
+        """,
+    )
+    folder.add("good", GOOD)
+    async with folder.loaded() as plugins:
+        assert standing(plugins) == {"odd": "failed", "good": "loaded"}
+        assert [one.plugin for one in plugins.hooks.gateway_start.handlers] == ["good"]
+
+
+async def test_what_a_plugin_does_to_its_configuration_is_its_own_matter(folder: Folder) -> None:
+    folder.add("good", "def register(api): api.config['list'].append(2)")
+    section = {"entries": {"good": {"config": {"list": [1]}}}}
+    async with folder.loaded(section) as plugins:
+        assert standing(plugins) == {"good": "loaded"}
+    assert section["entries"]["good"]["config"] == {"list": [1]}
+
+
 async def test_a_plugin_cannot_take_the_name_of_a_tool_of_ours(folder: Folder) -> None:
     folder.add("odd", TOOL.format(body="return ''").replace('"odd"', '"read"'))
     async with folder.loaded() as plugins:

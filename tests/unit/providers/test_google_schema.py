@@ -77,7 +77,7 @@ def test_references_are_resolved_and_a_schema_without_end_has_one() -> None:
         "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "string"}},
     }
     found = gemini_schema({"$ref": "#/$defs/Node", "$defs": {"Node": node}})
-    assert found["properties"]["next"]["properties"]["v"] == {"type": "string"}
+    assert found["properties"] == {"next": {}, "v": {"type": "string"}}
     assert keys(found) <= ACCEPTED
 
 
@@ -119,3 +119,14 @@ schemas = st.recursive(
 @given(schemas)
 def test_no_other_word_ever_comes_out(schema: dict[str, Any]) -> None:
     assert keys(gemini_schema(schema)) <= ACCEPTED
+
+
+def test_a_schema_that_refers_to_itself_twice_stays_small() -> None:
+    node = {"properties": {"left": {"$ref": "#/$defs/N"}, "right": {"$ref": "#/$defs/N"}}}
+    made = gemini_schema({"$defs": {"N": node}, "$ref": "#/$defs/N"})
+    assert made == {"type": "object", "properties": {"left": {}, "right": {}}}
+
+
+def test_a_definition_that_accepts_everything_is_taken() -> None:
+    made = gemini_schema({"$defs": {"Any": True}, "properties": {"x": {"$ref": "#/$defs/Any"}}})
+    assert made == {"type": "object", "properties": {"x": {}}}

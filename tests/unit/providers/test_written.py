@@ -141,6 +141,11 @@ def test_a_call_that_is_quoted_in_a_sentence_is_text(words: str, call: str, afte
     assert written_calls(text, NAMES) is None
 
 
+def test_many_beginnings_without_an_end_are_text() -> None:
+    text = "\n<tool_call>" * 85_000  # looked for one by one, the end of each would take a minute
+    assert written_calls(text, NAMES) is None
+
+
 def test_ordinary_text_is_shown_at_once() -> None:
     watch = WrittenCalls(request())
     assert watch.feed("Hel") == "Hel"

@@ -1,0 +1,68 @@
+"""Whether what a plugin registered can be taken: better refused at the start than in a turn."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+from pydantic import BaseModel
+
+from skerry.model.errors import PluginError
+from skerry.model.tool import ToolSpec
+from skerry.ports.tool import Tool
+from skerry.sdk.api import Registered
+from skerry.sdk.methods import GatewayMethod
+
+_SCOPES: Final = ("operator.admin", "operator.read", "operator.write")
+_TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_METHOD_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]{1,64}){1,4}")
+
+
+def check(registered: Registered, tools: Collection[str], methods: Collection[str]) -> None:
+    """Return when all of it can be taken; `tools` and `methods` are the names that are taken.
+
+    Raises:
+        PluginError: a name is wrong or taken, or something is not what it must be.
+    """
+    for hook, handler in registered.handlers:
+        if not (_is(int, handler.priority) and callable(handler.call)):
+            raise PluginError(f"Its handler of {hook} is no function, or its priority no number.")
+    for command in registered.commands:
+        if not (_is(str, command.name, command.description) and callable(command.run)):
+            raise PluginError(f"{command.name!r} is no command: name, function, description.")
+    _check_free("tool", [_tool_name(one) for one in registered.tools], tools)
+    _check_free("method", [_method_name(one) for one in registered.methods], methods)
+
+
+def _is(kind: type, *values: object) -> bool:
+    return all(isinstance(value, kind) for value in values)
+
+
+def _check_free(what: str, names: list[str], taken: Collection[str]) -> None:
+    for number, name in enumerate(names):
+        if name in taken or name in names[:number]:
+            raise PluginError(f"There is a {what} {name} already.", "Give it another name.")
+
+
+def _tool_name(tool: Tool) -> str:
+    """Return the tool's name; a description that is no JSON would break every request."""
+    try:
+        spec = msgspec.json.decode(msgspec.json.encode(tool.spec), type=ToolSpec)
+        runs = callable(tool.run)
+    except Exception as error:
+        raise PluginError(f"{tool!r} is no tool: {error}.", "Register a FunctionTool.") from error
+    if not runs or _TOOL_NAME.fullmatch(spec.name) is None:
+        raise PluginError(f"{spec.name!r} is no name of a tool, or it has no function `run`.")
+    return spec.name
+
+
+def _method_name(method: GatewayMethod) -> str:
+    if _METHOD_NAME.fullmatch(method.name) is None:
+        raise PluginError(f"{method.name!r} is no name of a method.")
+    if method.scope not in _SCOPES:
+        raise PluginError(f"{method.name} needs one of the scopes {', '.join(_SCOPES)}.")
+    if not (_is(type, method.params) and issubclass(method.params, BaseModel)):
+        raise PluginError(f"{method.name} needs a pydantic model of its parameters.")
+    if not callable(method.run):
+        raise PluginError(f"{method.name} has no function.")
+    return method.name
