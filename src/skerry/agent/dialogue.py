@@ -18,8 +18,8 @@ from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
 from skerry.commands.table import Command, CommandCall, answer
-from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.config.protected import protected
+from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
