@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from skerry.model import message
-from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
+from skerry.model.event import RunStarted, TextDelta, ThinkingDelta, ToolFinished, ToolStarted
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import (
     AssistantMessage,
@@ -73,14 +73,15 @@ def answer(*blocks: TextBlock | ThinkingBlock | ToolCall, usage: Usage | None = 
     return AssistantMessage(tuple(blocks), "x", "stub", "stub-model", used, "stop", 2)
 
 
-async def write(rig: Rig, *runs: Sequence[Message]) -> None:
-    """Put runs into the main conversation."""
+async def write(rig: Rig, *runs: Sequence[Message], names: Sequence[str] = ()) -> None:
+    """Put runs into the main conversation; `names` are their ids."""
     key = SessionKey.main()
 
     def work(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, key, SessionId("id-main"), 1)
         for number, messages in enumerate(runs):
-            tail = sessions.append(unit, session_id, tail, f"r{number}", messages, number)
+            name = names[number] if names else f"r{number}"
+            tail = sessions.append(unit, session_id, tail, name, messages, number)
 
     await rig.store.write(work)
 
@@ -118,10 +119,11 @@ async def test_an_answer_keeps_its_form_while_it_grows(browser: Chromium, rig: R
     (run_id,) = rig.dispatcher.runs
     rig.dispatcher.tell(run_id, RunStarted(1))
     rig.dispatcher.tell(run_id, TextDelta("# Tides\n\nA *first* paragraph.\n\nThe next is **not"))
-    first = page.locator(".answer .md p")
+    first = page.locator(".answer .md p").first
     await expect(first).to_have_text("A first paragraph.")
     await first.evaluate("element => { element.dataset.same = 'yes'; }")
-    await expect(page.locator(".answer .tail")).to_have_text("The next is **not")
+    await expect(page.locator(".answer .md p").last).to_have_text("The next is **not")
+    await expect(page.locator(".answer .tail")).to_be_hidden()
     rig.dispatcher.tell(run_id, TextDelta(" whole** yet.\n\n"))
     await expect(page.locator(".answer .md p").last).to_have_text("The next is not whole yet.")
     await expect(page.locator("[data-same]")).to_have_text("A first paragraph.")
@@ -161,8 +163,8 @@ async def test_thoughts_tools_and_tokens_are_read_from_the_transcript(
     await expect(page.locator(".thoughts")).to_have_text("First, the file.")
     await page.locator(".tools summary").click()
     await expect(page.locator(".tools pre").last).to_have_text("what is in it")
-    await expect(page.locator(".cost")).to_have_text("2,400 in, 68 out")
-    await expect(page.locator("#spent")).to_contain_text("2,400 in, 68 out")
+    await expect(page.locator(".cost")).to_have_text("2.4k in, 68 out")
+    await expect(page.locator("#spent")).to_contain_text("2.4k in, 68 out")
 
 
 async def test_hostile_text_runs_nothing_and_asks_for_nothing(browser: Chromium, rig: Rig) -> None:
@@ -207,3 +209,59 @@ async def test_a_whole_answer_is_announced_once(browser: Chromium) -> None:
         await say(page, "hi")
         await expect(page.locator("#announce")).to_have_text("echo: hi")
         assert await page.locator("#log [aria-live], #log[aria-live]").count() == 0
+
+
+async def test_thoughts_grow_while_they_are_thought(browser: Chromium, rig: Rig) -> None:
+    page = await open_page(browser, rig)
+    await say(page, "hi")
+    await expect(page.locator(".waiting")).to_be_visible()
+    (run_id,) = rig.dispatcher.runs
+    rig.dispatcher.tell(run_id, RunStarted(1))
+    rig.dispatcher.tell(run_id, ThinkingDelta("First, "))
+    fold = page.locator("article > .fold")
+    await expect(fold.locator("summary")).to_have_text("Thinking")
+    await expect(page.locator(".waiting")).to_be_hidden()  # it is said once
+    await fold.locator("summary").click()
+    await expect(page.locator(".thoughts")).to_have_text("First, ")
+    rig.dispatcher.tell(run_id, ThinkingDelta("the tide."))
+    await expect(page.locator(".thoughts")).to_have_text("First, the tide.")
+    rig.dispatcher.tell(run_id, TextDelta("High at noon."))
+    await expect(fold.locator("summary")).to_have_text("Thoughts")
+    await expect(page.locator(".thoughts")).to_be_visible()  # it stays as it was opened
+
+
+async def test_nothing_jumps_when_an_answer_ends(browser: Chromium, rig: Rig) -> None:
+    page = await open_page(browser, rig)
+    await say(page, "hi")
+    await expect(page.locator(".answer")).to_be_visible()
+    (run_id,) = rig.dispatcher.runs
+    text = "Before:\n\n- one\n- **two**\n\n  more\n- three\n\n| a | b |\n|--|--|\n| 1 | 2 |"
+    rig.dispatcher.tell(run_id, RunStarted(1))
+    rig.dispatcher.tell(run_id, TextDelta(text))
+    await expect(page.locator(".answer td").last).to_have_text("2")
+    place = "element => element.getBoundingClientRect().height"
+    before = await page.locator(".answer .md").evaluate(place)
+    await page.locator(".answer .md > *").first.evaluate("element => { element.dataset.same = 1; }")
+    await write(rig, [message.user("hi", 1), answer(TextBlock(text))], names=[run_id])
+    rig.dispatcher.end(run_id, payloads=(text,))
+    await expect(page.locator(".answer .cost")).to_be_visible()
+    assert await page.locator(".answer .md").evaluate(place) == before
+    await expect(page.locator(".answer [data-same]")).to_have_text("Before:")
+
+
+async def test_an_answer_is_copied_and_a_conversation_downloaded(
+    browser: Chromium, rig: Rig
+) -> None:
+    pairs = [[message.user(f"ask {n}", n), answer(TextBlock(f"*{n}*"))] for n in range(600)]
+    await write(rig, *pairs)
+    page = await open_page(browser, rig)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy answer").last.click()
+    assert await page.evaluate("navigator.clipboard.readText()") == "*599*"
+    async with page.expect_download() as waiting:
+        await page.get_by_role("button", name="Download this conversation").click()
+    saved = await waiting.value
+    text = (await saved.path()).read_text()
+    assert saved.suggested_filename.endswith(".md")
+    assert text.count("## You") == text.count("## Answer") == 600
+    assert text.index("ask 0\n") < text.index("*599*")

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 from playwright.async_api import FilePayload, Page, WebSocketRoute, expect
 
+from skerry.model.event import RunStarted, TextDelta, ThinkingDelta, ToolStarted
+from skerry.model.message import (
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from tests.e2e.browser import Chromium, chromium, expect_online
+from tests.e2e.test_page_text import answer, write
 from tests.support.gateway import TOKEN, Rig, running_gateway
 
 pytestmark = pytest.mark.full("Chromium")
@@ -236,8 +246,8 @@ async def test_a_stopping_gateway_and_an_older_configuration_are_told(
 
     def change(frame: Frame) -> Frame:
         if "snapshot" in (frame.get("payload") or {}):
-            problem = {"message": "skerry.json has an error in line 3."}
-            frame["payload"]["snapshot"]["configFallback"] = problem
+            problem = {"state": "last-good", "message": "skerry.json has an error in line 3."}
+            frame["payload"]["snapshot"]["health"]["configuration"] = problem
         return frame
 
     await play(page, {}, change)
@@ -285,6 +295,34 @@ async def test_axe_finds_nothing(browser: Chromium, rig: Rig, scheme: Any, width
         assert await complaints(page) == []
         await page.keyboard.press("Escape")
         await page.locator("#help").click()
+    assert await complaints(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_in_a_conversation(
+    browser: Chromium, rig: Rig, scheme: Any
+) -> None:
+    text = "# Sea\n\nSee https://example.org\n\n- a\n\n> b\n\n```sh\nls\n```\n\n|a|b|\n|-|-|\n|1|2|"
+    call = ToolCall("c1", "read", {"path": "a.md"})
+    failed = ToolResultMessage("c1", "read", (TextBlock("No file."),), is_error=True, timestamp=3)
+    image = ImageBlock(base64.b64encode(PIXEL).decode(), "image/png")
+    asked = UserMessage((TextBlock("Look"), image), 1)
+    first = answer(ThinkingBlock("First, the file."), call)
+    await write(rig, [asked, first, failed, answer(TextBlock(text))])
+    page = await open_page(browser, rig, color_scheme=scheme, reduced_motion="reduce")
+    await expect(page.locator(".answer td").last).to_be_visible()
+    await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    await page.evaluate(AXE.read_text())
+    assert await complaints(page) == []
+    await page.get_by_label("Message", exact=True).fill("and now?")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    (run_id,) = rig.dispatcher.runs
+    rig.dispatcher.tell(run_id, RunStarted(1))
+    rig.dispatcher.tell(run_id, ThinkingDelta("Hm."))
+    rig.dispatcher.tell(run_id, ToolStarted("t1", "read", {"path": "a.md"}))
+    rig.dispatcher.tell(run_id, TextDelta(text))
+    await expect(page.locator(".answer[data-state=writing] td").last).to_be_visible()
     assert await complaints(page) == []
 
 

@@ -6,13 +6,12 @@ import { toast } from "./toast.js";
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const MOST = 8;
 const MOST_BYTES = 5 * 1024 * 1024; // of one image; what the large services take
-const SHARE = 0.7; // of a frame that images may have; base64 needs a third more
-const FRAME_BYTES = 25 * 1024 * 1024;
+const TOGETHER_BYTES = 18 * 1024 * 1024; // of a message's, where the gateway does not say
 
 /** The images that go with the next message. `changed()` is called when they do. */
 export class Attachments {
   #images = [];
-  #limits = { bytes: MOST_BYTES, total: FRAME_BYTES * SHARE };
+  #limits = { bytes: MOST_BYTES, total: TOGETHER_BYTES };
   #on = false;
 
   constructor(changed) {
@@ -49,8 +48,8 @@ export class Attachments {
   allow(on, policy) {
     this.#on = on;
     byId("attach").hidden = !on;
-    const total = (policy?.maxPayload ?? FRAME_BYTES) * SHARE;
-    this.#limits = { bytes: Math.min(policy?.maxAttachmentBytes ?? MOST_BYTES, total), total };
+    const { maxBytes = TOGETHER_BYTES, maxImageBytes = MOST_BYTES } = policy?.attachments ?? {};
+    this.#limits = { bytes: Math.min(maxImageBytes, MOST_BYTES), total: maxBytes };
   }
 
   /** The images, as a message has them. */

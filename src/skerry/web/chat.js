@@ -121,7 +121,7 @@ export function watch(state, payload) {
 /**
  * The list to show, oldest first. Every item has a stable `id`. A person's item has `state`
  * (kept, waiting, sending, accepted, queued, failed), an answer's (writing, done, stopped, failed),
- * `tools`, and `retry` with the text to ask again where that makes sense.
+ * `tools`, and `retry` with the person's item to ask again where that makes sense.
  */
 export function view(state) {
   const [working, ...queued] = state.runs;
@@ -250,7 +250,7 @@ function withRetry(items) {
   const last = items.at(-1);
   if (last?.kind !== "answer" || last.state !== "failed") return items;
   const asked = items.findLast((item) => item.kind === "person");
-  return asked ? [...items.slice(0, -1), { ...last, retry: asked.text }] : items;
+  return asked ? [...items.slice(0, -1), { ...last, retry: asked }] : items;
 }
 
 /** Return the texts of the answers in what `chat.history` returned. */

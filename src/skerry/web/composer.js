@@ -60,7 +60,7 @@ export class Composer {
   arrange() {
     const message = this.#message;
     if (this.#session) draft.save(this.#session, message.value);
-    byId("send").disabled = message.value.trim() === "";
+    byId("send").disabled = message.value.trim() === "" && this.#attachments.images.length === 0;
     message.style.height = "auto";
     message.style.height = `${message.scrollHeight}px`;
   }
@@ -68,7 +68,7 @@ export class Composer {
   #submit() {
     const text = this.#message.value.trim();
     const { images } = this.#attachments;
-    if (!text) return;
+    if (byId("send").disabled) return;
     this.#message.value = "";
     this.#attachments.become([]);
     this.actions.write(text, images);

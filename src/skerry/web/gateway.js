@@ -17,6 +17,7 @@ const ENDS = ["final", "aborted", "error"];
  *   phase     {phase: connecting | online | offline | refused, since, retryAt}
  *   stopping  whether the gateway said that it stops
  *   hello     what the gateway said of itself, or null
+ *   health    its last report on its health, or null
  *   model     the result of `models.status`, or null
  *   session   the conversation that is shown
  *   list      {rows, more, search}: the conversations, the latest used first
@@ -28,6 +29,7 @@ export class Gateway {
   phase = { phase: "connecting", since: null, retryAt: null };
   stopping = false;
   hello = null;
+  health = null;
   model = null;
   session = null;
   list = { rows: [], more: false, search: "" };
@@ -141,8 +143,7 @@ export class Gateway {
 
   /** Read the list of conversations soon. */
   refreshList() {
-    clearTimeout(this.#listTimer);
-    this.#listTimer = setTimeout(() => this.#readList(), LIST_DELAY_MS);
+    this.#listTimer ||= setTimeout(() => this.#readList(), LIST_DELAY_MS);
   }
 
   /** Enter another model; returns the new status. Raises what the gateway answers. */
@@ -169,6 +170,7 @@ export class Gateway {
     if (phase === "online") {
       this.stopping = false;
       this.hello = hello;
+      this.health = hello.snapshot?.health ?? null;
       this.#runs.clear();
       this.#catchUp();
       this.#refreshModel();
@@ -192,7 +194,8 @@ export class Gateway {
 
   #event(name, payload) {
     if (name === "shutdown") this.stopping = true;
-    if (name === "shutdown") this.changed();
+    if (name === "health") this.health = payload;
+    if (name === "shutdown" || name === "health") this.changed();
     if (name.startsWith("sessions.") || name === "session.message") this.refreshList();
     if (name !== "chat" && name !== "agent") return;
     this.#follow(name, payload);
@@ -210,6 +213,7 @@ export class Gateway {
   }
 
   async #readList() {
+    this.#listTimer = 0;
     const params = {
       limit: this.#limit,
       search: this.list.search.trim(),

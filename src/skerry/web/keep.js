@@ -2,6 +2,7 @@
 // to when each conversation was read.
 
 const TOKEN = "skerry.token";
+const DEVICE_TOKEN = "skerry.device";
 const UNSENT = "skerry.unsent.";
 const DRAFT = "skerry.draft.";
 const SEEN = "skerry.seen";
@@ -33,6 +34,16 @@ export function keepToken(token) {
 export function forgetToken() {
   guarded(() => localStorage.removeItem(TOKEN));
 }
+
+/** The token that the gateway gave this browser when it was paired; of no use without its key. */
+export const deviceToken = {
+  load() {
+    return guarded(() => localStorage.getItem(DEVICE_TOKEN), null) ?? "";
+  },
+  save(token) {
+    guarded(() => localStorage.setItem(DEVICE_TOKEN, token));
+  },
+};
 
 /**
  * Messages that may not have reached the transcript, each under its own entry so that two tabs

@@ -3,6 +3,7 @@
 import { view } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
+import { save } from "./export.js";
 import { Gateway } from "./gateway.js";
 import { forgetToken, keepToken, keptToken } from "./keep.js";
 import { SessionList } from "./list.js";
@@ -10,6 +11,7 @@ import { here, hideToken } from "./route.js";
 import { SetupPanel } from "./setup.js";
 import { bindShortcuts } from "./shortcuts.js";
 import * as status from "./status.js";
+import { toast } from "./toast.js";
 import { Tune } from "./tune.js";
 import { ConversationView } from "./view.js";
 
@@ -19,7 +21,7 @@ const PAIRING_RETRY_MS = 4000;
 const REASONS = {
   AUTH_TOKEN_MISSING: "This address came without one.",
   AUTH_TOKEN_MISMATCH: "The gateway did not accept the token.",
-  DEVICE_IDENTITY_REQUIRED: "This address came without one.",
+  AUTH_DEVICE_TOKEN_MISMATCH: "This browser is no longer paired.",
 };
 
 class Page {
@@ -28,7 +30,7 @@ class Page {
   #announced = "";
   #pairingTimer = 0;
   #conversation = new ConversationView({
-    again: (text) => this.#write(text),
+    again: ({ text, images }) => this.#write(text, images),
     example: (text) => this.#write(text),
     resend: (key) => this.gateway.session.send(key),
     discard: (key) => this.gateway.session.discard(key),
@@ -43,6 +45,7 @@ class Page {
   #tune = new Tune(() => this.gateway);
 
   constructor() {
+    byId("download").addEventListener("click", () => this.#download());
     byId("retry").addEventListener("click", () => this.gateway.open());
     byId("earlier").addEventListener("click", () => this.gateway.session.showEarlier());
     for (const id of ["model", "notice-button"]) {
@@ -124,11 +127,12 @@ class Page {
 
   #refused(error, token) {
     const code = error.details.code ?? error.code;
-    const isPairing = code === "PAIRING_REQUIRED";
-    if (isPairing) this.#pairingTimer = setTimeout(() => this.start(token), PAIRING_RETRY_MS);
-    const reason = REASONS[code] ?? REASONS[error.code];
+    if (code === "PAIRING_REQUIRED") {
+      this.#pairingTimer = setTimeout(() => this.start(token), PAIRING_RETRY_MS);
+    }
+    const reason = REASONS[code];
     if (reason) forgetToken();
-    status.showGate(isPairing, error, reason ?? error.message);
+    status.showGate(code, error, reason ?? error.message);
     this.#show("gate");
   }
 
@@ -141,6 +145,15 @@ class Page {
     this.#composer.arrange();
     if (part === "gate") byId("gate-token").focus();
     else this.focus();
+  }
+
+  /** Save the conversation that is shown as a file. */
+  async #download() {
+    try {
+      save(byId("title").textContent, await this.gateway.session.whole());
+    } catch (error) {
+      toast(error.message);
+    }
   }
 
   #write(text, images) {
@@ -178,6 +191,7 @@ class Page {
     this.#list.render(gateway);
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
     byId("earlier").hidden = !conversation.more;
+    byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       images: model?.model?.input?.includes("image") ?? false,
       policy: hello?.policy,

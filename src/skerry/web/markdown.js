@@ -11,8 +11,12 @@ const policy = globalThis.trustedTypes?.createPolicy("skerry-markdown", {
   createHTML: (html) => html,
 }) ?? { createHTML: (html) => html }; // Browsers without trusted types take the text.
 
-/** Markdown as HTML, asked for in batches and kept. `changed()` is called when there is more. */
+/**
+ * Markdown as HTML, asked for in batches and kept. `changed()` is called when there is more;
+ * `isPlain` while the gateway does not render.
+ */
 export class Markdown {
+  isPlain = false;
   #kept = new Map();
   #chars = 0;
   #wanted = new Map();
@@ -26,7 +30,13 @@ export class Markdown {
 
   /** Return the HTML of a text, or undefined while it is not known. */
   html(text) {
-    return this.#kept.get(text);
+    return text === "" ? "" : this.#kept.get(text);
+  }
+
+  /** Forget the HTML of a text that has grown since. */
+  forget(text) {
+    this.#chars -= text.length + (this.#kept.get(text)?.length ?? -text.length);
+    this.#kept.delete(text);
   }
 
   /** Ask for the HTML of a text soon. Of one `id` only the newest text is asked for. */
@@ -52,9 +62,10 @@ export class Markdown {
     await null; // what is wanted in this turn goes together
     while (this.#wanted.size > 0) {
       const batch = firstOf([...this.#wanted.values()]);
+      const isThere = await this.#fetch(batch);
       for (const [id, text] of this.#wanted) if (batch.includes(text)) this.#wanted.delete(id);
-      if (!(await this.#fetch(batch))) break;
       this.changed();
+      if (!isThere) break;
     }
     this.#wanted.clear();
     this.#asking = false;
@@ -63,7 +74,8 @@ export class Markdown {
   async #fetch(texts) {
     const html = await this.ask(texts);
     html?.forEach((one, place) => this.#keep(texts[place], one));
-    return html !== null;
+    this.isPlain = html === null;
+    return !this.isPlain;
   }
 
   #keep(text, html) {
@@ -88,26 +100,33 @@ function firstOf(texts) {
 }
 
 /**
- * Return how much of a growing text is made of finished paragraphs: up to the last empty line that
- * is not inside a fence.
+ * Return how much of a growing text is finished: up to the last empty line that is not inside a
+ * fence or a list, which may go on after it.
  */
 export function finished(text) {
   let fence = "";
   let end = 0;
   let place = 0;
+  let isAfterGap = false;
   for (const line of text.split("\n")) {
+    if (!fence && isAfterGap && /^(?![-*+] |\d+[.)] )\S/.test(line)) end = place;
     const [, mark = ""] = /^ {0,3}(`{3,}|~{3,})/.exec(line) ?? [];
     if (!fence) fence = mark;
     else if (mark.startsWith(fence)) fence = "";
+    isAfterGap = line.trim() === "";
     place += line.length + 1;
-    if (!fence && line.trim() === "" && place <= text.length) end = place;
   }
   return end;
 }
 
-/** An answer's text: rendered as far as its HTML is known, and plain after that. */
+/**
+ * An answer's text. While it grows, what is finished stands, and the rest is rendered again as soon
+ * as its last rendering is here: it has its form before it ends, and nothing jumps then.
+ */
 export class Prose {
   #source = "";
+  #isWhole = true; // rendered as one text
+  #asked = [""]; // the parts of the text that were asked for last
   #blocks = []; // of the rendered part: {html, node}
 
   constructor() {
@@ -116,21 +135,34 @@ export class Prose {
     this.root = make("div", { className: "text" }, this.body, this.tail);
   }
 
-  /** Show the text; `markdown` renders it, of a `growing` one only what is finished. */
+  /** Show the text; `markdown` renders it, a `growing` one in two parts. */
   show(id, text, markdown, growing) {
-    const goal = growing ? text.slice(0, finished(text)) : text;
-    const html = markdown.html(goal);
-    if (html !== undefined || !text.startsWith(this.#source)) this.#put(goal, html);
-    if (html === undefined) markdown.want(id, goal);
-    setText(this.tail, text.slice(this.#source.length));
-    this.tail.hidden = text.length === this.#source.length;
+    if (text === this.#source && (growing || this.#isWhole)) return;
+    const end = growing ? finished(text) : text.length;
+    const wanted = growing ? [text.slice(0, end), text.slice(end)] : [text];
+    const isGrown = text.startsWith(this.#asked.join(""));
+    for (const parts of isGrown ? [this.#asked, wanted] : [wanted]) {
+      const html = parts.map((part) => markdown.html(part));
+      this.#asked = parts;
+      if (html.includes(undefined)) {
+        for (const [place, part] of parts.entries()) markdown.want(`${id} ${place}`, part);
+        break;
+      }
+      this.#put(parts, html.join(""));
+      if (parts.length > 1) markdown.forget(parts[1]);
+      this.#asked = [""];
+    }
+    if (markdown.isPlain && !text.startsWith(this.#source)) this.#put([""], "");
+    setText(this.tail, markdown.isPlain ? text.slice(this.#source.length) : "");
+    this.tail.hidden = !this.tail.textContent;
   }
 
   /** Replace only the blocks that differ, so that a selection and what was scrolled stays. */
-  #put(source, html) {
-    this.#source = html === undefined ? "" : source;
+  #put(parts, html) {
+    this.#source = parts.join("");
+    this.#isWhole = parts.length === 1;
     const template = document.createElement("template");
-    template.innerHTML = policy.createHTML(html ?? "");
+    template.innerHTML = policy.createHTML(html);
     const next = [...template.content.children].map((node) => ({ html: node.outerHTML, node }));
     const same = next.findIndex(({ html: one }, place) => one !== this.#blocks[place]?.html);
     const kept = same < 0 ? next.length : same;
@@ -150,7 +182,7 @@ function dress(node) {
   for (const link of box.querySelectorAll("a[href]")) link.title ||= link.href;
   for (const heading of box.querySelectorAll("h1, h2, h3, h4, h5, h6")) lower(heading);
   for (const table of box.querySelectorAll("table")) {
-    const frame = make("div", { className: "wide", tabIndex: 0, role: "region", ariaLabel: "Table" });
+    const frame = make("div", { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Table" });
     table.replaceWith(frame);
     frame.append(table);
   }
@@ -170,14 +202,14 @@ function codeBox(pre) {
   copy.addEventListener("click", () => copyText(text, copy));
   const language = pre.dataset.language ?? "";
   const label = make("span", { className: "language" }, language);
-  const code = make("pre", { tabIndex: 0, role: "region", ariaLabel: `Code ${language}`.trim() });
+  const code = make("pre", { tabIndex: 0, role: "group", ariaLabel: `Code ${language}`.trim() });
   code.dir = "ltr";
   code.append(...pre.childNodes);
   return make("div", { className: "code" }, make("div", { className: "code-bar" }, label, copy), code);
 }
 
 /** Copy a text and say so on the button, also on an origin where there is no clipboard API. */
-async function copyText(text, button) {
+export async function copyText(text, button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

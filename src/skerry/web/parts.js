@@ -22,6 +22,7 @@ export class Thinking {
   show(text, working) {
     this.root.hidden = text === "";
     setText(this.#label, working ? "Thinking" : "Thoughts");
+    this.#label.className = working ? "breathing" : "";
     setText(this.#text, text);
   }
 }
@@ -103,7 +104,8 @@ export function costOf({ input, output, cost }) {
   return `${tokens}, $${cost.toFixed(digits)}`;
 }
 
-/** Return a number as a person reads it. */
+/** Return a number as a person reads it: 950, 1.2k, 3.4M. */
 export function count(number) {
-  return number.toLocaleString("en");
+  const options = { notation: "compact", maximumSignificantDigits: number < 1000 ? 3 : 2 };
+  return number.toLocaleString("en", options).replace("K", "k");
 }

@@ -132,6 +132,17 @@ export class Session {
     }
   }
 
+  /** Return all messages of the transcript. */
+  async whole() {
+    const messages = [];
+    for (let more = true; more; ) {
+      const part = await this.#history({ limit: 500, offset: messages.length, maxChars: 500_000 });
+      messages.unshift(...(part.messages ?? []));
+      more = part.hasMore === true && part.messages.length > 0;
+    }
+    return messages;
+  }
+
   #history(params) {
     return this.#gateway.request("chat.history", { sessionKey: this.key, ...params });
   }

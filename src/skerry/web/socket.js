@@ -1,6 +1,10 @@
 // The connection to the gateway: handshake, requests, gap detection, reconnecting.
 
+import { identity, proof } from "./device.js";
+import { deviceToken } from "./keep.js";
+
 const PROTOCOL = 4;
+const ROLE = "operator";
 const SCOPES = ["operator.read", "operator.write", "operator.admin"];
 const HANDSHAKE_MS = 10_000;
 const FIRST_DELAY_MS = 400;
@@ -94,7 +98,7 @@ export class Connection {
   #receive(frame) {
     this.#heard = Date.now();
     if (frame.type === "res") this.#answer(frame);
-    else if (frame.event === "connect.challenge") this.#introduce();
+    else if (frame.event === "connect.challenge") this.#introduce(frame.payload.nonce);
     else if (frame.type === "event") this.#event(frame);
   }
 
@@ -112,26 +116,13 @@ export class Connection {
     this.listener.event(event, payload ?? {});
   }
 
-  async #introduce() {
+  async #introduce(nonce) {
     const socket = this.#socket;
     try {
-      const hello = await this.request("connect", {
-        minProtocol: PROTOCOL,
-        maxProtocol: PROTOCOL,
-        client: {
-          id: "webchat-ui",
-          version: "1",
-          platform: "web",
-          mode: "webchat",
-          instanceId: this.instanceId,
-        },
-        role: "operator",
-        scopes: SCOPES,
-        caps: ["tool-events"],
-        auth: this.token ? { token: this.token } : {},
-        userAgent: navigator.userAgent,
-        locale: navigator.language,
-      });
+      const about = await this.#about(nonce);
+      if (socket !== this.#socket) return;
+      const hello = await this.request("connect", about);
+      if (hello.auth?.deviceToken) deviceToken.save(hello.auth.deviceToken);
       this.#tickMs = hello.policy?.tickIntervalMs ?? this.#tickMs;
       this.online = true;
       this.#failures = 0;
@@ -141,9 +132,38 @@ export class Connection {
     } catch (error) {
       if (error instanceof LostError || socket !== this.#socket) return;
       if (error.retryable) return; // the gateway closes next, and we come again
+      if (error.details.code === "AUTH_DEVICE_TOKEN_MISMATCH") deviceToken.save("");
       this.close();
       this.listener.refused(error);
     }
+  }
+
+  /** Return what the page says of itself: which browser it is, and what lets it in. */
+  async #about(nonce) {
+    const client = {
+      id: "webchat-ui",
+      version: "1",
+      platform: "web",
+      mode: "webchat",
+      displayName: `Page in ${browserName()}`,
+      instanceId: this.instanceId,
+    };
+    const device = await identity();
+    const own = device ? deviceToken.load() : "";
+    const auth = { ...(this.token && { token: this.token }), ...(own && { deviceToken: own }) };
+    const said = { client, role: ROLE, scopes: SCOPES, token: this.token || own };
+    return {
+      minProtocol: PROTOCOL,
+      maxProtocol: PROTOCOL,
+      client,
+      role: ROLE,
+      scopes: SCOPES,
+      caps: ["tool-events"],
+      auth,
+      ...(device && { device: await proof(device, nonce, said) }),
+      userAgent: navigator.userAgent,
+      locale: navigator.language,
+    };
   }
 
   /** Lose the connection when nothing was heard for `patience` ms; a live gateway ticks. */
@@ -185,4 +205,10 @@ export class Connection {
   #report(phase, hello = null) {
     this.listener.state({ phase, since: this.#lostAt, retryAt: this.#retryAt, hello });
   }
+}
+
+/** Return what a person calls this browser, to know it again in the list of devices. */
+function browserName() {
+  const [name = "a browser"] = /Firefox|Edg|Chrome|Safari/.exec(navigator.userAgent) ?? [];
+  return `${name.replace("Edg", "Edge")}, ${navigator.platform}`;
 }

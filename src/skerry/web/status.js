@@ -24,10 +24,12 @@ export function showCountdown({ phase, retryAt }) {
   setText(byId("countdown"), phase === "offline" && retryAt ? `tries again in ${seconds} s` : "");
 }
 
-/** Show why the page is not let in: it has to be approved, or it needs another token. */
-export function showGate(isPairing, { details }, reason) {
-  byId("pairing").hidden = !isPairing;
-  byId("asking").hidden = isPairing;
+/** Show why the page is not let in: it has to be approved, has no key, or needs another token. */
+export function showGate(code, { details }, reason) {
+  byId("pairing").hidden = code !== "PAIRING_REQUIRED";
+  byId("keyless").hidden = code !== "DEVICE_IDENTITY_REQUIRED";
+  byId("asking").hidden = !(byId("pairing").hidden && byId("keyless").hidden);
+  setText(byId("tunnel"), `ssh -L ${location.port || 80}:127.0.0.1:${location.port || 80} ${location.hostname}`);
   const command = `skerry devices approve ${details.requestId ?? ""}`.trim();
   setText(byId("pairing-command"), command);
   setText(byId("gate-reason"), reason);
@@ -85,15 +87,17 @@ export function showNotice(gateway, problem) {
   setText(button, label);
 }
 
-function pressing({ phase: { phase }, stopping, hello, model: status }, problem) {
+function pressing({ phase: { phase }, stopping, health, model: status }, problem) {
   if (phase === "offline") {
     const kept = "What you write is kept, and sent when it is back. To start it: make start";
     return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept];
   }
   if (stopping) return ["The gateway stops.", "What you write is kept, and sent when it is back."];
   if (problem) return [problem];
-  const fallback = hello?.snapshot?.configFallback;
-  if (fallback) return ["The gateway runs with an older configuration.", fallback.message ?? ""];
+  const { state: file, message: broken = "", remedy: repair = "" } = health?.configuration ?? {};
+  if (file === "last-good") {
+    return [`The gateway runs with its last good configuration. ${broken}`, repair];
+  }
   if (!status || status.state === "starting") return [status?.message ?? ""];
   const { state, message, remedy, model } = status;
   if (state === "unavailable") return [message, remedy, "Set up a model"];

@@ -1,7 +1,7 @@
 // The conversation in the document: keeps one element per item and changes only what differs.
 
 import { byId, clockTime, make, setText } from "./dom.js";
-import { Prose } from "./markdown.js";
+import { copyText, Prose } from "./markdown.js";
 import { costOf, pictures, Thinking, Tools } from "./parts.js";
 
 const NEAR_END = 60; // pixels from the bottom at which the reader still follows the newest text
@@ -23,7 +23,7 @@ const EXAMPLES = [
 ];
 
 /**
- * Shows items. `actions` are what the buttons do: `again(text)` asks once more, `resend(key)` and
+ * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `resend(key)` and
  * `discard(key)` settle a message that was not sent, `example(text)` sends an example.
  */
 export class ConversationView {
@@ -94,7 +94,8 @@ export class ConversationView {
   }
 
   #settle() {
-    if (this.#follows) this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    const isEmpty = !byId("welcome").hidden; // that is read from its top
+    if (this.#follows) this.#scroller.scrollTop = isEmpty ? 0 : this.#scroller.scrollHeight;
     const { scrollHeight, clientHeight } = this.#scroller;
     if (this.#follows || scrollHeight <= clientHeight) this.#latest.hidden = true;
   }
@@ -120,9 +121,11 @@ export class ConversationView {
     const writing = item.state === "writing";
     parts.root.setAttribute("aria-busy", String(writing));
     parts.prose.show(item.id, item.text, markdown, writing);
-    parts.thinking.show(item.thinking, writing && item.text === "");
+    const isThinking = writing && item.text === "" && item.thinking !== "";
+    parts.thinking.show(item.thinking, isThinking);
     parts.tools.show(item.tools);
-    parts.waiting.hidden = !writing || item.text !== "";
+    const isBusy = isThinking || item.tools.some(({ state }) => state === "working");
+    parts.waiting.hidden = !writing || item.text !== "" || isBusy;
   }
 
   #create(item) {
@@ -166,7 +169,7 @@ export class ConversationView {
   /** State, problem, time and buttons; rebuilt only when one of them changed, to keep the focus. */
   #foot(parts, item) {
     const cost = item.usage && item.state !== "writing" ? costOf(item.usage) : "";
-    const seen = [item.state, item.problem, item.at, item.retry, cost].join("\n");
+    const seen = [item.state, item.problem, item.at, item.retry?.key, cost].join("\n");
     if (seen === parts.seenFoot) return;
     parts.seenFoot = seen;
     const { again, resend, discard } = this.actions;
@@ -180,6 +183,11 @@ export class ConversationView {
     if (item.kind === "person" && item.state === "failed") {
       nodes.push(button("Send again", () => resend(item.key)));
       nodes.push(button("Discard", () => discard(item.key)));
+    }
+    if (item.kind === "answer" && item.text && item.state !== "writing") {
+      const copy = button("Copy", () => copyText(parts.item.text, copy));
+      copy.ariaLabel = "Copy answer";
+      nodes.push(copy);
     }
     if (cost) nodes.push(make("span", { className: "cost", title: "Tokens" }, cost));
     if (item.at && item.state !== "writing") {

@@ -52,6 +52,33 @@ def test_a_table_says_how_its_columns_stand_without_a_style() -> None:
     assert "style" not in html
 
 
+@pytest.mark.parametrize(
+    ("text", "address", "after"),
+    [
+        ("see https://example.org/a_b?c=d&e#f.", "https://example.org/a_b?c=d&amp;e#f", "."),
+        ("(https://example.org/x)", "https://example.org/x", ")"),
+        ("**http://example.org/x_(y)** z", "http://example.org/x_(y)", "</strong> z"),
+    ],
+)
+def test_an_address_in_the_text_is_a_link(text: str, address: str, after: str) -> None:
+    (html,) = render([text])
+    assert f'href="{address}"' in html
+    assert f">{address}</a>{after}" in html
+
+
+@pytest.mark.parametrize(
+    "text", ["`https://example.org`", "```\nhttps://example.org\n```", "javascript://x", "https://"]
+)
+def test_code_and_other_schemes_are_no_links(text: str) -> None:
+    (html,) = render([text])
+    assert "<a" not in html
+
+
+def test_the_text_of_a_link_is_not_linked_again() -> None:
+    (html,) = render(["[https://one.example](https://two.example)"])
+    assert html.count("<a") == 1
+
+
 def test_links_open_apart_and_tell_nothing() -> None:
     (html,) = render(["[sea](https://example.org)"])
     assert 'href="https://example.org"' in html

@@ -1,0 +1,120 @@
+"""Takes the pictures of the page in docs/images: the real gateway and page, with a scripted model.
+
+Needs Chromium. Run it as `python scripts/pictures.py` after a change of the page's looks.
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import anyio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from skerry.model.message import ThinkingBlock, ToolCall
+from skerry.testing.gateway import model_config, running_gateway
+from skerry.testing.model_server import HttpStep, StubModelServer
+
+IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
+NOTES: Final = "High water Lerwick: 04:12, 16:38\nRange: 2.1 m\nBoat leaves: 15:30\n"
+OTHER: Final = ("What is a skerry?",)
+QUESTIONS: Final = (
+    "When can we land tomorrow? My notes are in tides.md",
+    "Write a function for the height at any hour",
+)
+SKERRY: Final = "A *skerry* is a small rocky island, often covered at high water."
+LANDING: Final = """Land **before 15:00**. The rock stands free from two hours after high water:
+
+| When | Height | What to do |
+|:--|--:|:--|
+| 04:12 | 2.1 m | high water, nothing to land on |
+| 10:25 | 0.0 m | low water, the best landing |
+| 15:30 | 1.9 m | the boat leaves |
+"""
+HEIGHT: Final = '''A cosine is close enough for a day:
+
+```python
+from math import cos, tau
+
+def height(hours: float, range_m: float = 2.1) -> float:
+    """Metres over low water, so many hours after high water."""
+    return range_m / 2 * (1 + cos(tau * hours / 12.42))
+```
+
+`height(6.21)` is 0: low water.
+'''
+
+
+def script(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Answer the questions; for the second the notes are read first."""
+    messages = body["messages"]
+    asked = [str(one["content"]) for one in messages if one["role"] == "user"][-1]
+    if "notes" in asked and messages[-1]["role"] != "tool":
+        return [
+            ThinkingBlock("The notes come first."),
+            ToolCall("c1", "read", {"path": "tides.md"}),
+        ]
+    return [next(text for part, text in ANSWERS.items() if part in asked)]
+
+
+ANSWERS: Final = {"skerry": SKERRY, "notes": LANDING, "function": HEIGHT}
+
+
+MODEL: Final = ("--model", "configured")
+
+
+def config(base_url: str) -> dict[str, Any]:
+    """Return the configuration of a gateway whose model has a name to be seen."""
+    whole = model_config(base_url)
+    listed = [{"id": "stub", "name": "Small model", "input": ["text", "image"]}]
+    whole["models"]["providers"]["test"]["models"] = listed
+    return whole
+
+
+async def take(browser: Browser, scheme: Literal["light", "dark"], file: Path) -> None:
+    """Hold the conversation and take its picture."""
+    async with (
+        StubModelServer(script) as model,
+        running_gateway(config=config(model.base_url), arguments=MODEL) as gateway,
+    ):
+        workspace = gateway.home / "workspace"
+        workspace.mkdir(parents=True, exist_ok=True)
+        (workspace / "tides.md").write_text(NOTES)
+        page = await browser.new_page(
+            color_scheme=scheme,
+            viewport={"width": 1200, "height": 860},
+            device_scale_factor=1.5,
+        )
+        await page.goto(f"{gateway.url}/#token={gateway.token}")
+        await talk(page, *OTHER)
+        await page.get_by_role("button", name="New conversation").click()
+        await talk(page, *QUESTIONS)
+        await expect(page.locator("#sessions li")).to_have_count(2)
+        await page.mouse.move(600, 5)
+        await page.screenshot(path=file)
+        await page.close()
+
+
+async def talk(page: Page, *questions: str) -> None:
+    """Ask one after the other."""
+    for number, question in enumerate(questions, start=1):
+        await page.get_by_label("Message", exact=True).fill(question)
+        await page.keyboard.press("Enter")
+        done = page.locator(".answer[data-state=done]:has(.cost)")
+        await expect(done).to_have_count(number)
+
+
+async def main() -> None:
+    """Take both pictures."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        await take(browser, "light", IMAGES / "webchat.png")
+        await take(browser, "dark", IMAGES / "webchat-dark.png")
+        await browser.close()
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main))
