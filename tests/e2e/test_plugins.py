@@ -79,6 +79,10 @@ async def test_a_plugin_serves_and_broken_ones_harm_nobody(tmp_path: Path) -> No
             await client.request("kitchen.stock", {"x": 1})
 
         listed = await client.request("plugins.list")
+        told = (await client.request("status"))["plugins"]
+        assert (told["failed"], "kitchen" in told["loaded"]) == (["absent"], True)
+        offered = (await client.request("chat.metadata"))["commands"]
+        assert {"tea", "status"} <= {one["name"] for one in offered}
         found = {one["id"]: one for one in listed["plugins"]}
         assert {name: one["status"] for name, one in found.items()} == dict.fromkeys(
             ("kitchen", "hangs", "blocks", "raises", "nonsense"), "loaded"

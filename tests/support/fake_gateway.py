@@ -108,6 +108,8 @@ async def fake_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     gateway.answer("models.list", {"models": [MODEL]})
     gateway.answer("models.status", {"state": "ready", "model": MODEL})
     gateway.answer("chat.history", {"messages": []})
+    gateway.answer("commands.list", {"commands": [{"name": "status"}]})
+    gateway.answer("plugins.list", {"plugins": []})
     server: Server
     async with serve(gateway._serve, "127.0.0.1", port, max_size=2**25) as server:
         bound = next(iter(server.sockets)).getsockname()[1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import doctor_files
+from skerry.app import doctor_files, doctor_running, doctor_safety
 from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
@@ -51,11 +51,25 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     except ConfigInvalidError as error:
         checks += doctor_files.broken(error, _good(environ))
     else:
+        gateway = loaded.config.gateway
         checks += [*doctor_files.configuration(loaded), _token(loaded)]
+        checks += [*doctor_safety.secret(gateway), *doctor_safety.exposure(gateway)]
         checks += [await _gateway(environ, loaded), await _model(environ)]
+        checks += await _asked(environ, loaded)
+        checks.append(doctor_safety.service(environ, loaded.config))
         checks.append(doctor_files.mirror(state_dir, loaded))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
+    checks.append(doctor_safety.log(state_dir))
     return [*checks, _database(state_dir / DATABASE), _embedded()]
+
+
+async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
+    """Return what the running gateway says; of plugins also what shows without one."""
+    answer = await doctor_running.asked(environ)
+    if answer is None:
+        return list(doctor_running.plugin_files(loaded.config))
+    status, listed = answer
+    return [*doctor_running.running(status), *doctor_running.plugins(listed)]
 
 
 def _good(environ: Mapping[str, str]) -> Loaded | None:

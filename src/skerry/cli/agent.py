@@ -4,14 +4,16 @@ import math
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
 import anyio
 
 from skerry.cli.failure import FAILED, TIMED_OUT, complain
+from skerry.cli.images import attachments
 from skerry.cli.render import one_line, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
@@ -31,6 +33,11 @@ def run(arguments: Namespace) -> int:
     """Run `skerry agent`; return the exit code."""
     text = sys.stdin.read() if arguments.message == "-" else arguments.message
     address = find(os.environ, url=arguments.url, token=arguments.token)
+    more = {
+        "agentId": arguments.agent,
+        "thinking": arguments.thinking,
+        "attachments": attachments(arguments.image),
+    }
 
     async def once() -> dict[str, Any]:
         async with GatewayClient(address) as client:
@@ -40,6 +47,7 @@ def run(arguments: Namespace) -> int:
                 session=arguments.session,
                 key=arguments.idempotency_key or str(uuid4()),
                 timeout=arguments.timeout,
+                more={key: value for key, value in more.items() if value},
             ).result()
 
     return _report(anyio.run(once), as_json=arguments.json)
@@ -54,6 +62,8 @@ class Run:
     session: str
     key: str
     timeout: float | None
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What else the request says: agent, thinking, images."""
 
     async def result(self) -> dict[str, Any]:
         """Return the last response. Cancelling (Ctrl-C) aborts the run.
@@ -82,6 +92,7 @@ class Run:
             "message": self.text,
             "sessionKey": self.session,
             "idempotencyKey": self.key,
+            **self.more,
         }
         if self.timeout is not None:
             params["timeout"] = math.ceil(self.timeout)  # the wire has whole seconds

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -14,10 +14,12 @@ from uuid import uuid4
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from skerry.cli.conversation import Connection, Conversation, Ending, Opening, Text, Update
+from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
 
 PROMPT: Final = "> "
+LEAVE: Final = frozenset({"/exit", "/quit"})
 EARLIER_CHARACTERS: Final = 300
 """How much of an earlier message is shown."""
 
@@ -39,13 +41,16 @@ def run(arguments: Namespace) -> int:
     """Run `skerry chat`; return the exit code."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
     updates: _Updates = SimpleQueue()
-    conversation = Conversation(address, arguments.session, updates.put)
+    images = attachments(arguments.image)
+    conversation = Conversation(
+        address, arguments.session, updates.put, arguments.agent, arguments.thinking
+    )
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(conversation) as conversation,
     ):
-        terminal = Terminal(portal, conversation, updates)
         opening = portal.call(conversation.open)
+        terminal = Terminal(portal, conversation, updates, opening.commands, images)
         if terminal.interactive:
             _greet(address.url, conversation.session, opening)
         with suppress(_LeaveError):
@@ -67,6 +72,10 @@ class Terminal:
     portal: BlockingPortal
     conversation: Conversation
     updates: _Updates
+    commands: Sequence[str] = ()
+    """What Tab completes at the beginning of a line."""
+    images: Sequence[Mapping[str, str]] = ()
+    """They go with the next message."""
     interactive: bool = field(
         default_factory=lambda: sys.stdin.isatty() and sys.stdout.isatty(), init=False
     )
@@ -82,8 +91,7 @@ class Terminal:
         if not self.interactive:
             yield from filter(None, map(str.strip, sys.stdin))
             return
-        with suppress(ImportError):
-            import readline  # noqa: F401, PLC0415 - gives input() its line editing
+        _complete(self.commands)
         while True:
             self._drain()
             try:
@@ -96,6 +104,8 @@ class Terminal:
                 self._interrupt("Ctrl-C again, or Ctrl-D, leaves.")
                 continue
             self._interrupted = False
+            if line in LEAVE:
+                return
             if line:
                 yield line
 
@@ -108,7 +118,8 @@ class Terminal:
             KeyboardInterrupt: Ctrl-C where nobody can go on.
         """
         key = str(uuid4())
-        saying = self.portal.start_task_soon(self.conversation.say, text, key)
+        images, self.images = self.images, ()
+        saying = self.portal.start_task_soon(self.conversation.say, text, key, images)
         saying.add_done_callback(lambda _: self.updates.put(None))
         try:
             with _interrupts_put_into(self.updates):
@@ -157,6 +168,25 @@ class Terminal:
                 notice(styled(text, "yellow", sys.stderr))
 
 
+def _complete(commands: Sequence[str]) -> None:
+    """Give `input` its line editing where this Python has it, with Tab for `/` commands."""
+    try:
+        import readline  # noqa: PLC0415 - not every Python has it
+    except ImportError:
+        return
+    words = sorted({*commands, *LEAVE})
+
+    def completed(text: str, number: int) -> str | None:
+        begun = text if readline.get_begidx() == 0 and text.startswith("/") else None
+        found = [] if begun is None else [one for one in words if one.startswith(begun)]
+        return f"{found[number]} " if number < len(found) else None
+
+    readline.set_completer_delims(" ")
+    readline.set_completer(completed)
+    libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
+
+
 @contextmanager
 def _interrupts_put_into(updates: _Updates) -> Iterator[None]:
     """Take Ctrl-C as one update among the others, not as an exception that may come anywhere."""
@@ -175,5 +205,8 @@ def _greet(url: str, session: str, opening: Opening) -> None:
     for role, text in opening.messages:
         mark = PROMPT if role == "user" else ""
         show(styled(mark + one_line(text)[:EARLIER_CHARACTERS], "dim"))
-    show(styled("Ctrl-C stops an answer, Ctrl-D leaves.", "dim"))
+    keys = "Ctrl-C stops an answer, Ctrl-D leaves."
+    if opening.commands:
+        keys = f"/ and Tab list commands. {keys}"
+    show(styled(keys, "dim"))
     show()

@@ -63,10 +63,10 @@ def _get(arguments: Namespace) -> int:
     if found is MISSING:
         remedy = "`skerry config get` prints all there is, `skerry config schema` all there can be."
         return complain(f"There is no {arguments.place}.", remedy, "skerry config get")
-    if isinstance(found, str) and not arguments.json:
-        show(plain(found))
-    else:
+    if arguments.json:
         show_json(found)
+    else:
+        show(plain(found if isinstance(found, str) else json.dumps(found, indent=2)))
     return 0
 
 

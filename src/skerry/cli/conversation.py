@@ -1,6 +1,6 @@
 """One conversation through a gateway that may go and come back."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -49,6 +49,8 @@ class Opening:
 
     model: ModelStatus
     messages: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...] = ()
+    """What a message may begin with, such as `/status`."""
 
 
 Update = Text | Connection
@@ -82,6 +84,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
     address: Address
     session: str
     tell: Callable[[Update], None]
+    agent: str | None = None
+    thinking: str | None = None
     _client: GatewayClient | None = field(default=None, init=False)
     _refusal: ClientError | None = field(default=None, init=False)
     _changed: anyio.Event = field(default_factory=anyio.Event, init=False)
@@ -99,13 +103,14 @@ class Conversation(anyio.AsyncContextManagerMixin):
             ClientError: nobody answers, or this client is not let in.
         """
         client = await self._connected()
-        params = {"sessionKey": self.session, "limit": 4}
-        history = await client.request("chat.history", params)
+        history = await client.request("chat.history", {**self._where, "limit": 4})
         messages = [(one.get("role", ""), text_of(one)) for one in history.get("messages", [])]
         spoken = (one for one in messages if one[0] in {"user", "assistant"} and one[1])
-        return Opening(await model_status(client), tuple(spoken))
+        commands = [str(one["name"]) for one in (await _commands(client))]
+        model = await model_status(client)
+        return Opening(model, tuple(spoken), tuple(f"/{name}" for name in commands))
 
-    async def say(self, text: str, key: str) -> Ending:
+    async def say(self, text: str, key: str, images: Sequence[Mapping[str, str]] = ()) -> Ending:
         """Send a message, tell the answer's text as it grows, return how it ended.
 
         When the connection is lost meanwhile the message is sent again with the same `key`, which
@@ -115,7 +120,9 @@ class Conversation(anyio.AsyncContextManagerMixin):
             ClientError: the message was refused, or the gateway no longer lets this client in.
         """
         answer = Answer()
-        params = {"sessionKey": self.session, "message": text, "idempotencyKey": key}
+        more = {"thinking": self.thinking, "attachments": list(images)}
+        params: dict[str, Any] = {**self._where, "message": text, "idempotencyKey": key}
+        params |= {key: value for key, value in more.items() if value}
         while True:
             client = await self._unless_stopped()
             if client is None:
@@ -136,9 +143,13 @@ class Conversation(anyio.AsyncContextManagerMixin):
     async def stop(self, key: str) -> None:
         """Abort the answer; `say` returns soon after."""
         if self._client is not None:
-            await self._client.request("chat.abort", {"sessionKey": self.session, "runId": key})
+            await self._client.request("chat.abort", {**self._where, "runId": key})
         elif self._waiting is not None:
             self._waiting.cancel()
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"sessionKey": self.session} | ({"agentId": self.agent} if self.agent else {})
 
     def _take(self, event: Event, key: str, answer: Answer) -> Ending | None:
         payload = event.payload
@@ -159,7 +170,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
             return Ending("error", str(waited.get("error", "")))
-        params: dict[str, Any] = {"sessionKey": self.session, "limit": 1}
+        params: dict[str, Any] = {**self._where, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":
             self.tell(Text(answer.grow(text_of(messages[-1]))))
@@ -204,3 +215,13 @@ class Conversation(anyio.AsyncContextManagerMixin):
         self._client = client
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
+    """Return the commands of the gateway; one that has none knows no such method."""
+    try:
+        listed = await client.request("commands.list")
+    except GatewayRefusedError:
+        return ()
+    found: Sequence[Mapping[str, Any]] = listed.get("commands", ())
+    return found

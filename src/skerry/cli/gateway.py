@@ -3,6 +3,7 @@
 import json
 import os
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import anyio
@@ -41,7 +42,12 @@ async def _status(arguments: Namespace) -> int:
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
+    if plugins := _plugins(found["status"].get("plugins", {})):
+        rows.append(("plugins", plugins))
     show(table(rows))
+    for one in found["attention"]:
+        problem, remedy = one_line(one["message"]), one_line(one["remedy"])
+        show(f"{styled('look:', 'yellow')} {problem} Try: {remedy}")
     return 0
 
 
@@ -69,10 +75,46 @@ async def state(address: Address) -> dict[str, Any]:
         "model": model.model.ref if model.model else None,
         "modelState": model_line(model),
         "sessions": status.get("sessions", {}).get("count", 0),
-        "uptime": f"{snapshot.get('uptimeMs', 0) // 1000} s",
+        "uptime": duration(snapshot.get("uptimeMs", 0)),
+        "attention": [
+            {"message": message, "remedy": remedy} for message, remedy in attention(status)
+        ],
         "health": health,
         "status": status,
     }
+
+
+def duration(milliseconds: int) -> str:
+    """Return a time in its two largest units: `3 d 4 h`, `61 s` as `1 min 1 s`."""
+    seconds = milliseconds // 1000
+    parts = []
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what waits for a person, each with what to do."""
+    configuration = status.get("configuration", {})
+    if configuration.get("state") == "last-good":
+        yield "The configuration is broken; the last good one is used.", configuration["remedy"]
+    plugins = status.get("plugins", {})
+    if failed := plugins.get("failed"):
+        yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
+    if resting := plugins.get("resting"):
+        yield f"Functions of plugins that rest: {', '.join(resting)}.", "skerry plugins list"
+    if waiting := status.get("devices", {}).get("pending"):
+        yield f"Devices that wait to be let in: {waiting}.", "skerry devices list"
+    if parts := status.get("undelivered"):
+        counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
+        yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
+
+
+def _plugins(plugins: Mapping[str, Any]) -> str:
+    counts = ((word, len(plugins.get(word, ()))) for word in ("loaded", "failed", "resting"))
+    return ", ".join(f"{number} {word}" for word, number in counts if number)
 
 
 async def _call(arguments: Namespace) -> int:

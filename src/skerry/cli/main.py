@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
@@ -10,9 +10,39 @@ from skerry import __version__
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
+_MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
 
+GROUPS = (
+    ("talk", ("chat", "agent", "sessions")),
+    ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
+    ("what it uses", ("models", "config", "plugins", "devices")),
+    ("this shell", ("completion",)),
+)
+"""The commands as the help lists them."""
+
+THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
+"""As `model.thinking` has them, which help does without."""
+
 _Add = Callable[..., ArgumentParser]
+
+
+class _Top(ArgumentParser):
+    """The parser of `skerry` itself; its help shows the commands in groups."""
+
+    texts: dict[str, str]
+    """What each command does."""
+
+    def format_help(self) -> str:
+        formatter = HelpFormatter(self.prog, max_help_position=16)
+        for title, names in GROUPS:
+            formatter.start_section(title)
+            formatter.add_arguments(
+                [Action([], name, metavar=name, help=self.texts[name]) for name in names]
+            )
+            formatter.end_section()
+        usage = f"usage: {self.prog} COMMAND ..."
+        return f"{usage}\n\n{self.description}\n\n{formatter.format_help()}\n{self.epilog}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,17 +80,17 @@ def _load(module: str) -> Callable[[Namespace], int]:
     return run
 
 
-def make_parser() -> ArgumentParser:
+def make_parser() -> "_Top":
     """Return the parser of the whole command line."""
-    parser = ArgumentParser(
+    parser = _Top(
         prog="skerry",
         description="A self-hosted gateway for personal agents.",
-        epilog=EXIT_CODES,
-        formatter_class=RawDescriptionHelpFormatter,
+        epilog=f"{_MORE}\n{EXIT_CODES}",
     )
     parser.add_argument("--version", action="version", version=f"skerry {__version__}")
     parser.set_defaults(module=None, parser=parser)
-    add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=ArgumentParser)
+    add = group.add_parser
     _gateway(add)
     _status(add)
     _chat(add)
@@ -80,6 +110,7 @@ def make_parser() -> ArgumentParser:
     _service(add)
     _update(add)
     _completion(add)
+    parser.texts = {name: one.description or "" for name, one in group.choices.items()}
     return parser
 
 
@@ -117,6 +148,7 @@ def _status(add: _Add) -> None:
 def _chat(add: _Add) -> None:
     chat = _command(add, "chat", "chat", "talk to an agent in the terminal")
     chat.add_argument("--message", metavar="TEXT", help="say this first")
+    _said(chat, "an image for the first message; may be repeated")
     _session(_reach(chat))
 
 
@@ -125,11 +157,17 @@ def _agent(add: _Add) -> None:
     agent.add_argument(
         "--message", required=True, metavar="TEXT", help="what to say; - reads stdin"
     )
+    _said(agent, "an image to show; may be repeated")
     agent.add_argument(
         "--idempotency-key", metavar="K", help="a repeated key runs nothing twice and prints again"
     )
     _timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
     _output(_session(_reach(agent)))
+
+
+def _said(parser: ArgumentParser, image: str) -> None:
+    parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
+    parser.add_argument("--thinking", choices=THINKING, help="how much the model thinks first")
 
 
 def _models(add: _Add) -> None:
@@ -300,6 +338,7 @@ def _reach(parser: ArgumentParser) -> ArgumentParser:
 
 def _session(parser: ArgumentParser) -> ArgumentParser:
     parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
+    parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
     return parser
 
 

@@ -6,12 +6,11 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
-from pathlib import Path
 from typing import Final
 
+from skerry.app.unit import ENVIRONMENT, NAME, current, path
 from skerry.cli.failure import complain
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
-from skerry.cli.unit import ENVIRONMENT, NAME, unit
 from skerry.config.load import load, locate
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ServiceError
@@ -36,23 +35,15 @@ def run(arguments: Namespace) -> int:
 
 
 def _unit() -> str:
-    config = load(os.environ).config
-    command = (sys.executable, "-m", "skerry", "gateway", "run")
-    return unit(command, config.state_dir, config.path, config.gateway.drain_seconds)
-
-
-def _path() -> Path:
-    """Return where systemd looks for the units of this user."""
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "systemd" / "user" / NAME
+    return current(load(os.environ).config)
 
 
 def _install(*, start: bool) -> int:
-    text, path = _unit(), _path()
+    text, file = _unit(), path(os.environ)
     _systemctl("--version")  # before anything is written: is there a systemd?
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode())
-    show(f"Wrote {path}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, text.encode())
+    show(f"Wrote {file}")
     _systemctl("daemon-reload")
     _systemctl("enable", NAME)
     if start:
@@ -94,34 +85,34 @@ def _hint_at_linger() -> None:
 
 
 def _uninstall() -> int:
-    path = _path()
-    if not path.exists():
-        show(f"Nothing to remove: there is no {path}")
+    file = path(os.environ)
+    if not file.exists():
+        show(f"Nothing to remove: there is no {file}")
         return 0
     _systemctl("disable", "--now", NAME)
-    path.unlink()
+    file.unlink()
     _systemctl("daemon-reload")
-    show(f"Stopped, and removed {path}. State and configuration are untouched.")
+    show(f"Stopped, and removed {file}. State and configuration are untouched.")
     return 0
 
 
 def _status(*, as_json: bool) -> int:
-    path = _path()
-    found = {"installed": path.exists(), "path": str(path), "active": "unknown", "enabled": ""}
-    if path.exists():
+    file = path(os.environ)
+    found = {"installed": file.exists(), "path": str(file), "active": "unknown", "enabled": ""}
+    if file.exists():
         text = _systemctl("show", NAME, "--property=ActiveState,UnitFileState")
         states = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
         found["active"] = states.get("ActiveState", "unknown")
         found["enabled"] = states.get("UnitFileState", "")
-        found["current"] = path.read_text(encoding="utf-8") == _unit()
+        found["current"] = file.read_text(encoding="utf-8") == _unit()
     if as_json:
         show_json(found)
-    elif not path.exists():
+    elif not file.exists():
         return complain(
             "The service is not installed.", "skerry service install", "skerry service status"
         )
     else:
-        show(f"{found['active']}, {found['enabled'] or 'not enabled'}: {path}")
+        show(f"{found['active']}, {found['enabled'] or 'not enabled'}: {file}")
         if not found["current"]:
             notice("The unit is from another installation or version: skerry service install")
     return 0 if found["active"] == "active" else 1

@@ -107,6 +107,29 @@ async def load_plugins(
     return plugins
 
 
+def inspect(config: Config) -> list[PluginReport]:
+    """Return what would become of each plugin, as far as that shows without running it."""
+    reports: list[PluginReport] = []
+    seen: set[str] = set()
+    for path in _paths(config):
+        report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
+        try:
+            reason = _why_not(config, path.stem, seen)
+            if reason is None:
+                source = _source(config, path)
+                compile(source.code, str(source.path), "exec")
+                report = report.but(PluginStatus.LOADED, "")
+            else:
+                report = report.but(PluginStatus.DISABLED, reason)
+        except PluginError as error:
+            report = report.but(PluginStatus.FAILED, str(error), error.remedy)
+        except (SyntaxError, ValueError) as error:
+            report = report.but(PluginStatus.FAILED, f"{path} is no Python: {error}", "Correct it.")
+        seen.add(path.stem)
+        reports.append(report)
+    return reports
+
+
 def _paths(config: Config) -> Iterator[Path]:
     for path in config.plugins.load.paths:
         yield config.path.parent / path.expanduser()
@@ -134,10 +157,14 @@ def _entry(config: Config, plugin: str) -> PluginEntryConfig:
     return config.plugins.entries.get(plugin) or PluginEntryConfig()
 
 
+def _source(config: Config, path: Path) -> PluginSource:
+    workspaces = [config.workspace(agent) for agent in config.agents.ids]
+    return read_source(path, _entry(config, path.stem).sha256, workspaces)
+
+
 async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
     entry = _entry(config, path.stem)
-    workspaces = [config.workspace(agent) for agent in config.agents.ids]
-    source = read_source(path, entry.sha256, workspaces)
+    source = _source(config, path)
     api = PluginApi(
         path.stem,
         tuple(hooks.points),

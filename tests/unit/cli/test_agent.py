@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+from pathlib import Path
 
 import anyio
 import pytest
@@ -35,6 +36,24 @@ async def test_json_is_the_last_response_as_it_came(gateway: FakeGateway, comman
     done = await command("agent", "--message", "hi", "--json", "--idempotency-key", "k1")
     assert json.loads(done.stdout) == {"status": "ok", "result": RESULT}
     assert gateway.requests[0][1]["idempotencyKey"] == "k1"
+
+
+async def test_the_agent_the_thinking_and_images_go_with_the_message(
+    gateway: FakeGateway, command: Command, tmp_path: Path
+) -> None:
+    gateway.methods["agent"] = answers
+    (tmp_path / "a.png").write_bytes(b"image")
+    given = ("--agent", "work", "--thinking", "high", "--image", str(tmp_path / "a.png"))
+    assert (await command("agent", "--message", "hi", *given)).returncode == 0
+    params = gateway.requests[0][1]
+    assert (params["agentId"], params["thinking"]) == ("work", "high")
+    assert params["attachments"] == [{"type": "image", "fileName": "a.png", "content": "aW1hZ2U="}]
+
+
+async def test_an_image_that_is_not_there_is_named(command: Command) -> None:
+    done = await command("agent", "--message", "hi", "--image", "nowhere.png")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"nowhere.png: No such file" in done.stderr
 
 
 async def test_the_message_may_come_from_stdin(gateway: FakeGateway, command: Command) -> None:

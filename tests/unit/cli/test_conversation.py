@@ -52,6 +52,22 @@ async def test_the_text_of_an_answer_is_told_as_it_grows(
     }
 
 
+async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: FakeGateway) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.chat("final", "done")
+
+    gateway.methods["chat.send"] = send
+    image = {"type": "image", "content": "aW1hZ2U="}
+    address = Address(gateway.url, TOKEN)
+    with anyio.fail_after(20):
+        async with Conversation(address, "main", lambda _: None, "work", "high") as conversation:
+            await conversation.say("hi", "k", [image])
+    params = gateway.requests[-1][1]
+    assert (params["agentId"], params["thinking"]) == ("work", "high")
+    assert params["attachments"] == [image]
+
+
 async def test_an_error_ends_the_answer_with_its_message(
     gateway: FakeGateway, conversation: Conversation
 ) -> None:
@@ -182,6 +198,10 @@ async def test_what_a_person_sees_first_is_the_model_and_the_last_messages(
     assert opening.model.model is not None
     assert opening.model.model.ref == "scripted/tiny"
     assert opening.messages == (("user", "hi"), ("assistant", "hello"))
+
+
+async def test_the_commands_of_the_gateway_can_be_completed(conversation: Conversation) -> None:
+    assert (await conversation.open()).commands == ("/status",)
 
 
 def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again() -> None:

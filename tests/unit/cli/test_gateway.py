@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from skerry.cli.gateway import duration
 from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway
 
 from .conftest import Command
@@ -51,6 +54,38 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
     assert help_line == "Help: skerry gateway call --help"
 
 
+async def test_status_names_what_waits_for_a_person_and_what_to_do(
+    gateway: FakeGateway, command: Command
+) -> None:
+    plugins = {"loaded": ["a"], "failed": ["b"], "resting": ["a: agent_end"]}
+    status = {
+        "configuration": {"state": "last-good", "remedy": "Mend it."},
+        "plugins": plugins,
+        "devices": {"pending": 2},
+        "undelivered": {"unknown": 3},
+    }
+    gateway.answer("status", status)
+    lines = (await command("status")).stdout.decode().splitlines()
+    assert "plugins   1 loaded, 1 failed, 1 resting" in lines
+    assert [line for line in lines if line.startswith("look: ")] == [
+        "look: The configuration is broken; the last good one is used. Try: Mend it.",
+        "look: Plugins that failed: b. Try: skerry plugins list",
+        "look: Functions of plugins that rest: a: agent_end. Try: skerry plugins list",
+        "look: Devices that wait to be let in: 2. Try: skerry devices list",
+        "look: Parts of replies that did not arrive: 3 unknown. Try: skerry doctor",
+    ]
+    found = json.loads((await command("status", "--json")).stdout)
+    assert found["attention"][0]["remedy"] == "Mend it."
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0 s"), (61_000, "1 min 1 s"), (3_600_000, "1 h"), (90_061_000, "1 d 1 h")],
+)
+def test_a_time_is_told_in_its_two_largest_units(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
 async def test_no_answer_in_time_has_a_code_of_its_own(
     gateway: FakeGateway, command: Command
 ) -> None:
@@ -77,7 +112,7 @@ async def test_status_says_where_it_runs_and_which_model_answers(
     assert done.returncode == 0
     text = done.stdout.decode()
     page = f"{gateway.url.replace('ws:', 'http:')}/#token={TOKEN}"
-    for part in (gateway.url, page, "0.0.test", "a/b - a demonstration", "61 s"):
+    for part in (gateway.url, page, "0.0.test", "a/b - a demonstration", "1 min 1 s"):
         assert part in text
     assert gateway.connects[0]["scopes"] == ["operator.read"]
 

@@ -1,12 +1,14 @@
 """The command as a shell sees it."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 import skerry
-from skerry.cli.main import main
+from skerry.cli.main import GROUPS, THINKING, main, make_parser
+from skerry.model.thinking import ThinkingLevel
 
 HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "uvicorn"}
 
@@ -21,6 +23,17 @@ def test_without_a_command_it_prints_the_commands() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for command in ("gateway", "chat", "agent", "models", "doctor", "exit codes"):
         assert command in done.stdout
+
+
+def test_the_help_shows_every_command_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = re.findall(r"^  ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)
+    assert shown == [name for _, names in GROUPS for name in names]
+    assert sorted(shown) == sorted(make_parser().texts)
+
+
+def test_the_levels_of_thinking_are_those_of_the_model() -> None:
+    assert list(THINKING) == [level.value for level in ThinkingLevel]
 
 
 def test_a_group_without_a_command_prints_its_own(capsys: pytest.CaptureFixture[str]) -> None:

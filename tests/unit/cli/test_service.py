@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.cli.unit import unit
+from skerry.app.unit import unit
 
 from .conftest import Command
 

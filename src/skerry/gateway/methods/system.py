@@ -14,7 +14,7 @@ from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedE
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, listing, outbox
+from skerry.store import DATABASE, Reader, devices, listing, outbox
 from skerry.store.listing import Wanted
 
 _RECENT: Final = 5
@@ -123,13 +123,14 @@ async def status(call: Call, _params: StatusParams) -> Json:
 
     def read(
         reader: Reader,
-    ) -> tuple[int, dict[AgentId, int], list[SessionEntry], dict[str, int]]:
+    ) -> tuple[int, dict[AgentId, int], list[SessionEntry], dict[str, int], int]:
         recent = listing.recent(reader, limit=2 * _RECENT)
         counts = {agent: listing.count(reader, Wanted(agent)) for agent in config.agents.ids}
-        return listing.count(reader), counts, recent, outbox.counts(reader)
+        waiting = len(devices.requests(reader, now))
+        return listing.count(reader), counts, recent, outbox.counts(reader), waiting
 
-    count, counts, recent, undelivered = await context.store.read(read)
     now = context.clock.now_ms()
+    count, counts, recent, undelivered, waiting = await context.store.read(read)
     window = model.context_window if model else None
     path = str(config.state_dir / DATABASE)
     rows = [_status_row(one, window, now) for one in recent]
@@ -151,6 +152,8 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "queuedSystemEvents": context.notices.all(),
         "activeRuns": len(context.dispatcher.active()),
         "undelivered": undelivered,
+        "plugins": _plugins(context),
+        "devices": {"pending": waiting},
         "sessions": {
             "paths": [path],
             "count": count,
@@ -167,6 +170,17 @@ async def status(call: Call, _params: StatusParams) -> Json:
             ],
         },
     }
+
+
+def _plugins(context: GatewayContext) -> Json:
+    """Return which plugins are loaded, which failed, and which of their functions rest."""
+    if context.plugins is None:
+        return {"loaded": [], "failed": [], "resting": []}
+    names: dict[str, list[Json]] = {"loaded": [], "failed": []}
+    for one in context.plugins.reports:
+        names.setdefault(one.status, []).append(one.id)
+    resting = [f"{one.plugin}: {one.hook}" for one in context.plugins.handlers() if one.resting]
+    return {"loaded": names["loaded"], "failed": names["failed"], "resting": resting}
 
 
 def _status_row(session: SessionEntry, window: int | None, now: int) -> dict[str, Json]:

@@ -1,8 +1,11 @@
 """The systemd user unit that keeps a gateway running; pure, so that it can be shown before use."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from skerry.config.root import Config
 
 NAME: Final = "skerry.service"
 ENVIRONMENT: Final = "service.env"
@@ -31,6 +34,18 @@ NoNewPrivileges=yes
 [Install]
 WantedBy=default.target
 """
+
+
+def path(environ: Mapping[str, str]) -> Path:
+    """Return where systemd looks for the unit of this user."""
+    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "systemd" / "user" / NAME
+
+
+def current(config: Config) -> str:
+    """Return the unit that runs this installation with this configuration."""
+    command = (sys.executable, "-m", "skerry", "gateway", "run")
+    return unit(command, config.state_dir, config.path, config.gateway.drain_seconds)
 
 
 def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: float) -> str:

@@ -1,0 +1,73 @@
+"""Checks of what a running gateway says of itself: plugins, devices, what was not delivered."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skerry.app.checks import Check, Level
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config.root import Config
+from skerry.model.errors import ClientError
+from skerry.plugins.load import inspect
+from skerry.ports.plugins import PluginStatus
+
+_FAILED = "Correct the file, or set plugins.entries.{id}.enabled to false; then restart."
+_HANDLER = "Correct the plugin and restart, or set plugins.entries.{id}.enabled to false."
+
+
+async def asked(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """Return the status and the plugins of the running gateway; None when it cannot be asked."""
+    try:
+        async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
+            status = await client.request("status")
+            listed = await client.request("plugins.list")
+    except (ClientError, TimeoutError):
+        return None
+    return status, listed["plugins"]
+
+
+def running(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield what waits for a person."""
+    waiting = status.get("devices", {}).get("pending", 0)
+    if waiting:
+        message = f"{waiting} wait to be let in."
+        yield Check("devices", Level.WARNING, message, "skerry devices list")
+    parts = status.get("undelivered", {})
+    if parts:
+        counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
+        message = f"parts of replies: {counted}."
+        remedy = "The conversation has every reply: skerry sessions list. Why: skerry logs."
+        yield Check("delivery", Level.WARNING, message, remedy)
+    if status.get("configuration", {}).get("state") == "last-good":
+        remedy = str(status["configuration"].get("remedy", ""))
+        message = "the running gateway uses the last good one."
+        yield Check("configuration", Level.WARNING, message, remedy)
+
+
+def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
+    """Yield how each plugin of the running gateway does, and each function that failed."""
+    for plugin in listed:
+        name, status = f"plugin {plugin['id']}", plugin["status"]
+        if status == PluginStatus.FAILED:
+            remedy = plugin["remedy"] or _FAILED.format(id=plugin["id"])
+            yield Check(name, Level.FAILURE, plugin["reason"], remedy)
+        elif not plugin["failures"]:
+            yield Check(name, Level.OK, plugin["reason"] or status)
+        for one in plugin["failures"]:
+            rests = "; it rests for a minute" if one["resting"] else ""
+            message = f"{one['hook']} failed {one['failures']} times{rests}: {one['last_error']}"
+            yield Check(name, Level.WARNING, message, _HANDLER.format(id=plugin["id"]))
+
+
+def plugin_files(config: Config) -> Iterator[Check]:
+    """Yield which plugin files a start would refuse; none is run."""
+    for one in inspect(config):
+        name = f"plugin {one.id}"
+        match one.status:
+            case PluginStatus.FAILED:
+                remedy = one.remedy or _FAILED.format(id=one.id)
+                yield Check(name, Level.FAILURE, one.reason, remedy)
+            case PluginStatus.DISABLED:
+                yield Check(name, Level.OK, one.reason)
+            case PluginStatus.LOADED:
+                yield Check(name, Level.OK, f"{one.path} can be loaded.")

@@ -1,0 +1,66 @@
+"""Checks of what others can reach or guess, of the service, and of the log."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from skerry.app import unit
+from skerry.app.checks import Check, Level
+from skerry.config.gateway import GatewayConfig
+from skerry.config.root import Config
+from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
+
+FEWEST: Final = 6
+"""Different characters that a secret should have; the configuration warns of short ones."""
+_STRONGER: Final = 'skerry config set gateway.auth.{mode} "$(openssl rand -hex 24)"'
+
+
+def exposure(gateway: GatewayConfig) -> Iterator[Check]:
+    """Yield who can reach the gateway."""
+    if not gateway.exposed:
+        yield Check("exposure", Level.OK, "only this machine can connect")
+        return
+    if not gateway.trusted_proxies:
+        message = f"gateway.bind {gateway.bind}: what goes over the network can be read there."
+        remedy = (
+            "Keep it to a network that you trust; else use an SSH tunnel, or a proxy with TLS"
+            " and gateway.trustedProxies."
+        )
+        yield Check("exposure", Level.WARNING, message, remedy)
+    else:
+        proxies = ", ".join(gateway.trusted_proxies)
+        yield Check("exposure", Level.OK, f"other machines can connect; trusted proxies: {proxies}")
+
+
+def secret(gateway: GatewayConfig) -> Iterator[Check]:
+    """Yield whether the shared secret is easy to guess though it is long."""
+    mode, text = gateway.auth.mode, gateway.auth.secret
+    if text is not None and len(set(text)) < FEWEST:
+        level = Level.FAILURE if gateway.exposed else Level.WARNING
+        message = f"the {mode} repeats few characters and is easy to guess."
+        yield Check("token", level, message, _STRONGER.format(mode=mode))
+
+
+def service(environ: Mapping[str, str], config: Config) -> Check:
+    """Return whether the systemd unit is the one of this installation."""
+    file = unit.path(environ)
+    try:
+        written = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Check("service", Level.OK, "not installed; `skerry service install` does that")
+    except (OSError, ValueError) as error:
+        return Check("service", Level.WARNING, f"{file}: {error}.", "skerry service install")
+    if written != unit.current(config):
+        message = f"{file} is from another installation, version or configuration."
+        return Check("service", Level.WARNING, message, "skerry service install")
+    return Check("service", Level.OK, str(file))
+
+
+def log(state_dir: Path) -> Check:
+    """Return how much the log takes."""
+    files = [one.stat().st_size for one in (state_dir / LOGS).glob("*") if one.is_file()]
+    text = f"{len(files)} files, {sum(files) // 1024} KiB, in {state_dir / LOGS}"
+    if sum(files) > (KEEP_FILES + 1) * MOST_BYTES:
+        remedy = "Remove what you do not need: a running gateway keeps 14 files of its own."
+        return Check("log", Level.WARNING, f"{text}.", remedy)
+    return Check("log", Level.OK, text)

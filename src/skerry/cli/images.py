@@ -1,0 +1,32 @@
+"""Images from files, as a message carries them."""
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from skerry.model.errors import ClientError
+
+MAX_BYTES: Final = 6_291_456
+"""Of one image; the gateway takes no more."""
+
+
+def attachments(files: Sequence[str]) -> list[dict[str, str]]:
+    """Return the files as `attachments` of `agent` and `chat.send`.
+
+    Raises:
+        ClientError: one is too large.
+        OSError: one cannot be read.
+    """
+    return [_attachment(Path(name).expanduser()) for name in files]
+
+
+def _attachment(path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        error = ClientError(f"{path} has more than {MAX_BYTES // 1024**2} MiB.")
+        error.remedy = "Make the image smaller."
+        raise error
+    content = base64.b64encode(data).decode()
+    return {"type": "image", "fileName": path.name, "content": content}
