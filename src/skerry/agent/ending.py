@@ -18,6 +18,7 @@ from skerry.store import Unit, outbox, runs, sessions
 logger = logging.getLogger(__name__)
 
 STOPPED: Final = "⏹ Stopped."
+CUT_OFF: Final = "✂️ This is as much as the model may say at once. Ask it to go on."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
     " Send your message again to retry."
@@ -31,10 +32,21 @@ def payloads(messages: Sequence[Message]) -> tuple[str, ...]:
     )
 
 
+def cut_off(messages: Sequence[Message]) -> bool:
+    """Return whether the last response reached the most tokens that the model may say."""
+    last = messages[-1] if messages else None
+    return isinstance(last, AssistantMessage) and last.stop_reason == "length"
+
+
 def for_guest(result: RunResult, guest: RunId) -> RunResult:
     """Return how a run ended whose message entered another run."""
     return msgspec.structs.replace(
-        result, run_id=guest, payloads=(), usage=Usage(), joined=result.run_id
+        result,
+        run_id=guest,
+        payloads=(),
+        usage=Usage(),
+        joined=result.run_id,
+        cut_off=False,
     )
 
 
@@ -47,6 +59,8 @@ def said_to_person(result: RunResult) -> tuple[str, ...]:
             return (*result.payloads, INTERRUPTED)
         case _ if result.error is not None:
             return (*result.payloads, f"⚠️ I could not answer: {result.error.message}")
+        case _ if result.cut_off:
+            return (*result.payloads, CUT_OFF)
     return result.payloads
 
 

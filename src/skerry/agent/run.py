@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
-from skerry.agent.ending import announce, for_guest, outgoing, payloads, settle
+from skerry.agent.ending import announce, cut_off, for_guest, outgoing, payloads, settle
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
@@ -141,6 +141,7 @@ class Run:
             ended_at=self.runtime.clock.now_ms(),
             error=dialogue.failure,
             aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
+            cut_off=cut_off(dialogue.loop.messages),
         )
 
         self._tell_end(dialogue, result)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from skerry.model.errors import ModelEmptyReplyError, ModelError
+from skerry.model.errors import ModelEmptyReplyError, ModelError, ModelOverflowError
 from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
 from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, Usage
 from skerry.model.run import RunFailure
@@ -66,7 +66,7 @@ class Speaker:
             provider, model = self._chosen
             reply = await provider.complete(await ask(model), self._listener)
             if not reply.tool_calls and not reply.text.strip():
-                raise ModelEmptyReplyError(f"{model.ref} answered nothing.")
+                raise _silent(model, reply.usage)
         except ModelError as error:
             logger.warning("the model failed: %s", error)
             self.failure = RunFailure(error.code, str(error), error.retryable)
@@ -104,3 +104,10 @@ class Speaker:
     def _think(self, delta: str) -> None:
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))
+
+
+def _silent(model: ModelInfo, usage: Usage) -> ModelError:
+    """Return why a response says nothing: z.ai tells a full window by its count of tokens alone."""
+    if usage.input + usage.cache_read + usage.cache_write > model.context_window:
+        return ModelOverflowError(f"The conversation is too long for {model.ref}.")
+    return ModelEmptyReplyError(f"{model.ref} answered nothing.")

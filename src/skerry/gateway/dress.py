@@ -162,6 +162,8 @@ class Version3:
         elif result.stop_reason is StopReason.ABORTED:
             data["aborted"] = True
             chat["stopReason"] = replies.stop_reason(result)
+        elif result.cut_off:
+            chat["stopReason"] = replies.stop_reason(result)
         return AgentSays("lifecycle", data), ChatSays(chat)
 
 

@@ -44,10 +44,10 @@ def terminal(result: RunResult) -> Json:
 
 
 def stop_reason(result: RunResult) -> str:
-    """Return the wire's word for why the run ended: `stop`, or who aborted it."""
+    """Return the wire's word for why the run ended: `stop`, `length`, or who aborted it."""
     match result.stop_reason:
         case StopReason.DONE:
-            return "stop"
+            return "length" if result.cut_off else "stop"
         case StopReason.ABORTED:
             return result.aborted_by or "aborted"
         case other:

@@ -83,6 +83,8 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """Who aborted it, where someone did."""
     joined: RunId | None = None
     """The run that its message entered and that answered it; then `payloads` is empty."""
+    cut_off: bool = False
+    """Whether the last response reached the most tokens that the model may say."""
 
 
 class AdmissionStatus(StrEnum):

@@ -4,13 +4,16 @@ from typing import Final
 
 import httpx2
 
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.model.message import AssistantMessage, Block, Usage
+from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
 from skerry.providers.anthropic_stream import AnthropicBuilder
 from skerry.providers.exchange import Endpoint, Exchange
 from skerry.providers.thinking import Downgrades
 
 _VERSION: Final = "2023-06-01"
+_MOST_PAUSES: Final = 7
+"""How often one answer may pause; what it has said then is the answer, cut off."""
 
 
 class AnthropicProvider:
@@ -35,8 +38,26 @@ class AnthropicProvider:
         """Return the response; see `ports.model.ModelProvider`."""
 
         async def ask(options: Options, hear: Listener) -> ModelReply:
-            builder = AnthropicBuilder(self._endpoint.name)
-            body = request_body(request, options)
-            return await self._exchange.ask(request, self._url, body, builder, hear)
+            history, content, usage = request.history, list[Block](), Usage()
+            asked = len(history.messages)
+            try:
+                while True:
+                    builder = AnthropicBuilder(self._endpoint.name)
+                    body = request_body(request, options)
+                    reply = await self._exchange.ask(request, self._url, body, builder, hear)
+                    content += reply.content
+                    usage += reply.usage
+                    goes_on = builder.paused and reply.content and not reply.tool_calls
+                    if not goes_on or len(history.messages) - asked == _MOST_PAUSES:
+                        return ModelReply(tuple(content), reply.stop_reason, usage)
+                    history.append(_said(request.model, reply))  # what it said goes back to it
+            finally:
+                history.cut(asked)
 
         return await self._downgrades.ask(request, hear, thinking_options(request), ask)
+
+
+def _said(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
+    """Return an answer so far as a message of the conversation."""
+    provider, reason = model.provider, reply.stop_reason
+    return AssistantMessage(reply.content, API, provider, model.id, reply.usage, reason, 0)

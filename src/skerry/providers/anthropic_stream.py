@@ -11,7 +11,8 @@ from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
 from skerry.providers.pieces import Heard, Limit, count, parse_arguments
 
-_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
+_PAUSED: Final = "pause_turn"
+_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded", _PAUSED})
 
 
 class _Usage(msgspec.Struct):
@@ -96,6 +97,11 @@ class AnthropicBuilder:
     def done(self) -> bool:
         """Return whether nothing that matters can follow."""
         return self._stopped
+
+    @property
+    def paused(self) -> bool:
+        """Return whether the model wants to be asked to go on with what it has said."""
+        return self._stop_reason == _PAUSED
 
     def take(self, data: bytes) -> Heard | None:
         """Return what an event added.

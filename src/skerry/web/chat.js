@@ -14,7 +14,7 @@
 // connection in the order in which things happened, so a history replaces all that came before it,
 // and what comes after it is newer.
 
-import { fold, newAnswer, person, textOf } from "./transcript.js";
+import { cutOff, fold, newAnswer, person, textOf } from "./transcript.js";
 
 /** An empty conversation with the messages that an earlier page left unsent. */
 export function begin(outgoing = []) {
@@ -216,7 +216,7 @@ function useTool(state, runId, { toolCallId: id, name, args, phase, isError = fa
 }
 
 /** A run ended: its message and its answer join the items. */
-function settle(state, { runId, state: how, message, errorMessage }) {
+function settle(state, { runId, state: how, message, errorMessage, stopReason }) {
   if (hasAnswer(state, runId) && !state.runs.some((run) => run.runId === runId)) return state;
   const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
   const own = state.outgoing.find((other) => other.key === runId);
@@ -234,7 +234,7 @@ function settle(state, { runId, state: how, message, errorMessage }) {
       text,
       at: message?.timestamp ?? null,
       state: { final: "done", aborted: "stopped", error: "failed" }[how],
-      problem: errorMessage ?? "",
+      problem: errorMessage ?? cutOff(stopReason),
     });
   }
   return {

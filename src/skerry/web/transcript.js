@@ -59,8 +59,15 @@ function extend(answer, message) {
     usage: add(answer.usage, message.usage),
     at: message.timestamp,
     state,
-    problem: message.errorMessage ?? "",
+    problem: message.errorMessage ?? cutOff(message.stopReason),
   };
+}
+
+/** What to tell of an answer that reached the model's limit, or "". */
+export function cutOff(stopReason) {
+  return stopReason === "length"
+    ? "This is as much as the model may say at once. Ask it to go on."
+    : "";
 }
 
 function closeTool(answer, message) {

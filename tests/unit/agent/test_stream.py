@@ -118,3 +118,18 @@ async def test_what_a_cancelled_call_thought_is_left_behind_too() -> None:
         tasks.cancel_scope.cancel()
     assert one.partial == "so"
     assert one.broken_off("aborted", None).content == (ThinkingBlock("Hm."), TextBlock("so"))
+
+
+@pytest.mark.parametrize(("tokens", "code"), [(10, "model.empty_reply"), (11, "model.overflow")])
+async def test_silence_above_the_window_is_an_overflow(tokens: int, code: str) -> None:
+    class Silent:
+        api = "script"
+
+        async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+            del request, hear
+            return ModelReply((), "stop", Usage(input=1, cache_read=tokens - 1))
+
+    one = speaker(ScriptedModels(Silent(), ModelInfo("a", "b", "B", context_window=10)), [])
+    await one.respond(ask)
+    assert one.failure is not None
+    assert one.failure.code == code

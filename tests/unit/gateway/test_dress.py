@@ -114,3 +114,12 @@ async def test_both_versions_hear_the_same_run_each_in_its_words(rig: Rig) -> No
     assert [one["message"]["content"][0]["text"] for one in chats] == ["X", "X"]
     assert ["agentId" in one for one in chats] == [False, True]
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in sent)
+
+
+@pytest.mark.parametrize("protocol", [3, 4])
+async def test_a_reply_that_reached_the_model_s_limit_says_so(rig: Rig, protocol: int) -> None:
+    async with connected(rig.url, **speaking(protocol)) as wire:
+        await wire.call("agent", ASKED)
+        rig.dispatcher.end(RUN, payloads=("as far as",), cut_off=True)
+        final = await wire.event("chat", state="final")
+        assert final["payload"]["stopReason"] == "length"

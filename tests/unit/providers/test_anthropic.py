@@ -154,3 +154,30 @@ async def test_a_model_that_does_not_think_is_not_asked_to(http: httpx2.AsyncCli
         plain = replace(request(ThinkingLevel.HIGH), model=replace(MODEL, reasoning=False))
         await provider.complete(plain, Listener())
         assert "thinking" not in stub.requests[0].body
+
+
+def paused(text: str) -> list[HttpStep]:
+    ends = {"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}
+    return [text, Raw(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in (ends, STOP)))]
+
+
+async def test_an_answer_that_pauses_is_gone_on_with(http: httpx2.AsyncClient) -> None:
+    heard: list[str] = []
+    asked = request()
+    async with StubModelServer([paused("one "), paused("two "), ["three"]]) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        reply = await provider.complete(asked, Listener(heard.append))
+        last = stub.requests[2].body["messages"]
+    assert (reply.text, "".join(heard)) == ("one two three", "one two three")
+    assert (reply.stop_reason, reply.usage.input) == ("stop", 24)
+    assert [one["role"] for one in last] == ["user", "assistant"]
+    assert [one["text"] for one in last[1]["content"]] == ["one ", "two "]
+    assert len(asked.history.messages) == 1
+
+
+async def test_an_answer_that_only_pauses_ends_as_cut_off(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer([paused(".")] * 20) as stub:
+        provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
+        reply = await provider.complete(request(), Listener())
+        assert len(stub.requests) == 8
+    assert (reply.text, reply.stop_reason) == ("." * 8, "length")

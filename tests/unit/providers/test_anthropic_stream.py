@@ -83,7 +83,7 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
-        ("pause_turn", "stop"),
+        ("pause_turn", "length"),
         ("of_the_future", "stop"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),

@@ -1,0 +1,97 @@
+"""`skerry models use` beside a running gateway, which answers with the choice at once."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import StubModelServer
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    async with StubModelServer(["one"]) as model:
+        listed = [{"id": "stub"}, {"id": "other"}]
+        config = {
+            "models": {
+                "providers": {"test": {"baseUrl": model.base_url, "apiKey": "k", "models": listed}}
+            },
+            "agents": {
+                "defaults": {
+                    "model": {"primary": "test/stub"},
+                    "models": {"test/stub": {}, "test/other": {"alias": "spare"}},
+                }
+            },
+        }
+        arguments = ["--model", "configured"]
+        async with running_gateway(home=tmp_path, config=config, arguments=arguments) as running:
+            yield running
+
+
+async def use(gateway: GatewayProcess, choice: str) -> CompletedProcess[bytes]:
+    environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home), "HOME": str(gateway.home)}
+    with anyio.fail_after(30):
+        return await anyio.run_process(
+            [sys.executable, "-m", "skerry", "models", "use", choice, "--json"],
+            env=environ,
+            check=False,
+        )
+
+
+async def answering(gateway: GatewayProcess) -> str:
+    async with GatewayClient(gateway.address) as client:
+        ref: str = (await client.request("models.status"))["model"]["ref"]
+    return ref
+
+
+def told(gateway: GatewayProcess) -> Any:
+    return json.loads((gateway.home / "skerry.json").read_text("utf-8"))
+
+
+async def test_a_name_an_alias_and_auto_are_taken_at_once(gateway: GatewayProcess) -> None:
+    for choice, ref in (("test/other", "test/other"), ("test/stub", "test/stub")):
+        done = await use(gateway, choice)
+        assert done.returncode == 0, done.stderr
+        shown = json.loads(done.stdout)
+        assert (shown["model"]["ref"], shown["gatewayRunning"]) == (ref, True)
+        assert await answering(gateway) == ref
+    assert (await use(gateway, "spare")).returncode == 0
+    assert await answering(gateway) == "test/other"
+    assert told(gateway)["agents"]["defaults"]["model"]["primary"] == "test/other"
+    await use(gateway, "auto")
+    assert told(gateway)["agents"]["defaults"].get("model", {}).get("primary") is None
+
+
+@pytest.mark.parametrize("choice", ["nobody/model", "what is this"])
+async def test_what_is_no_model_changes_nothing_and_says_what_to_do(
+    gateway: GatewayProcess, choice: str
+) -> None:
+    before = told(gateway)
+    done = await use(gateway, choice)
+    assert done.returncode != 0
+    assert b"\nTry: " in done.stderr
+    assert told(gateway) == before
+    assert await answering(gateway) == "test/stub"
+
+
+async def test_a_file_is_written_by_the_command_and_read_by_the_gateway(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "own.gguf"
+    file.write_bytes(b"GGUF")
+    done = await use(gateway, str(file))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["gatewayRunning"] is True
+    assert told(gateway)["models"]["embedded"]["file"] == str(file)
+    async with GatewayClient(gateway.address) as client:
+        config = await client.request("config.get")
+    assert config["runtimeConfig"]["models"]["embedded"]["file"] == str(file)
+    assert await answering(gateway) == "test/stub"  # a configured model goes first
