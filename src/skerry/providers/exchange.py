@@ -17,7 +17,7 @@ from skerry.infra.http import BODY_LIMIT, BodyTooLargeError
 from skerry.model.errors import ModelConnectionError, ModelError, ModelRequestError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import response_failure, stream_failure
-from skerry.providers.pieces import Heard, identified
+from skerry.providers.pieces import Heard, sound
 from skerry.providers.sse import EventSplitter, EventTooLargeError
 from skerry.providers.written import WrittenCalls
 
@@ -131,7 +131,7 @@ class Exchange:
         reply, shown = written.finish(builder.reply())
         if shown:
             hear.on_text(shown)
-        return identified(reply, len(request.history.messages))
+        return sound(reply, len(request.history.messages), self._endpoint.name)
 
     async def _stream(
         self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
