@@ -1,10 +1,11 @@
 """Section `models`: providers beyond those that are found by themselves."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, HttpUrl, SecretStr
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr
 
 from skerry.config.base import OpenSection
 
@@ -23,6 +24,28 @@ class Mode(StrEnum):
 
     MERGE = "merge"
     REPLACE = "replace"
+
+
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OURS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
+
+
+def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name in value:
+        if _HEADER.fullmatch(name) is None or name.lower() in _OURS:
+            message = f"{name!r} is no header that can be set"
+            raise ValueError(message)
+    return value
+
+
+def _plain(value: HttpUrl) -> HttpUrl:
+    if value.query is not None or value.fragment is not None:
+        message = "an address to which the rest is added can hold no '?' and no '#'"
+        raise ValueError(message)
+    return value
+
+
+Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 
 
 class CostConfig(OpenSection):
@@ -56,21 +79,21 @@ class ModelConfig(OpenSection):
     """Tokens that prompt and answer may have together."""
     max_tokens: int = Field(default=8192, ge=1)
     """Tokens that an answer may have."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Sent with every call, over those of the provider."""
 
 
 class ProviderConfig(OpenSection):
     """One model API."""
 
-    base_url: HttpUrl
+    base_url: Annotated[HttpUrl, AfterValidator(_plain)]
     """Up to and including the version, such as `/v1`; the rest of the address is added."""
     api_key: SecretStr | None = None
     """Sent to `baseUrl` and nowhere else."""
     api: Api | None = None
     """The wire format; without one that of the known provider at this address, else
     `openai-completions`."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Sent with every call, over our own."""
     models: tuple[ModelConfig, ...] = ()
     """Its models, as far as something is to be said of them."""

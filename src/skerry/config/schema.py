@@ -19,7 +19,7 @@ from skerry.config.redact import holds_secrets
 from skerry.config.root import Config
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
-_OWN: Final = ("stateDir", "path")
+_OWN: Final = ("stateDir", "path", "included")
 _NOTES: Final = {
     "$schema": {"type": "string", "description": "The schema that an editor checks the file by."},
     "meta": {

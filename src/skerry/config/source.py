@@ -48,13 +48,11 @@ def read(path: Path) -> Source:
             No part of the text stands in the message, because it may be a secret.
     """
     try:
-        data, mode = _bytes(path)
+        data, mode = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return Source(path)
     except OSError as error:
         raise _invalid(path, f"it cannot be read: {error.strerror}.", "Check its owner.") from error
-    if len(data) > MAX_BYTES:
-        raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Is it the right file?")
     raw = text(path, data)
     return Source(path, raw, parse(path, raw), mode)
 
@@ -96,14 +94,23 @@ def parse(path: Path, raw: str) -> dict[str, Any]:
     return parsed
 
 
-def _bytes(path: Path) -> tuple[bytes, int]:
+def read_bytes(path: Path) -> tuple[bytes, int]:
+    """Return what the file holds, and its permission bits.
+
+    Raises:
+        ConfigInvalidError: not a plain file, or too large.
+        OSError: it cannot be read.
+    """
     # Not blocking: a named pipe in this place must not hang the start.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _invalid(path, "it is not a plain file.", "Name a file.")
-        return file.read(MAX_BYTES + 1), stat.S_IMODE(status.st_mode)
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Is it the right file?")
+    return data, stat.S_IMODE(status.st_mode)
 
 
 def _where(message: str, raw: str) -> str:

@@ -179,6 +179,7 @@ def _replace(
                     verify(old, old)
                 return Written(before, ())
             after = source.Source(path, raw, source.parse(path, raw), 0o600)
+            data = _encoded(path, raw)
             new, unknown = _checked(after, old, author)
             changed = [place for place in changes(old.merged, new.merged) if place[0] != META]
             if author.strict:
@@ -189,7 +190,7 @@ def _replace(
                 author.guard(before, old, new, changed)
             if before.exists:
                 backup.keep_before(before)
-            write_atomic(path, raw.encode())
+            write_atomic(path, data)
     except OSError as error:
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
@@ -208,8 +209,8 @@ def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source
     except ConfigInvalidError:
         if not broken:
             raise
-    raw = path.read_text(encoding="utf-8", errors="replace")
-    before = source.Source(path, raw, {}, path.stat().st_mode & 0o777)
+    data, mode = source.read_bytes(path)
+    before = source.Source(path, data.decode(errors="replace"), {}, mode)
     return before, expand(source.Source(path), author.environ)
 
 
@@ -224,6 +225,19 @@ def _checked(
     if issues:
         raise ConfigInvalidError(str(path), issues)
     return new, warnings
+
+
+def _encoded(path: Path, raw: str) -> bytes:
+    """Return the bytes of the file, which can be read again."""
+    try:
+        data = raw.encode()
+    except UnicodeEncodeError as error:
+        message = f"character {error.start} is no text."
+        raise ConfigInvalidError(str(path), [ConfigIssue("", message, "Write UTF-8.")]) from None
+    if len(data) > source.MAX_BYTES:
+        message = f"it would be larger than {source.MAX_BYTES} bytes."
+        raise ConfigInvalidError(str(path), [ConfigIssue("", message, "Write less.")])
+    return data
 
 
 def _refuse_unknown(path: Path, unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> None:

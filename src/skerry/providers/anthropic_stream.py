@@ -81,7 +81,8 @@ class AnthropicBuilder:
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._slots: dict[int, _Slot] = {}
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
         self._usage = _Usage()
         self._stop_reason = ""
         self._explanation = ""
@@ -136,13 +137,14 @@ class AnthropicBuilder:
         return None
 
     def _open(self, index: int, block: _Block) -> Heard | None:
-        self._slots[index] = _Slot(block)
+        slot = self._by_index[index] = _Slot(block)
+        self._slots.append(slot)  # one that had its number was given on, and stays
         self._limit.grow(len(block.data or ""))
         begun = _Delta(text=block.text, thinking=block.thinking, signature=block.signature)
         return self._add(index, begun)
 
     def _add(self, index: int, delta: _Delta) -> Heard | None:
-        slot = self._slots.get(index)
+        slot = self._by_index.get(index)
         if slot is None:
             raise ModelStreamCutError(f"{self._provider} sent a piece without its beginning.")
         text, thinking = delta.text or "", delta.thinking or ""
@@ -186,8 +188,7 @@ class AnthropicBuilder:
             raise ModelRequestError(
                 f"{self._provider} refused to answer{told} Say it another way or begin anew."
             )
-        slots = (self._slots[index] for index in sorted(self._slots))
-        content = tuple(block for slot in slots if (block := _block(slot)) is not None)
+        content = tuple(block for slot in self._slots if (block := _block(slot)) is not None)
         if self._stop_reason == "model_context_window_exceeded" and not content:
             raise ModelOverflowError(f"The conversation is too long for {self._provider}.")
         if self._stop_reason in _CUT_OFF:

@@ -17,7 +17,7 @@ from skerry.infra.http import BODY_LIMIT, BodyTooLargeError
 from skerry.model.errors import ModelConnectionError, ModelError, ModelRequestError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import response_failure, stream_failure
-from skerry.providers.pieces import Heard, identified
+from skerry.providers.pieces import Heard, sound
 from skerry.providers.sse import EventSplitter, EventTooLargeError
 from skerry.providers.written import WrittenCalls
 
@@ -131,7 +131,7 @@ class Exchange:
         reply, shown = written.finish(builder.reply())
         if shown:
             hear.on_text(shown)
-        return identified(reply, len(request.history.messages))
+        return sound(reply, len(request.history.messages), self._endpoint.name)
 
     async def _stream(
         self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
@@ -198,18 +198,20 @@ class Exchange:
         if b'"error"' in said:  # some servers answer 200 and say in the body that it failed
             return stream_failure(said, self._endpoint.name)
         return ModelRequestError(
-            f"{self._endpoint.name} did not answer with a stream. Is {url} the right address?"
+            f"{self._endpoint.name} did not answer with a stream. Is"
+            f" {url.scheme}://{url.netloc.decode()}{url.path} the right address?"
         )
 
     def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
         name = self._endpoint.name
+        said = self._hide(str(error).encode()).decode()  # a header that cannot be sent is quoted
         match error:
             case httpx2.ReadTimeout():
-                return ModelConnectionError(f"{name} was {error}.")
+                return ModelConnectionError(f"{name} was {said}.")
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return ModelConnectionError(f"Cannot reach {name} at {url.host}: {error}")
+                return ModelConnectionError(f"Cannot reach {name} at {url.host}: {said}")
             case _:
-                return ModelConnectionError(f"The connection to {name} broke: {error}")
+                return ModelConnectionError(f"The connection to {name} broke: {said}")
 
 
 class _Teller:

@@ -1,5 +1,6 @@
 """What the builders of replies share: pieces, bounds, counts and arguments (pure)."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +22,11 @@ text so far again and again, so an answer without end would cost its square."""
 OWN_ID: Final = "own_call_"
 """Begins the ids of calls that came without a usable one."""
 
-_LONGEST_ID: Final = 64  # characters that OpenAI takes, which may be asked next
+REPLY_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes of one answer with its names, ids and signatures."""
+
+_LONGEST: Final = 64  # characters of an id or a name that OpenAI takes, which may be asked next
+_NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MOST_TOKENS: Final = 1 << 40
 
 
@@ -65,18 +70,26 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return {RAW_ARGUMENTS: text}
 
 
-def identified(reply: ModelReply, place: int) -> ModelReply:
-    """Return the reply with an id for each call that no other has.
+def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
+    """Return the reply with calls that every API takes back, each with an id of its own.
 
     `place` is a number that no other response of the conversation has.
+
+    Raises:
+        ModelRequestError: it has more than `REPLY_LIMIT` bytes.
     """
+    if len(msgspec.json.encode(reply.content)) > REPLY_LIMIT:
+        raise ModelRequestError(f"{provider} sent an answer of more than {REPLY_LIMIT} bytes.")
     taken = {""}
     content = list(reply.content)
     for index, block in enumerate(content):
         if isinstance(block, ToolCall):
-            if block.id in taken or len(block.id) > _LONGEST_ID:
-                content[index] = replace(block, id=f"{OWN_ID}{place}_{index}")
+            usable = block.id not in taken and len(block.id) <= _LONGEST
+            call_id = block.id if usable else f"{OWN_ID}{place}_{index}"
             taken.add(block.id)
+            # No tool has another name; a call of none would make every later request fail.
+            name = _NOT_IN_NAME.sub("_", block.name)[:_LONGEST] or "unnamed"
+            content[index] = replace(block, id=call_id, name=name)
     return ModelReply(tuple(content), reply.stop_reason, reply.usage)
 
 

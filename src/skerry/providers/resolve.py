@@ -123,7 +123,7 @@ class Resolver:
             field if "max_tokens" in entry.model_fields_set else None,
             api=entry.api or _api(provider, known),
             headers=tuple(
-                (name, _sendable(title, value.get_secret_value()))
+                (name, _sendable(title, value.get_secret_value().strip()))
                 for name, value in headers.items()
             ),
         )

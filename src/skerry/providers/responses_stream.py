@@ -143,7 +143,7 @@ class ResponsesBuilder:
     def _begin(self, event: _Event) -> None:
         """Take the beginning of an item, or a piece of a call's arguments."""
         if event.type == "response.output_item.added":
-            self._slots[event.output_index] = _Slot(_items.decode(event.item))
+            self._slot(event.output_index).item = _items.decode(event.item)
         elif event.type == "response.function_call_arguments.delta" and event.delta:
             self._limit.grow(len(event.delta))
             self._slot(event.output_index).arguments.append(event.delta)

@@ -1,6 +1,7 @@
 """Changing values without losing what a person wrote."""
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from skerry import __version__
 from skerry.config.backup import BACKUPS, beside
+from skerry.config.source import MAX_BYTES
 from skerry.config.write import Author, set_values, write_text
 from skerry.model.errors import (
     ConfigError,
@@ -240,3 +242,25 @@ def test_a_text_made_of_another_file_is_refused(file: Path) -> None:
     file.write_text("{}")
     with pytest.raises(ConfigError, match="changed by someone else"):
         write_text(file, "{ }", Author(), base="0" * 64)
+
+
+def test_what_is_no_text_is_refused_before_anything_moves(file: Path) -> None:
+    file.write_text("{}")
+    with pytest.raises(ConfigInvalidError, match="is no text"):
+        set_values(file, {"agents.defaults.model": "a/\udcff"})
+    with pytest.raises(ConfigInvalidError):
+        write_text(file, '{"wizard": {"a": "\udcff"}}', Author())
+    assert [one.name for one in file.parent.iterdir()] == ["skerry.json"]
+
+
+def test_a_file_that_could_not_be_read_again_is_not_written(file: Path) -> None:
+    file.write_text("{}")
+    with pytest.raises(ConfigInvalidError, match="larger than"):
+        set_values(file, {"wizard.a": "x" * MAX_BYTES})
+    assert file.read_text() == "{}"
+
+
+def test_a_pipe_in_the_place_of_the_file_is_refused_and_not_waited_for(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(ConfigInvalidError, match="not a plain file"):
+        write_text(file, "{}", Author())

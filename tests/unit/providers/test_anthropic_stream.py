@@ -164,3 +164,15 @@ def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("skerry.providers.pieces.TEXT_LIMIT", 10)
     with pytest.raises(ModelRequestError, match="more than 10 characters"):
         build(start(0, "text", text="12345"), delta(0, "text_delta", text="123456"))
+
+
+def test_blocks_that_share_a_number_are_all_kept() -> None:
+    reply = build(
+        start(0, "text"),
+        delta(0, "text_delta", text="said"),
+        start(0, "tool_use", id="c", name="read"),
+        delta(0, "input_json_delta", partial_json='{"n":1}'),
+        end("tool_use"),
+        STOP,
+    )
+    assert reply.content == (TextBlock("said"), ToolCall("c", "read", {"n": 1}))

@@ -296,6 +296,22 @@ async def test_the_key_is_not_printed() -> None:
     assert "secret" not in repr(Endpoint("P", "http://x", "secret"))
 
 
+async def test_a_header_that_cannot_be_sent_is_not_told(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer() as stub:
+        odd = Endpoint("P", stub.base_url, headers=(("x-api-key", " canary-secret"),))
+        with pytest.raises(ModelConnectionError) as caught:
+            await CompatProvider(http, odd).complete(request(), Listener())
+    assert "canary" not in str(caught.value)
+
+
+async def test_a_password_in_the_address_is_not_told(http: httpx2.AsyncClient) -> None:
+    async with StubModelServer([[Status(200, b"{}")]]) as stub:
+        url = stub.base_url.replace("://", "://me:canary-secret@")
+        with pytest.raises(ModelRequestError, match="right address") as caught:
+            await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
+    assert "canary" not in str(caught.value)
+
+
 async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.AsyncClient) -> None:
     async with StubModelServer() as stub:
         for reuse, opened in ((False, 2), (True, 3)):

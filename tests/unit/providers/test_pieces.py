@@ -1,11 +1,13 @@
 """What the builders of replies share."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.model.errors import ModelRequestError
 from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.pieces import OWN_ID, identified
+from skerry.providers.pieces import OWN_ID, REPLY_LIMIT, sound
 
 
 def reply(*ids: str) -> ModelReply:
@@ -15,11 +17,11 @@ def reply(*ids: str) -> ModelReply:
 
 def test_an_id_that_can_be_used_stays() -> None:
     said = reply("call_1", "fc-2", "x" * 64)
-    assert identified(said, 5) == said
+    assert sound(said, 5, "P") == said
 
 
 def test_a_call_whose_id_is_missing_or_repeated_or_too_long_gets_one_of_ours() -> None:
-    calls = identified(reply("a", "", "a", "x" * 65), 5).tool_calls
+    calls = sound(reply("a", "", "a", "x" * 65), 5, "P").tool_calls
     assert [one.id for one in calls] == ["a", f"{OWN_ID}5_2", f"{OWN_ID}5_3", f"{OWN_ID}5_4"]
     assert [one.arguments["number"] for one in calls] == [0, 1, 2, 3]
     assert calls[1].thought_signature == "sig"
@@ -28,7 +30,29 @@ def test_a_call_whose_id_is_missing_or_repeated_or_too_long_gets_one_of_ours() -
 @given(st.lists(st.lists(st.sampled_from(["", "a", "b"]), max_size=5), max_size=5))
 def test_no_two_calls_of_a_response_have_the_same_id(rounds: list[list[str]]) -> None:
     for place, ids in enumerate(rounds):
-        made = [one.id for one in identified(reply(*ids), place).tool_calls]
+        made = [one.id for one in sound(reply(*ids), place, "P").tool_calls]
         assert len(set(made)) == len(ids)
         assert all(one in ids or one.startswith(f"{OWN_ID}{place}_") for one in made)
         assert "" not in made
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("read", "read"),
+        ("my-tool_2", "my-tool_2"),
+        ("functions.read:0", "functions_read_0"),
+        ("größe", "gr__e"),
+        ("x" * 65, "x" * 64),
+        ("", "unnamed"),
+    ],
+)
+def test_a_name_that_no_tool_has_can_go_back_to_every_api(said: str, name: str) -> None:
+    made = sound(ModelReply((ToolCall("a", said, {}),), "toolUse", Usage()), 0, "P")
+    assert made.tool_calls == (ToolCall("a", name, {}),)
+
+
+def test_an_answer_has_a_limit_wherever_it_is_long() -> None:
+    long = ModelReply((ToolCall("a", "x" * REPLY_LIMIT, {}),), "toolUse", Usage())
+    with pytest.raises(ModelRequestError, match="more than"):
+        sound(long, 0, "P")

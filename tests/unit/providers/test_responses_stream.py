@@ -105,3 +105,8 @@ def test_failures_are_told_apart(event: Any, kind: type[ModelError]) -> None:
 
 def test_an_answer_that_ends_early_without_a_reason_is_cut_by_its_length() -> None:
     assert reply(text("x"), ended("incomplete")).stop_reason == "length"
+
+
+def test_an_item_that_begins_late_or_twice_keeps_its_text() -> None:
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}
+    assert reply(text("a"), begun, text("b"), begun, ended()).text == "ab"
