@@ -1,7 +1,7 @@
 """From a request frame to a method: the table, scopes, parameters, and errors for the wire."""
 
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,24 +10,7 @@ from pydantic import ValidationError
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
-from skerry.gateway.methods import (
-    absent,
-    changes,
-    chat,
-    config,
-    devices,
-    extension,
-    logs,
-    markdown,
-    models,
-    nodes,
-    notices,
-    runs,
-    sessions,
-    subscriptions,
-    system,
-    usage,
-)
+from skerry.gateway.methods import chat, runs, subscriptions, system
 from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.sdk.methods import GatewayMethod
@@ -42,39 +25,18 @@ class MethodTable:
     """All methods by name."""
 
     def __init__(self, plugins: Mapping[str, GatewayMethod] = NO_METHODS) -> None:
-        every: Iterable[Method[Any]] = (
-            *runs.METHODS,
-            *chat.METHODS,
-            *sessions.METHODS,
-            *changes.METHODS,
-            *subscriptions.METHODS,
-            *models.METHODS,
-            *markdown.METHODS,
-            *system.METHODS,
-            *notices.METHODS,
-            *usage.METHODS,
-            *logs.METHODS,
-            *absent.METHODS,
-            *extension.METHODS,
-            *config.METHODS,
-            *devices.METHODS,
-            *nodes.METHODS,
-        )
-        self._methods = {method.name: method for method in every}
-        unruled = self._methods.keys() ^ access.METHODS.keys()
-        if unruled:
-            message = f"gateway/access.py does not fit the methods: {', '.join(sorted(unruled))}"
-            raise RuntimeError(message)
+        self._methods: dict[str, Method[Any]] = {}
         self._needs = dict(access.METHODS)
-        for name, method in plugins.items():
-            if name not in self._methods:
-                self._methods[name] = extension.method(method)
-                self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
+        self._is_whole = False
+        self._add(*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS)
+        self._plugins = {name: one for name, one in plugins.items() if name not in self._needs}
+        for name, method in self._plugins.items():
+            self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
 
     @property
     def names(self) -> list[str]:
         """Every method, sorted."""
-        return sorted(self._methods)
+        return sorted(self._needs)
 
     @property
     def methods(self) -> list[Method[Any]]:
@@ -95,7 +57,7 @@ class MethodTable:
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
         _check_access(self._needs.get(frame.method, access.UNKNOWN), call)
-        method = self._methods.get(frame.method)
+        method = self._find(frame.method)
         if method is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
         raw = bytes(frame.params)
@@ -105,6 +67,24 @@ class MethodTable:
             message = f"invalid {method.name} params: {describe(error)}"
             raise RefusedError(ErrorCode.INVALID_REQUEST, message) from None
         return method.handler(call, params)
+
+    def _find(self, name: str) -> Method[Any] | None:
+        if name not in self._methods and name in self._needs and not self._is_whole:
+            # They are many, and a start that imports them takes an eighth more, and 3 MB.
+            from skerry.gateway.methods import extension, rest  # noqa: PLC0415 - as said above
+
+            self._add(*rest.METHODS)
+            for own, method in self._plugins.items():
+                self._methods[own] = extension.method(method)
+            self._is_whole = True
+        return self._methods.get(name)
+
+    def _add(self, *methods: Method[Any]) -> None:
+        unruled = {method.name for method in methods} - access.METHODS.keys()
+        if unruled:
+            message = f"gateway/access.py has no row for: {', '.join(sorted(unruled))}"
+            raise RuntimeError(message)
+        self._methods |= {method.name: method for method in methods}
 
 
 def _check_access(need: access.Need, call: Call) -> None:

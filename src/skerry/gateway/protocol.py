@@ -6,6 +6,7 @@ waits until the transport is writable, so a client that never reads could never 
 
 import asyncio
 from collections.abc import Callable, Iterable
+from struct import Struct
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,6 +28,11 @@ _LINGER_SECONDS: Final = 0.5
 _LINGER_LIMIT: Final = 10.0
 _REASON_BYTES: Final = 123
 _CORK_BYTES: Final = 64 * 1024
+_LENGTH_16: Final = 126
+"""Lengths from here on stand in two bytes of their own, or in eight."""
+_MAX_16: Final = 0xFFFF
+_HEAD_16: Final = Struct("!BBH")
+_HEAD_64: Final = Struct("!BBQ")
 
 
 class GatewayProtocol(WebSocketsSansIOProtocol):
@@ -56,8 +62,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         if self.disconnected or self.conn.state is not OPEN:
             return
         for text in texts:
-            self.conn.send_text(text)
-        self._corked += b"".join(self.conn.data_to_send())
+            self._corked += _text_head(len(text)) + text
         if len(self._corked) >= _CORK_BYTES:
             self._uncork()
         elif self._uncorking is None:
@@ -146,6 +151,18 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
+
+
+def _text_head(size: int) -> bytes:
+    """Return what stands before a whole text from a server (RFC 6455, 5.2).
+
+    The library's way to it costs a tenth of a turn. No compression is agreed, so it is this simple.
+    """
+    if size < _LENGTH_16:
+        return b"\x81%c" % size
+    if size <= _MAX_16:
+        return _HEAD_16.pack(0x81, _LENGTH_16, size)
+    return _HEAD_64.pack(0x81, _LENGTH_16 + 1, size)
 
 
 class HttpProtocol(H11Protocol):

@@ -5,6 +5,7 @@ import pytest
 from skerry.gateway import access
 from skerry.gateway.access import ADMIN, PAIRING, READ, WRITE, Need, Role
 from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.methods import chat, rest, runs, subscriptions, system
 from tests.support.gateway import Rig
 from tests.support.wire import connected
 
@@ -44,7 +45,8 @@ def test_a_need_asks_for_the_role_and_the_scope(
 
 
 def test_every_method_has_a_row_and_every_row_a_method() -> None:
-    assert MethodTable().names == sorted(access.METHODS)
+    every = [*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS, *rest.METHODS]
+    assert sorted(method.name for method in every) == sorted(access.METHODS) == MethodTable().names
 
 
 def test_a_method_without_a_row_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

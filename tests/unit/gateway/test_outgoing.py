@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from websockets.frames import Frame, Opcode
 
 from skerry.gateway import outgoing, protocol
 from skerry.gateway.connection import MAX_WORKING
@@ -181,3 +182,10 @@ async def test_who_leaves_while_it_is_not_served_leaves_nothing(rig: Rig) -> Non
             await quick.until(lambda frame: len(here(frame)) == 3)
             slow.socket.transport.abort()
         await quick.until(lambda frame: here(frame) == ["gateway", "test"])
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 200_000])
+def test_a_text_is_framed_as_the_library_would(size: int) -> None:
+    text = b"x" * size
+    framed = protocol._text_head(size) + text
+    assert framed == Frame(Opcode.TEXT, text).serialize(mask=False)

@@ -132,11 +132,6 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     }
 
 
-def skills_bins(_call: Call, _params: NoParams) -> Json:
-    """Return the programs that skills need on a node."""
-    return {"bins": []}
-
-
 def exec_approvals_get(call: Call, _params: NoParams) -> Json:
     """Return which commands are approved for good: none can be run."""
     return {
@@ -158,7 +153,6 @@ METHODS: Final = (
     Method("cron.runs", CronRunsParams, cron_runs),
     Method("channels.status", ChannelsStatusParams, channels_status),
     Method("skills.status", SkillsStatusParams, skills_status),
-    Method("skills.bins", NoParams, skills_bins),
     Method("exec.approvals.get", NoParams, exec_approvals_get),
     Method("last-heartbeat", NoParams, last_heartbeat),
 )

@@ -1,0 +1,34 @@
+"""The methods that nobody needs for a conversation: imported when the first of them is called."""
+
+from typing import Any, Final
+
+from skerry.gateway.method import Method
+from skerry.gateway.methods import (
+    absent,
+    changes,
+    config,
+    devices,
+    extension,
+    logs,
+    markdown,
+    models,
+    nodes,
+    notices,
+    sessions,
+    usage,
+)
+
+METHODS: Final[tuple[Method[Any], ...]] = (
+    *sessions.METHODS,
+    *changes.METHODS,
+    *models.METHODS,
+    *markdown.METHODS,
+    *notices.METHODS,
+    *usage.METHODS,
+    *logs.METHODS,
+    *absent.METHODS,
+    *extension.METHODS,
+    *config.METHODS,
+    *devices.METHODS,
+    *nodes.METHODS,
+)
