@@ -10,7 +10,7 @@ from bench.measure import Driver, driver, figure, stubbed_gateway
 
 ROUNDS = 5
 TURNS = 100
-CLIENTS = 50
+CLIENTS = 100
 
 
 async def drain(client: Driver) -> None:

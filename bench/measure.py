@@ -205,7 +205,7 @@ class Driver:
 
 
 @asynccontextmanager
-async def driver(gateway: Gateway) -> AsyncGenerator[Driver]:
+async def driver(gateway: Gateway, protocol: int = 4) -> AsyncGenerator[Driver]:
     """Connect to the gateway and be let in."""
     url = f"ws://127.0.0.1:{gateway.port}/"
     async with connect(
@@ -216,8 +216,8 @@ async def driver(gateway: Gateway) -> AsyncGenerator[Driver]:
         await client.request(
             "connect",
             {
-                "minProtocol": 4,
-                "maxProtocol": 4,
+                "minProtocol": protocol,
+                "maxProtocol": protocol,
                 "client": {"id": "test", "version": "1", "platform": "linux", "mode": "test"},
                 "scopes": ["operator.read", "operator.write"],
                 "auth": {"token": gateway.token},

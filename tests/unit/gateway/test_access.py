@@ -45,8 +45,9 @@ def test_a_need_asks_for_the_role_and_the_scope(
 
 
 def test_every_method_has_a_row_and_every_row_a_method() -> None:
-    every = [*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS, *rest.METHODS]
-    assert sorted(method.name for method in every) == sorted(access.METHODS) == MethodTable().names
+    parts = (runs, chat, subscriptions, system, rest)
+    every = sorted(method.name for part in parts for method in part.METHODS)
+    assert every == sorted(access.METHODS) == MethodTable().names
 
 
 def test_a_method_without_a_row_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
