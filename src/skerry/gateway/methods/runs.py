@@ -21,6 +21,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import RunId
+from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel, thinking_level
 
@@ -104,6 +105,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         extra_system_prompt=params.extra_system_prompt or "",
         thinking=params.thinking,
         images=attachments.images(params.attachments),
+        origin=Origin.OWNER,
     )
     return _agent(call, request)
 
@@ -170,6 +172,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         queue_mode=QueueMode(mode),
         thinking=params.thinking,
         images=attachments.images(params.attachments),
+        origin=Origin.OWNER,
     )
     return _chat_send(call, request)
 
