@@ -35,7 +35,8 @@ def _level(value: object) -> object:
 
 
 Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
-Attachments = Annotated[list[dict[str, Any]], Field(max_length=attachments.MAX_COUNT)]
+Attachment = Annotated[dict[str, Any], Field(max_length=32)]
+Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT)]
 Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
