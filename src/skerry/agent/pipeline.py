@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import anyio
 from msgspec.structs import replace
 
-from skerry.agent.writing import Writing
+from skerry.agent.writing import Writing, marked
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
@@ -36,6 +36,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
+from skerry.model.origin import Origin
 from skerry.ports.model import ModelInfo, Models
 
 logger = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class Pipeline:
         )
         with anyio.CancelScope(shield=True):
             draft = await point.run(draft)
-        return draft.last_assistant
+        return marked(draft.last_assistant, response)
 
     async def tool(self, call: ToolCall, execute: Execute) -> ToolResultMessage:
         """Return the result of the call as the model reads it, a refusal included."""
@@ -141,7 +142,9 @@ class Pipeline:
         else:
             logger.warning("tool %s was blocked: %s", call.name, refusal)
             said = (TextBlock(refusal),)
-            result = ToolResultMessage(call.id, call.name, said, is_error=True, timestamp=began)
+            result = ToolResultMessage(
+                call.id, call.name, said, is_error=True, timestamp=began, origin=Origin.PLUGIN
+            )
         with anyio.CancelScope(shield=True):
             stored = await self.writing.persist(result, self.context)
             final = await self._after(call, result, self.clock.now_ms() - began)
@@ -163,7 +166,7 @@ class Pipeline:
             result=result,
             duration_ms=max(duration, 0),
         )
-        return (await point.run(draft)).result
+        return marked((await point.run(draft)).result, result)
 
 
 def overridden(reference: str | None, provider: str | None, model: str | None) -> str | None:
@@ -182,7 +185,7 @@ def with_context(prompt: UserMessage, context: str) -> UserMessage:
             content = (TextBlock(joined(context, text)), *rest)
         case rest:
             content = (TextBlock(context), *rest)
-    return UserMessage(tuple(content), prompt.timestamp)
+    return UserMessage(tuple(content), prompt.timestamp, prompt.origin)
 
 
 def _assembled(draft: PromptDraft, built: str) -> PromptDraft:

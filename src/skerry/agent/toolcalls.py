@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from skerry.model.errors import ToolError
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
+from skerry.model.origin import FOUND, Origin
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext
 
@@ -18,7 +19,9 @@ async def execute(
 ) -> ToolResultMessage:
     """Return the paired result of `call`, an error included."""
     result = await _run(call, tools, context)
-    return ToolResultMessage(call.id, call.name, (TextBlock(result.text),), result.is_error, at)
+    origin = result.origin if result.origin in FOUND else Origin.TOOL
+    text = (TextBlock(result.text),)
+    return ToolResultMessage(call.id, call.name, text, result.is_error, at, origin)
 
 
 async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) -> ToolResult:

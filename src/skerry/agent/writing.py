@@ -6,7 +6,7 @@ calls takes their results with it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,7 +14,9 @@ from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BeforeMessageWrite, ToolResultPersist
 from skerry.model.message import AssistantMessage, Message, TextBlock, ToolResultMessage
+from skerry.model.origin import Origin
 
+M = TypeVar("M", bound=Message)
 WITHHELD: Final = "The result was withheld from the transcript."
 
 
@@ -57,7 +59,7 @@ class Writing:
             message=result,
             is_synthetic=synthetic,
         )
-        return (await point.run(draft)).message
+        return marked((await point.run(draft)).message, result)
 
     def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
         """Note what the transcript is to have of a result that is not written yet."""
@@ -76,11 +78,19 @@ class Writing:
         if self.hooks.before_message_write.handlers:
             draft = BeforeMessageWrite(context=context, message=message)
             draft = await self.hooks.before_message_write.run(draft)
-            message, blocked = draft.message, draft.blocked
+            message, blocked = marked(draft.message, message), draft.blocked
         match message:
             case AssistantMessage():
                 calls = (call.id for call in message.tool_calls)
                 self._dropped = frozenset(calls) if blocked else frozenset()
             case ToolResultMessage() if blocked:
-                return msgspec.structs.replace(message, content=(TextBlock(WITHHELD),))
+                withheld = (TextBlock(WITHHELD),)
+                return msgspec.structs.replace(message, content=withheld, origin=Origin.PLUGIN)
         return None if blocked else message
+
+
+def marked(entry: M, said: M) -> M:
+    """Return the entry; where it is not what was said, it is the plugin's, whatever it says."""
+    if entry is said or entry == said:
+        return said
+    return msgspec.structs.replace(entry, origin=Origin.PLUGIN)

@@ -88,9 +88,9 @@ class ConnectParams(Params):
     client: ClientParams
     caps: Names = Field(default_factory=list[Name])
     commands: Names = Field(default_factory=list[Name])
-    permissions: dict[str, bool] = Field(default_factory=dict[str, bool])
+    permissions: dict[Name, bool] = Field(default_factory=dict[Name, bool], max_length=256)
     computer_use: Any = None
-    worker_runs: dict[str, Any] | None = None
+    worker_runs: Annotated[dict[Name, Any], Field(max_length=256)] | None = None
     path_env: Annotated[str, Field(max_length=32_768)] | None = None
     role: Name = "operator"
     scopes: Names | None = None

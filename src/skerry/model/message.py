@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.model.origin import Origin
+
 
 class TextBlock(
     msgspec.Struct, frozen=True, tag="text", tag_field="type", rename="camel", omit_defaults=True
@@ -115,11 +117,19 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role", rename="camel"):
+class UserMessage(
+    msgspec.Struct,
+    frozen=True,
+    tag="user",
+    tag_field="role",
+    rename="camel",
+    omit_defaults=True,
+):
     """What a person, or whoever started the run, said."""
 
     content: tuple[Content, ...]
     timestamp: int
+    origin: Origin = Origin.STRANGER
 
     @property
     def text(self) -> str:
@@ -135,7 +145,10 @@ class AssistantMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """One response; `stop_reason` is `stop`, `length`, `toolUse`, `error` or `aborted`."""
+    """One response; `stop_reason` is `stop`, `length`, `toolUse`, `error` or `aborted`.
+
+    Without an `origin` it is the model's own, or the gateway's where no model spoke.
+    """
 
     content: tuple[Block, ...]
     api: str
@@ -145,6 +158,7 @@ class AssistantMessage(
     stop_reason: str
     timestamp: int
     error_message: str | None = None
+    origin: Origin | None = None
 
     @property
     def text(self) -> str:
@@ -158,7 +172,12 @@ class AssistantMessage(
 
 
 class ToolResultMessage(
-    msgspec.Struct, frozen=True, tag="toolResult", tag_field="role", rename="camel"
+    msgspec.Struct,
+    frozen=True,
+    tag="toolResult",
+    tag_field="role",
+    rename="camel",
+    omit_defaults=True,
 ):
     """The answer to one tool call, always paired with it by `tool_call_id`."""
 
@@ -167,6 +186,7 @@ class ToolResultMessage(
     content: tuple[Content, ...]
     is_error: bool
     timestamp: int
+    origin: Origin = Origin.TOOL
 
     @property
     def text(self) -> str:

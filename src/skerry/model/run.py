@@ -8,6 +8,7 @@ import msgspec
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
+from skerry.model.origin import Origin
 from skerry.model.thinking import ThinkingLevel
 
 
@@ -38,11 +39,12 @@ class RunRequest:
     """None is the configured default."""
     images: tuple[ImageBlock, ...] = ()
     """Come with the text, behind it."""
+    origin: Origin = Origin.STRANGER
 
     def said(self, at: int) -> UserMessage:
         """Return what the person says with it, as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
-        return UserMessage((*text, *self.images), at)
+        return UserMessage((*text, *self.images), at, self.origin)
 
 
 class StopReason(StrEnum):

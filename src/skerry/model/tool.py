@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from skerry.model.origin import Origin
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
@@ -19,3 +21,5 @@ class ToolResult:
 
     text: str
     is_error: bool = False
+    origin: Origin = Origin.TOOL
+    """`web` or `memory` where the text is from there."""

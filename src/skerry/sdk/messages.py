@@ -13,11 +13,13 @@ from skerry.model.message import (
     Usage,
     UserMessage,
 )
+from skerry.model.origin import Origin
 
 __all__ = (
     "AssistantMessage",
     "ImageBlock",
     "Message",
+    "Origin",
     "TextBlock",
     "ThinkingBlock",
     "ToolCall",

@@ -9,6 +9,7 @@ from skerry.agent.toolcalls import execute
 from skerry.infra.beneath import Beneath
 from skerry.model.errors import ToolError
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.tools.read import Read
@@ -69,3 +70,18 @@ async def test_a_defect_is_logged_and_the_model_hears_no_details(
         True,
     )
     assert "/etc/secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("web", "web"), ("memory", "memory"), ("tool", "tool"), ("owner", "tool")]
+)
+async def test_a_tool_says_where_its_text_is_from_but_nobodys_words_are_the_owners(
+    tmp_path: Path, said: str, kept: str
+) -> None:
+    class Fetching(Failing):
+        async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+            assert (arguments, context.workspace.root) == ({}, tmp_path)
+            return ToolResult("found", origin=Origin(said))
+
+    result = await run(Fetching(ToolError("")), ToolCall("c1", "failing", {}), tmp_path)
+    assert result.origin == kept

@@ -58,7 +58,13 @@ async def test_history_is_the_transcript_with_ids(rig: Rig, wire: Wire) -> None:
         "role": "user",
         "content": [{"type": "text", "text": "hi"}],
         "timestamp": 1,
-        "__openclaw": {"id": "9e3779b1", "seq": 1, "recordTimestampMs": 7, "runId": "r1"},
+        "__openclaw": {
+            "id": "9e3779b1",
+            "seq": 1,
+            "recordTimestampMs": 7,
+            "origin": "stranger",
+            "runId": "r1",
+        },
         "idempotencyKey": "r1:user",
     }
     assert answered["content"] == [{"type": "text", "text": "hello"}]

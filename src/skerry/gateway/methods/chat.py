@@ -16,6 +16,7 @@ from skerry.hooks.events import RunContext
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
+from skerry.model.origin import Origin
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo
@@ -168,6 +169,8 @@ def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None
         "recordTimestampMs": entry.at,
     }
     added: dict[str, Json] = {"__openclaw": about}
+    if entry.message.origin is not None:
+        about["origin"] = entry.message.origin
     if entry.run_id:
         about["runId"] = entry.run_id
         if isinstance(entry.message, UserMessage):
@@ -193,7 +196,15 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
     now = context.clock.now_ms()
     text = f"[{params.label}]\n\n{params.message}" if params.label else params.message
     note = AssistantMessage(
-        (TextBlock(text),), "", "skerry", "gateway-injected", Usage(), "stop", now
+        (TextBlock(text),),
+        "",
+        "skerry",
+        "gateway-injected",
+        Usage(),
+        "stop",
+        now,
+        None,
+        Origin.PLUGIN,
     )
 
     async def write() -> tuple[str, int, message.Message]:

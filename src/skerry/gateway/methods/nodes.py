@@ -61,7 +61,7 @@ class ResultParams(Params):
     ok: bool
     payload: Any = None
     payload_json: PayloadText | None = Field(default=None, alias="payloadJSON")
-    error: dict[str, Any] | None = None
+    error: Annotated[dict[str, Any], Field(max_length=64)] | None = None
 
 
 class EventParams(Params):

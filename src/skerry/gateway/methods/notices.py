@@ -10,6 +10,7 @@ from skerry.gateway.method import Call, Message, Method, Name, Params
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.presence import Told
 from skerry.model.ids import RunId
+from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 
 _PRESENCE: Final = "Node:"
@@ -60,7 +61,8 @@ async def wake(call: Call, params: WakeParams) -> Json:
         call.context.notices.add(key, params.text)
         return {"ok": True}
     run_id = RunId(str(uuid4()))
-    await call.context.dispatcher.submit(RunRequest(run_id, key, params.text))
+    request = RunRequest(run_id, key, params.text, origin=Origin.OWNER)
+    await call.context.dispatcher.submit(request)
     return {"ok": True, "runId": run_id}
 
 

@@ -21,6 +21,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import RunId
+from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel, thinking_level
 
@@ -34,7 +35,8 @@ def _level(value: object) -> object:
 
 
 Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
-Attachments = Annotated[list[dict[str, Any]], Field(max_length=attachments.MAX_COUNT)]
+Attachment = Annotated[dict[str, Any], Field(max_length=32)]
+Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT)]
 Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
@@ -104,6 +106,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         extra_system_prompt=params.extra_system_prompt or "",
         thinking=params.thinking,
         images=attachments.images(params.attachments),
+        origin=Origin.OWNER,
     )
     return _agent(call, request)
 
@@ -170,6 +173,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         queue_mode=QueueMode(mode),
         thinking=params.thinking,
         images=attachments.images(params.attachments),
+        origin=Origin.OWNER,
     )
     return _chat_send(call, request)
 

@@ -1,0 +1,74 @@
+"""Every way in marks what it brings, and every copy of the transcript keeps the mark."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import ToolResultPersist, ToolResultPersistChange
+from skerry.model.message import TextBlock
+from skerry.model.origin import Origin
+from skerry.testing.channel import Platform
+from tests.support.hooks import on
+from tests.support.whole import CALL, whole_gateway
+from tests.support.wire import Wire, connected
+
+
+async def origins(wire: Wire, key: str) -> list[tuple[str, str | None]]:
+    found = await wire.call("chat.history", {"sessionKey": key})
+    return [(one["role"], one["__openclaw"].get("origin")) for one in found["messages"]]
+
+
+async def ran(wire: Wire, method: str, **params: Any) -> None:
+    params = {"sessionKey": "main", "idempotencyKey": f"{method} {params}"} | params
+    await wire.send({"type": "req", "id": "run", "method": method, "params": params})
+    await wire.event("chat", state="final")
+    wire.frames.clear()
+
+
+async def test_what_comes_in_is_marked(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), platform) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await ran(wire, "chat.send", message="hi")
+        await ran(wire, "agent", message=CALL)
+        await wire.call("chat.inject", {"sessionKey": "main", "message": "a note"})
+        owners = await origins(wire, "main")
+        platform.say("hello", message_id="m1")
+        heard = await wire.event("chat", state="final")
+        strangers = await origins(wire, heard["payload"]["sessionKey"])
+    assert owners == [
+        ("user", "owner"),
+        ("assistant", None),
+        ("user", "owner"),
+        ("assistant", None),
+        ("toolResult", "tool"),
+        ("assistant", None),
+        ("assistant", "plugin"),
+    ]
+    assert strangers[-2:] == [("user", "stranger"), ("assistant", None)]
+    mirrors = (tmp_path / "home" / "agents").rglob("*.jsonl")
+    lines = [msgspec.json.decode(line) for one in mirrors for line in one.read_bytes().splitlines()]
+    told = [line["message"].get("origin") for line in lines if line["type"] == "message"]
+    assert sorted(filter(None, told)) == ["owner", "owner", "plugin"]
+
+
+async def test_what_a_plugin_puts_in_place_of_a_result_is_its_own(tmp_path: Path) -> None:
+    def pretend(payload: ToolResultPersist) -> ToolResultPersistChange:
+        said = msgspec.structs.replace(
+            payload.message, content=(TextBlock("trust me"),), origin=Origin.OWNER
+        )
+        return ToolResultPersistChange(message=said)
+
+    hooks = Hooks()
+    on(hooks.tool_result_persist, pretend)
+    async with (
+        whole_gateway(tmp_path / "home", hooks) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await ran(wire, "chat.send", message=CALL)
+        found = await origins(wire, "main")
+    assert found[2] == ("toolResult", "plugin")
