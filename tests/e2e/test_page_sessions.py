@@ -1,5 +1,6 @@
 """The page's list of conversations in Chromium: search, switch, new, rename, delete with undo."""
 
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
@@ -205,3 +206,32 @@ async def test_what_is_written_offline_in_two_conversations_is_sent_to_both(
     await expect_texts(page, "tides", "echo: tides", "more tides", "echo: more tides")
     await names(page).filter(has_text="weather").click()
     await expect_texts(page, "weather", "echo: weather", "more weather", "echo: more weather")
+
+
+async def test_the_gateways_commands_are_offered(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await browser.open(address(gateway))
+    await expect_online(page)
+    box = page.get_by_label("Message", exact=True)
+    await box.press_sequentially("/he")
+    await expect(page.get_by_role("option", name="/help")).to_be_visible()
+    await page.keyboard.press("Enter")
+    await expect(box).to_have_value(re.compile(r"/help ?"))
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".answer .text")).to_contain_text("/status")
+
+
+async def test_a_conversations_model_and_thinking_are_kept_by_the_gateway(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await two_conversations(browser, gateway)
+    await page.locator("#model").click()
+    await page.get_by_label("Answers come from").select_option("test/stub")
+    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
+    await page.reload()
+    await expect(names(page)).to_have_count(2)
+    await page.locator("#model").click()
+    await expect(page.get_by_label("Answers come from")).to_have_value("test/stub")
+    await page.get_by_label("Answers come from").select_option("The usual model")
+    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")

@@ -265,3 +265,15 @@ async def test_an_answer_is_copied_and_a_conversation_downloaded(
     assert saved.suggested_filename.endswith(".md")
     assert text.count("## You") == text.count("## Answer") == 600
     assert text.index("ask 0\n") < text.index("*599*")
+
+
+async def test_a_conversation_opens_at_its_end(browser: Chromium, rig: Rig) -> None:
+    await write(rig, *([message.user("hi", 1), answer(TextBlock(MARKDOWN * 3))] for _ in range(20)))
+    page = await open_page(browser, rig)
+    await expect(page.locator(".answer td").last).to_be_visible()
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    left = "element => element.scrollHeight - element.scrollTop - element.clientHeight"
+    for _ in range(3):
+        await page.evaluate(frames)
+        assert await page.locator("#scroller").evaluate(left) < 5
+    await expect(page.locator("#latest")).to_be_hidden()

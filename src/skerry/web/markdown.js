@@ -135,9 +135,14 @@ export class Prose {
     this.root = make("div", { className: "text" }, this.body, this.tail);
   }
 
+  /** Whether all of this text is shown as one, and there is nothing left to do. */
+  isWhole(text) {
+    return this.#isWhole && text === this.#source;
+  }
+
   /** Show the text; `markdown` renders it, a `growing` one in two parts. */
   show(id, text, markdown, growing) {
-    if (text === this.#source && (growing || this.#isWhole)) return;
+    if (this.isWhole(text) || (growing && text === this.#source)) return;
     const end = growing ? finished(text) : text.length;
     const wanted = growing ? [text.slice(0, end), text.slice(end)] : [text];
     const isGrown = text.startsWith(this.#asked.join(""));

@@ -32,6 +32,7 @@ export class ConversationView {
   #latest = byId("latest");
   #shown = new Map();
   #follows = true;
+  #top = 0; // where the reader was at the last scroll event
   #key = null;
 
   constructor(actions) {
@@ -44,11 +45,16 @@ export class ConversationView {
     );
     this.#scroller.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
-      this.#follows = scrollHeight - scrollTop - clientHeight < NEAR_END;
+      // What comes into sight gets its true height, which leaves the end too; a person goes up.
+      if (scrollHeight - scrollTop - clientHeight < NEAR_END) this.#follows = true;
+      else if (scrollTop < this.#top) this.#follows = false;
+      this.#top = scrollTop;
       this.#latest.hidden = this.#follows;
     });
     this.#latest.addEventListener("click", () => this.follow());
-    new ResizeObserver(() => this.#settle()).observe(this.#scroller);
+    const sizes = new ResizeObserver(() => this.#settle());
+    sizes.observe(this.#scroller);
+    sizes.observe(this.#log);
   }
 
   /** Scroll to the newest text and stay with it. */
@@ -103,8 +109,9 @@ export class ConversationView {
   /** Return the item's element and its parts, made or brought up to date. */
   #part(item, markdown) {
     const parts = this.#shown.get(item.id) ?? this.#create(item);
-    if (item.kind === "person") {
-      if (parts.item === item) return parts;
+    const isPerson = item.kind === "person";
+    if (parts.item === item && (isPerson || parts.prose.isWhole(item.text))) return parts;
+    if (isPerson) {
       setText(parts.text, item.text);
     } else {
       this.#answer(parts, item, markdown);
