@@ -1,0 +1,26 @@
+"""The page on the architecture names every package, with about as many lines as it has."""
+
+import re
+from pathlib import Path
+
+from scripts.requirements import ROOT
+
+PAGE = ROOT / "docs" / "architecture.md"
+SOURCE = ROOT / "src" / "skerry"
+ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (\d+) \|", re.MULTILINE)
+
+
+def lines(package: Path) -> int:
+    return sum(len(file.read_text("utf-8").splitlines()) for file in package.rglob("*.py"))
+
+
+def test_the_table_of_packages_is_complete_and_about_right() -> None:
+    listed = {
+        tuple(re.findall(r"\w+", names)): int(count)
+        for names, count in ROW.findall(PAGE.read_text(encoding="utf-8"))
+    }
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert {name for names in listed for name in names} == packages
+    for names, count in listed.items():
+        there = sum(lines(SOURCE / name) for name in names)
+        assert abs(there - count) <= max(200, there // 3), f"{names} has {there} lines"
