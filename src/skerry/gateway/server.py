@@ -16,6 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 import skerry
+from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.auth import Failures
 from skerry.gateway.connection import Connection
 from skerry.gateway.context import GatewayContext
@@ -29,12 +30,15 @@ from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY
 from skerry.model.errors import StateError
+from skerry.model.session import TranscriptEntry
 
 logger = logging.getLogger(__name__)
 
 _HEALTH_SECONDS: Final = 60.0
 _PRESENCE_SECONDS: Final = 0.5
 _MAX_HANDSHAKES: Final = 256
+_NEWS_BYTES: Final = 256 * 1024
+"""Of a message in an event; every subscriber gets a copy."""
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
@@ -174,10 +178,18 @@ async def _tell_news(context: GatewayContext) -> None:
             await context.news.run(
                 context.store,
                 lambda session: rows.row(session, PROTOCOL),
-                lambda entry: transcript_line(entry, PROTOCOL),
+                _news_line,
             )
         except StateError:
             logger.exception("the news of sessions could not be read")
+
+
+def _news_line(entry: TranscriptEntry) -> bytes:
+    """Return a message as its event has it; large images are left to who reads the history."""
+    line = transcript_line(entry, PROTOCOL)
+    if len(line) > _NEWS_BYTES and has_images(entry.message):
+        return without_images(line)
+    return line
 
 
 def _version(context: GatewayContext) -> StateVersion:

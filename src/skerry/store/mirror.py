@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 COLLECT_SECONDS = 0.1
 INDEX_SECONDS = 5.0
+BATCH_BYTES = 4 * 1024 * 1024
+"""Written to one file at a time: what is missing may be gigabytes of images."""
 _encode = msgspec.json.encode
 
 
@@ -115,23 +117,32 @@ class Mirror:
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
         for session_id in dirty:
-            behind = store.read_now(partial(self._behind_by, session_id=session_id))
-            if behind is None:
-                continue
-            agent, file, mark, data, entries = behind
-            self._stale.add(agent)
-            if not (entries or mark.size):
-                continue  # nothing was said: there is no file
-            # The reader is free again: nobody who reads waits for the disk of a file.
-            mark.size = _extend(file, mark.size, data)
-            mark.seq += entries
-            self._marks[session_id] = mark
-            self._unsaved.add(session_id)
+            while self._append_some(store, session_id):
+                pass
+
+    def _append_some(self, store: Store, session_id: str) -> bool:
+        """Write some of what the session's file lacks; return whether there is more."""
+        behind = store.read_now(partial(self._behind_by, session_id=session_id))
+        if behind is None:
+            return False
+        session, mark, data, entries = behind
+        self._stale.add(session.agent_id)
+        if not (entries or mark.size):
+            return False  # nothing was said: there is no file
+        # The reader is free again: nobody who reads waits for the disk of a file.
+        mark.size = _extend(transcript_file(self.agents_dir, session), mark.size, data)
+        mark.seq += entries
+        self._marks[session_id] = mark
+        self._unsaved.add(session_id)
+        return entries > 0 and mark.seq < session.tail
 
     def _behind_by(
         self, reader: Reader, session_id: str
-    ) -> tuple[AgentId, Path, _Mark, bytes, int] | None:
-        """Return which file lacks which data, with how many entries, from which mark on."""
+    ) -> tuple[SessionEntry, _Mark, bytes, int] | None:
+        """Return which data the session's file lacks, with how many entries, from which mark on.
+
+        With much to write it is the first part of it: entries may have images.
+        """
         session = sessions.get(reader, session_id)
         if session is None:
             return None
@@ -142,10 +153,12 @@ class Mirror:
             mark = _Mark(0, 0)
         lines = [
             _line(seq, parent, at, body)
-            for seq, parent, at, body in sessions.bodies_after(reader, session_id, mark.seq)
+            for seq, parent, at, body in sessions.bodies_after(
+                reader, session_id, mark.seq, BATCH_BYTES
+            )
         ]
         head = b"" if mark.size else self._header(session_id, session.created_at)
-        return session.agent_id, file, mark, head + b"".join(lines), len(lines)
+        return session, mark, head + b"".join(lines), len(lines)
 
     def _rename(self, file: Path, session_id: str) -> None:
         """Give the file the name that the database wants, where it still has another."""

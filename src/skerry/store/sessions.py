@@ -136,11 +136,27 @@ def entries(
     ]
 
 
-def bodies_after(reader: Reader, session_id: str, seq: int) -> list[tuple[int, int, int, bytes]]:
-    """Return (seq, parent, at, body) of every entry after `seq`, in order."""
-    return reader.all(
-        "SELECT seq, parent, at, body FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq",
+def bodies_after(
+    reader: Reader, session_id: str, seq: int, size: int
+) -> list[tuple[int, int, int, bytes]]:
+    """Return (seq, parent, at, body) of entries after `seq`, in order: about `size` bytes.
+
+    There is at least one, if there is any: an entry with images may be larger.
+    """
+    last = seq
+    for one, length in reader.all(
+        "SELECT seq, length(body) FROM entry WHERE session_id = ? AND seq > ?"
+        " ORDER BY seq LIMIT 1000",
         (session_id, seq),
+    ):
+        size -= length
+        if size < 0 and last > seq:
+            break
+        last = one
+    return reader.all(
+        "SELECT seq, parent, at, body FROM entry"
+        " WHERE session_id = ? AND seq > ? AND seq <= ? ORDER BY seq",
+        (session_id, seq, last),
     )
 
 

@@ -8,7 +8,9 @@ import pytest
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
 from skerry.hooks.runner import Handler
-from skerry.model.ids import SessionKey
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import ImageBlock, UserMessage
+from skerry.store import sessions
 from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Wire, connected
 from tests.unit.gateway.test_sessions_methods import CHAT, refusal, talk, texts
@@ -141,3 +143,16 @@ async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:
     await talk(rig, SessionKey.parse("other"), "heard")
     told = (await wire.event("session.message"))["payload"]
     assert told["message"]["content"][0]["text"] == "heard"
+
+
+async def test_a_follower_hears_of_large_images_only_how_large_they_are(
+    rig: Rig, wire: Wire
+) -> None:
+    session_id = SessionId(await talk(rig, CHAT, "hi"))
+    await wire.call("sessions.messages.subscribe", {"key": "chat"})
+    shown = [UserMessage((ImageBlock("A" * size, "image/png"),), 1) for size in (400, 400_000)]
+    await rig.store.write(lambda unit: sessions.append(unit, session_id, 1, "r", shown, 7))
+    small, large = [(await wire.event("session.message"))["payload"] for _ in range(2)]
+    assert small["message"]["content"][0]["data"] == "A" * 400
+    (image,) = large["message"]["content"]
+    assert image == {"type": "image", "mimeType": "image/png", "omitted": True, "bytes": 300_000}

@@ -132,3 +132,27 @@ def test_a_key_that_was_copied_badly_is_told(key: str) -> None:
         resolver(OPENAI_API_KEY=key).named("openai")
     with pytest.raises(ModelUnavailableError, match="characters that no key has"):
         resolver({"mine": MINE | {"apiKey": key}}).named("mine/big")
+
+
+@pytest.mark.parametrize(
+    ("provider", "base_url", "api"),
+    [
+        ("anthropic", "https://api.anthropic.com/v1", "anthropic-messages"),
+        ("anthropic", "https://api.anthropic.com/v1/", "anthropic-messages"),
+        ("anthropic", "https://proxy.example/v1", "openai-completions"),
+        ("openai", "https://api.openai.com/v1", "openai-responses"),
+        (
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "openai-completions",
+        ),
+    ],
+)
+def test_a_file_from_before_the_formats_keeps_answering(
+    provider: str, base_url: str, api: str
+) -> None:
+    """What the page of an earlier version wrote: an address and a key, and no `api`."""
+    written = {provider: {"baseUrl": base_url, "apiKey": "k"}}
+    target = resolver(written).named(f"{provider}/some-model")
+    assert (target.endpoint.api, target.info.api) == (api, api)
+    assert (target.endpoint.base_url, target.endpoint.api_key) == (base_url, "k")

@@ -1,6 +1,7 @@
 """The mirror: files that equal the transcript after any crash."""
 
 import os
+import tracemalloc
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -167,3 +168,34 @@ async def test_a_link_in_place_of_the_file_is_not_followed(files: Files) -> None
         await store.write(partial(say, texts=["one"]))
         await files.start(store)
     assert outside.read_text() == ""
+
+
+async def test_gigabytes_of_images_are_written_in_little_memory(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.store.mirror.BATCH_BYTES", 1_000_000)
+    picture = "x" * 700_000
+    async with open_store(files.home / "state.sqlite") as store:
+        for number in range(20):
+            await store.write(partial(say, texts=[f"{number}{picture}", f"{number}"]))
+        tracemalloc.start()
+        await files.start(store)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert [one[:2].rstrip("x") for one in files.texts()] == [
+        str(number) for number in range(20) for _ in range(2)
+    ]
+    assert peak < 6_000_000 < files.file.stat().st_size
+
+
+async def test_a_repair_goes_on_where_a_crash_left_lines_of_megabytes(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["a" * 6_000_000, "b" * 6_000_000, "c"]))
+        await files.start(store)
+        whole = files.file.read_bytes()
+        await store.write(partial(say, texts=["d" * 6_000_000]))
+        with files.file.open("ab") as torn:
+            torn.write(b"half a line")
+        await files.start(store)
+    assert files.file.read_bytes().startswith(whole)
+    assert [one[0] for one in files.texts()] == list("abcd")

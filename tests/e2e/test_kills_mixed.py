@@ -1,0 +1,154 @@
+"""Random `kill -9` with everything on: steering, resets, deletions, commands, plugins, images."""
+
+import base64
+import os
+import random
+from collections import Counter
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import ClientError
+from skerry.model.ids import RunId
+from skerry.model.message import AssistantMessage, UserMessage
+from skerry.model.run import RunResult
+from skerry.sessions.history import open_calls
+from skerry.store import Reader, listing, open_store, outbox, runs, sessions
+from skerry.store.listing import Wanted
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import GatewayProcess
+from tests.support.chaos import again, mirror_faults, rig, until
+
+KILLS = int(os.environ.get("SKERRY_MIXED_KILLS", "6"))
+SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
+KITCHEN = Path(__file__).parents[2] / "docs" / "examples" / "plugins" / "kitchen.py"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
+WORDS = ("", "look ", "look ", "/help")
+
+
+async def people(platform: Platform, dice: random.Random) -> None:
+    """Write, whether somebody listens or not; each text ends in a word that no other has."""
+    for number in count(1):
+        peer, word = dice.choice(("alice", "bob")), dice.choice(WORDS)
+        text = "/help" if word == "/help" else f"{word}m{number}"
+        platform.say(text, peer=peer, message_id=f"m{number}")
+        await anyio.sleep(dice.uniform(0.02, 0.2))
+
+
+async def owner(gateway: GatewayProcess, accepted: list[str], dice: random.Random) -> None:
+    """Write with images, give commands, reset and delete conversations."""
+    for number in count(1):
+        key = f"w{number}"
+        text = dice.choice((f"look {key}", f"{key}", "/tea green"))
+        image = {"type": "image", "mimeType": "image/png", "content": PNG}
+        sent: dict[str, Any] = {"sessionKey": "work", "message": text, "idempotencyKey": key}
+        if dice.random() < 0.5:
+            sent["attachments"] = [image]
+        # The gateway may be dead, or die; a change may find the session busy.
+        with suppress(ClientError), anyio.move_on_after(5):
+            async with GatewayClient(gateway.address) as client:
+                await client.request("chat.send", sent)
+                accepted.append(key)
+                match dice.randrange(6):
+                    case 0:
+                        await client.request("sessions.reset", {"key": "work"})
+                    case 1:
+                        await client.request("sessions.delete", {"key": "work"})
+        await anyio.sleep(dice.uniform(0.02, 0.2))
+
+
+@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.parametrize("mode", ["steer", "followup"])
+async def test_random_kills_with_everything_on_lose_and_double_nothing(
+    tmp_path: Path, mode: str
+) -> None:
+    dice = random.Random(SEED)  # noqa: S311 - the same kills at every run
+    config: dict[str, Any] = {
+        "messages": {"queue": {"mode": mode}},
+        "plugins": {"load": {"paths": [str(copied(tmp_path))]}},
+    }
+    accepted: list[str] = []
+    async with rig(tmp_path, **config) as (gateway, platform, _):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(people, platform, random.Random(SEED + 1))  # noqa: S311
+            tasks.start_soon(owner, gateway, accepted, random.Random(SEED + 2))  # noqa: S311
+            for _ in range(KILLS):
+                await anyio.sleep(dice.uniform(0.2, 1.0))
+                await gateway.kill()
+                await again(gateway)
+            await anyio.sleep(1)
+            tasks.cancel_scope.cancel()
+        await until(lambda: platform.acknowledged() == len(platform.inbox()))
+        await quiet(gateway)
+        await gateway.kill()  # the mirror is behind now; the next start brings it up
+        await again(gateway)
+        assert await gateway.stop() == 0
+        texts = [one["text"] for one in platform.inbox() if one["text"] != "/help"]
+        nonces = Counter(one.nonce for one in platform.received())
+    async with open_store(tmp_path / "home" / "state.sqlite") as store:
+        wrong = await store.read(lambda reader: faults(reader, texts, accepted))
+        wrong += await mirror_faults(tmp_path / "home", store)
+        joined, archived = await store.read(happened)
+    wrong += [f"doubled: {nonce}" for nonce, times in nonces.items() if times > 1]
+    assert wrong == [], f"SKERRY_SEED={SEED}"
+    print(f"{len(texts)} + {len(accepted)} messages, {joined} joined, {archived} archived")  # noqa: T201
+    assert min(joined, archived) > 0
+
+
+def copied(folder: Path) -> Path:
+    """Return a plugin of the owner's own."""
+    file = folder / "kitchen.py"
+    file.touch(mode=0o600)
+    file.write_bytes(KITCHEN.read_bytes())
+    return file
+
+
+async def quiet(gateway: GatewayProcess) -> None:
+    """Wait until nothing runs and nothing waits to be delivered."""
+    with anyio.fail_after(60):
+        async with GatewayClient(gateway.address) as client:
+            while True:
+                status = await client.request("status")
+                if status["activeRuns"] == 0 and not status["undelivered"]:
+                    return
+                await anyio.sleep(0.1)
+
+
+def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
+    """Return what is not as it must be when all is over."""
+    wrong = [f"open: {one.request.run_id}" for one in runs.unfinished(reader)]
+    wrong += [f"outbox: {number} {state}" for state, number in outbox.counts(reader).items()]
+    wrong += [f"lost: {key}" for key in accepted if not ended(reader, key)]
+    said: list[str] = []
+    for session in listing.recent(reader, Wanted(archived=None), limit=-1):
+        entries = sessions.entries(reader, session.session_id, limit=-1)
+        messages = [one.message for one in entries]
+        said += [one.text for one in messages if isinstance(one, UserMessage)]
+        wrong += [f"open call: {call.id}" for call in open_calls(messages)]
+        if messages and not isinstance(messages[-1], AssistantMessage):
+            wrong.append(f"without an end: {session.session_id}")
+        wrong += [f"open: {one.run_id}" for one in entries if not ended(reader, one.run_id)]
+    written = Counter(said)
+    wrong += [f"{written[text]} times: {text}" for text in texts if written[text] != 1]
+    return wrong
+
+
+def ended(reader: Reader, run_id: str) -> bool:
+    return isinstance(runs.find(reader, RunId(run_id)), RunResult)
+
+
+def happened(reader: Reader) -> tuple[int, int]:
+    """Return how many messages entered the run of another, and how many sessions were archived."""
+    joined, archived = set[str](), 0
+    for session in listing.recent(reader, Wanted(archived=None), limit=-1):
+        archived += session.archived is not None
+        for one in sessions.entries(reader, session.session_id, limit=-1):
+            found = runs.find(reader, RunId(one.run_id))
+            if isinstance(found, RunResult) and found.joined is not None:
+                joined.add(one.run_id)
+    return len(joined), archived
