@@ -11,7 +11,6 @@ Place = tuple[str | int, ...]
 MISSING: Final = object()
 """What `lookup` gives where there is nothing."""
 MAX_DEPTH: Final = 64
-MAX_INDEX: Final = 10_000
 
 _PART: Final = re.compile(r"""\.?(?:([^.\[\]"']+)|\[(\d{1,5})\]|\["([^"]+)"\]|\['([^']+)'\])""")
 

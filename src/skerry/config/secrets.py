@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel, SecretStr
 
-from skerry.config.redact import is_secret
+from skerry.config.redact import holds_secrets, is_secret
 from skerry.config.root import Config
-
-_HOLDERS = frozenset({"headers", "env", "vars"})
-"""Sections of free names whose values are secrets more often than not."""
 
 
 def secrets(config: Config, environ: Mapping[str, str]) -> set[str]:
@@ -27,7 +24,7 @@ def _within(value: object, *, named: bool) -> Iterator[str]:
                 yield value
         case BaseModel() | Mapping():
             for key, one in value.items() if isinstance(value, Mapping) else value:
-                yield from _within(one, named=named or is_secret(str(key)) or key in _HOLDERS)
+                yield from _within(one, named=named or holds_secrets(str(key)))
         case Sequence():
             for one in value:
                 yield from _within(one, named=named)

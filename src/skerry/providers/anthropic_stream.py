@@ -9,7 +9,7 @@ from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStre
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
-from skerry.providers.pieces import Heard, Limit, count, parse_arguments
+from skerry.providers.pieces import Heard, Limit, count, decoded, parse_arguments
 
 _PAUSED: Final = "pause_turn"
 _CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded", _PAUSED})
@@ -112,12 +112,7 @@ class AnthropicBuilder:
             ModelError: it carries an error of the provider.
             ModelRequestError: the answer is longer than the limit.
         """
-        try:
-            event = _decoder.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ModelStreamCutError(
-                f"{self._provider} sent a piece of its answer that is not readable: {error}"
-            ) from error
+        event = decoded(_decoder, data, self._provider)
         match event.type:
             case "content_block_delta" if event.delta is not None:
                 return self._add(event.index, event.delta)

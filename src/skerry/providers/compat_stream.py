@@ -9,7 +9,7 @@ from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelSt
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
-from skerry.providers.pieces import Heard, Limit, count, parse_arguments
+from skerry.providers.pieces import Heard, Limit, count, decoded, parse_arguments
 
 
 class _Thought(msgspec.Struct):
@@ -114,12 +114,7 @@ class CompatBuilder:
         if data == b"[DONE]":
             self._done = True
             return None
-        try:
-            piece = _decoder.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ModelStreamCutError(
-                f"{self._provider} sent a piece of its answer that is not readable: {error}"
-            ) from error
+        piece = decoded(_decoder, data, self._provider)
         if bytes(piece.error) != b"null":
             raise stream_failure(bytes(piece.error), self._provider)
         if piece.usage is not None:

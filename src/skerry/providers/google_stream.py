@@ -9,7 +9,7 @@ from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelSt
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
-from skerry.providers.pieces import Heard, Limit, count
+from skerry.providers.pieces import Heard, Limit, count, decoded
 
 _FINISHED: Final = {"STOP", "MAX_TOKENS", "FUNCTION_CALL"}
 _UNLUCKY: Final = {
@@ -111,12 +111,7 @@ class GoogleBuilder:
         """
         if data == b"[DONE]":
             return None
-        try:
-            piece = _decoder.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ModelStreamCutError(
-                f"{self._provider} sent a piece of its answer that is not readable: {error}"
-            ) from error
+        piece = decoded(_decoder, data, self._provider)
         if bytes(piece.error) != b"null":
             raise stream_failure(bytes(piece.error), self._provider)
         if piece.usage_metadata is not None:

@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from skerry.model.errors import ModelRequestError
+from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import ToolCall
 from skerry.ports.model import ModelReply
+
+T = TypeVar("T")
 
 RAW_ARGUMENTS: Final = "_raw_arguments"
 """Key under which a tool call's arguments stand as text when they are no JSON object. No tool has
@@ -58,6 +60,20 @@ class Limit:
             raise ModelRequestError(
                 f"{self._provider} sent an answer of more than {TEXT_LIMIT} characters."
             )
+
+
+def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provider: str) -> T:
+    """Return what a piece of an answer says.
+
+    Raises:
+        ModelStreamCutError: it is not readable.
+    """
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ModelStreamCutError(
+            f"{provider} sent a piece of its answer that is not readable: {error}"
+        ) from error
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

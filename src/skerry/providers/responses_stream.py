@@ -9,7 +9,7 @@ from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.failures import stream_failure
-from skerry.providers.pieces import Heard, Limit, count, parse_arguments
+from skerry.providers.pieces import Heard, Limit, count, decoded, parse_arguments
 
 _NULL: Final = msgspec.Raw(b"null")
 
@@ -112,12 +112,7 @@ class ResponsesBuilder:
         """
         if data == b"[DONE]":
             return None
-        try:
-            return self._event(_events.decode(data), data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ModelStreamCutError(
-                f"{self._provider} sent a piece of its answer that is not readable: {error}"
-            ) from error
+        return self._event(decoded(_events, data, self._provider), data)
 
     def _event(self, event: _Event, data: bytes) -> Heard | None:
         """Take an event; progress, annotations and what later versions add say nothing."""
@@ -143,7 +138,7 @@ class ResponsesBuilder:
     def _begin(self, event: _Event) -> None:
         """Take the beginning of an item, or a piece of a call's arguments."""
         if event.type == "response.output_item.added":
-            self._slot(event.output_index).item = _items.decode(event.item)
+            self._slot(event.output_index).item = decoded(_items, event.item, self._provider)
         elif event.type == "response.function_call_arguments.delta" and event.delta:
             self._limit.grow(len(event.delta))
             self._slot(event.output_index).arguments.append(event.delta)
@@ -160,7 +155,7 @@ class ResponsesBuilder:
 
     def _complete(self, event: _Event) -> Heard | None:
         """Take the whole item, which counts; some servers send nothing before it."""
-        item = _items.decode(event.item)
+        item = decoded(_items, event.item, self._provider)
         slot = self._slot(event.output_index)
         slot.item = item
         slot.raw = bytes(event.item).decode()
@@ -173,7 +168,7 @@ class ResponsesBuilder:
         return self._said(event, thinking=item.type == "reasoning")
 
     def _end(self, event: _Event) -> None:
-        response = _responses.decode(event.response)
+        response = decoded(_responses, event.response, self._provider)
         if event.type == "response.failed":
             raise stream_failure(bytes(response.error), self._provider)
         if response.usage is not None:

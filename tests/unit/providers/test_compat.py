@@ -296,6 +296,18 @@ async def test_the_key_is_not_printed() -> None:
     assert "secret" not in repr(Endpoint("P", "http://x", "secret"))
 
 
+async def test_configured_headers_win_over_ours_however_they_are_spelt(
+    http: httpx2.AsyncClient,
+) -> None:
+    async with StubModelServer() as stub:
+        headers = (("Authorization", "Basic abc"), ("X-Org", "o"))
+        await CompatProvider(http, Endpoint("P", stub.base_url, "key", headers=headers)).complete(
+            request(), Listener()
+        )
+        (seen,) = stub.requests
+    assert (seen.headers["authorization"], seen.headers["x-org"]) == ("Basic abc", "o")
+
+
 async def test_a_header_that_cannot_be_sent_is_not_told(http: httpx2.AsyncClient) -> None:
     async with StubModelServer() as stub:
         odd = Endpoint("P", stub.base_url, headers=(("x-api-key", " canary-secret"),))
