@@ -193,7 +193,7 @@ async def test_a_long_conversation_is_read_in_parts(browser: Chromium, rig: Rig)
     assert shown <= 100
     scroller = page.locator("#scroller")
     await scroller.evaluate("element => { element.scrollTop = 0; }")
-    text = await page.locator("article .text").first.inner_text()
+    text = await page.locator("article .text").first.text_content()  # also out of sight
     await page.get_by_role("button", name="Show earlier messages").click()
     await expect(page.locator("article")).not_to_have_count(shown)
     assert await page.locator("article").count() > shown
