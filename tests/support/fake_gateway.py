@@ -58,6 +58,7 @@ class FakeGateway:
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     sockets: list[ServerConnection] = field(default_factory=list)
     url: str = ""
+    features: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, method: str, payload: Any) -> None:
         """Let `method` always answer `payload`."""
@@ -94,9 +95,8 @@ class FakeGateway:
             return
         snapshot = {"presence": [], "health": {}, "uptimeMs": 61_000}
         server = {"version": "0.0.test", "connId": "c"}
-        await exchange.reply(
-            {"type": "hello-ok", "protocol": 4, "server": server, "snapshot": snapshot}
-        )
+        hello = {"type": "hello-ok", "protocol": 4, "server": server, "snapshot": snapshot}
+        await exchange.reply(hello | {"features": self.features})
 
 
 @asynccontextmanager

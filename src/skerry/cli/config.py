@@ -128,7 +128,14 @@ def _parsed_place(text: str | None) -> tuple[str | int, ...]:
 
 def _change(values: Mapping[str, JSON]) -> int:
     path = _file()
-    return _written(set_values(path, values, author=_author()))
+    try:
+        return _written(set_values(path, values, author=_author()))
+    except ConfigInvalidError as error:
+        if not all(one.path.startswith(tuple(values)) for one in error.issues):
+            raise
+        problems = "; ".join(f"{one.path}: {one.message}" for one in error.issues)
+        remedy = " ".join(dict.fromkeys(one.remedy for one in error.issues))
+        return complain(f"Nothing was changed. {problems}", remedy, "skerry config set")
 
 
 def _written(done: Written) -> int:

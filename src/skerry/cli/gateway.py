@@ -4,6 +4,7 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 import anyio
@@ -13,7 +14,7 @@ from skerry.cli.render import model_line, one_line, plain, show, show_json, styl
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
 from skerry.client.models import model_status
-from skerry.model.errors import ClientError
+from skerry.model.errors import ClientError, GatewayRefusedError
 
 READ: Final = ("operator.read",)
 USAGE: Final = 2
@@ -127,14 +128,26 @@ async def _call(arguments: Namespace) -> int:
     final = arguments.expect_final
     timeout = arguments.timeout or (600.0 if final else 30.0)
     async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:
-        payload = await client.request(
-            arguments.method, params, timeout=timeout, expect_final=final
-        )
+        try:
+            payload = await client.request(
+                arguments.method, params, timeout=timeout, expect_final=final
+            )
+        except GatewayRefusedError as error:
+            if str(error).startswith("unknown method:"):
+                error.remedy = _near(arguments.method, client.hello)
+            raise
     if arguments.json:
         show_json(payload)
     else:
         show(plain(json.dumps(payload, indent=2, ensure_ascii=False)))
     return 0
+
+
+def _near(method: str, hello: Any) -> str:
+    """Return which methods of the gateway are named much like this one."""
+    known = hello.get("features", {}).get("methods", ())
+    near = ", ".join(get_close_matches(method, known, n=3))
+    return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 
 _QUOTES: Final = """Quote it for the shell: --params '{"sessionKey": "main"}'."""

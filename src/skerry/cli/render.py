@@ -5,7 +5,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import Any, Final, TextIO
+from unicodedata import category, east_asian_width
 
 from skerry.ports.model import ModelState, ModelStatus
 
@@ -55,10 +57,45 @@ def show_json(value: object) -> None:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows as text with aligned columns, two spaces apart."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+    """Return the rows as text with aligned columns, two spaces apart.
+
+    On a terminal the last column is cut at its edge; through a pipe everything is there.
+    """
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell + " " * (most - width(cell)) for cell, most in zip(row, widths, strict=True))
+        for row in rows
+    ]
+    edge = get_terminal_size().columns if sys.stdout.isatty() else None
+    start = sum(widths[:-1]) + 2 * len(widths[:-1])
+    if edge is None or start >= edge or any("\x1b" in line for line in lines):
+        return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(_cut(line.rstrip(), edge) for line in lines)
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal the text takes."""
+    return sum(_columns(one) for one in text)
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    if category(character) in {"Mn", "Me", "Cf"}:
+        return 0  # it changes the one before
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _cut(line: str, edge: int) -> str:
+    if width(line) <= edge:
+        return line
+    kept, used = [], 1
+    for one in line:
+        used += _columns(one)
+        if used > edge:
+            break
+        kept.append(one)
+    return "".join(kept) + "…"
 
 
 def model_line(status: ModelStatus) -> str:

@@ -53,7 +53,7 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
 ) -> None:
     before = file.read_text()
     for arguments, code, said in (
-        (("set", "gateway.port", "70000"), 1, b"gateway.port: "),
+        (("set", "gateway.port", "70000"), 1, b"Nothing was changed. gateway.port: "),
         (("set", "a..b", "1"), 1, b"names no place"),
         (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
         (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),

@@ -50,7 +50,7 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
     assert (done.returncode, done.stdout) == (1, b"")
     reason, remedy, help_line = done.stderr.decode().splitlines()
     assert reason == "Reason: unknown method: nope"
-    assert remedy.startswith("Try: ")
+    assert remedy == "Try: docs/reference/protocol.md lists every method."
     assert help_line == "Help: skerry gateway call --help"
 
 
@@ -84,6 +84,18 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
 )
 def test_a_time_is_told_in_its_two_largest_units(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+async def test_a_method_that_is_nearly_right_is_named(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.refuse("INVALID_REQUEST", "unknown method: sesions.list")
+
+    gateway.methods["sesions.list"] = refuse
+    gateway.features = {"methods": ["health", "sessions.list"]}
+    done = await command("gateway", "call", "sesions.list")
+    assert b"Try: Did you mean sessions.list?" in done.stderr
 
 
 async def test_no_answer_in_time_has_a_code_of_its_own(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.cli.render import plain, styled, table, text_of
+from skerry.cli.render import plain, styled, table, text_of, width
 
 
 @given(st.text())
@@ -66,3 +66,20 @@ def test_columns_are_aligned() -> None:
 )
 def test_the_text_of_a_message_is_found_in_every_shape(message: object, text: str) -> None:
     assert text_of(message) == text
+
+
+def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
+    assert [width(text) for text in ("ab", "日本", "e\u0301", "👩\u200d")] == [2, 4, 1, 2]
+    first, second = table([("日本", "x"), ("ab", "y")]).splitlines()
+    assert (first, second) == ("日本  x", "ab    y")
+
+
+def test_a_terminal_gets_lines_no_wider_than_itself_and_a_pipe_gets_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "12")
+    rows = [("key", "日本" * 9), ("k", "short")]
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    assert "日本" * 9 in table(rows)
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert table(rows).splitlines() == ["key  日本日…", "k    short"]

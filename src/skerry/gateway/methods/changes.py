@@ -147,7 +147,8 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     key = session_key(call, params.key, params.agent_id)
     if rows.is_main(key):
         message = f"Cannot delete the main session ({key})."
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        remedy = "`skerry sessions reset` begins it anew and archives what was said."
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
     # Before runs are stopped for nothing.
     _expect(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
 
