@@ -41,7 +41,7 @@ class MethodTable:
     @property
     def methods(self) -> list[Method[Any]]:
         """Every method, sorted by name."""
-        return [self._methods[name] for name in self.names]
+        return [found for name in self.names if (found := self._find(name))]
 
     def waits(self, name: str) -> bool:
         """Return whether the method is answered only when a run ends."""
