@@ -256,4 +256,4 @@ class Run:
 
 def _is_mute(active: ActiveRun) -> bool:
     """Return whether the session keeps its replies from the chat platform."""
-    return active.settings is not None and active.settings.send_policy == "deny"
+    return active.settings is not None and active.settings.mute

@@ -21,8 +21,8 @@ from skerry.hooks.payloads import (
     ModelResolveChange,
 )
 from skerry.infra.clock import SystemClock
-from skerry.model.ids import RunId
 from skerry.model import message
+from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolResultMessage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.sessions.history import open_calls
