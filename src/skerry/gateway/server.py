@@ -105,13 +105,13 @@ async def _healthz(_request: Request) -> Response:
 
 def _readyz(context: GatewayContext) -> Callable[[Request], Awaitable[Response]]:
     async def readyz(_request: Request) -> Response:
-        health = context.health
+        failing = await context.failing()
         payload = {
-            "ready": health.ready,
-            "failing": health.failing,
+            "ready": not failing,
+            "failing": failing,
             "uptimeMs": max(0, context.clock.now_ms() - context.started_ms),
         }
-        return _json(payload, 200 if health.ready else 503)
+        return _json(payload, 503 if failing else 200)
 
     return readyz
 
