@@ -159,8 +159,9 @@ class Mirror:
         if session is None:
             return None
         file = transcript_file(self.agents_dir, session)
-        self._rename(file, session_id)
         mark = self._marks.get(session_id) or _read_mark(reader, session_id)
+        if mark.size or session.archived:  # a new one has no other name: spare it the listing
+            self._rename(file, session_id)
         if _size(file) < mark.size:
             mark = _Mark(0, 0)
         lines = [
