@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
+CHECKPOINT_SHARE: Final = 8
+"""Of a long text, so much more is waited for: each checkpoint writes all of it."""
 _NO_PROMPT: Final = message.user("", 0)
 
 
@@ -110,6 +112,7 @@ class Dialogue:
         self._place = 0
         self._system: str | None = None
         self._since_checkpoint = 0
+        self._checkpointed = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None
 
     async def hold(self, prompt: UserMessage) -> StopReason:
@@ -311,9 +314,13 @@ class Dialogue:
         self._runtime.publish(run_event(run, body))
 
     def _keep_partial(self, added: int) -> None:
-        """Store the partial text, every second or 2 KB, so that a crash leaves it."""
+        """Store the partial text, every second or 2 KB, so that a crash leaves it.
+
+        Once 16 KB are stored, an eighth more takes the place of 2 KB: else a long answer would
+        cost the square of its length.
+        """
         self._since_checkpoint += added
-        if self._since_checkpoint >= CHECKPOINT_CHARS:
+        if self._since_checkpoint >= max(CHECKPOINT_CHARS, self._checkpointed // CHECKPOINT_SHARE):
             self._checkpoint()
         elif self._checkpoint_timer is None:  # by a timer: a model may fall silent in mid-sentence
             loop = asyncio.get_running_loop()
@@ -322,10 +329,11 @@ class Dialogue:
     def _checkpoint(self) -> None:
         self._begin_checkpoint()
         run_id, partial = self._active.request.run_id, self.speaker.partial
+        self._checkpointed = len(partial)
         self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
 
     def _begin_checkpoint(self) -> None:
-        self._since_checkpoint = 0
+        self._since_checkpoint = self._checkpointed = 0
         if self._checkpoint_timer is not None:
             self._checkpoint_timer.cancel()
             self._checkpoint_timer = None

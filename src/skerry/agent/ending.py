@@ -13,6 +13,7 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, Usage
 from skerry.model.run import RunResult, StopReason
+from skerry.sessions.history import aborted_result, open_calls
 from skerry.store import Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,24 @@ def settle(
     for guest in guests:
         runs.finish(unit, for_guest(result, guest))
     return tail
+
+
+def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[RunId] = ()) -> None:
+    """Write that a run failed whose own end cannot be written; `entry` is its user entry, or 0.
+
+    The transcript has every call paired and ends in a message of the assistant, without words.
+    """
+    found = sessions.entries(unit, result.session_id, limit=-1, after=entry)
+    own = [one.message for one in found if one.run_id == result.run_id]
+    if entry or own:
+        at, tail = result.ended_at, sessions.tail(unit, result.session_id)
+        ending: list[Message] = [aborted_result(call, at) for call in open_calls(own)]
+        reason = result.error.message if result.error else None
+        ending.append(AssistantMessage((), "", "", "", Usage(), "error", at, reason))
+        sessions.append(unit, result.session_id, tail, result.run_id, ending, at)
+    runs.finish(unit, result)
+    for guest in guests:
+        runs.finish(unit, for_guest(result, guest))
 
 
 async def outgoing(

@@ -14,7 +14,15 @@ import anyio
 import msgspec
 
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
-from skerry.agent.ending import announce, cut_off, for_guest, outgoing, payloads, settle
+from skerry.agent.ending import (
+    announce,
+    cut_off,
+    for_guest,
+    outgoing,
+    payloads,
+    settle,
+    settle_failed,
+)
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
@@ -61,9 +69,9 @@ class Run:
         try:
             conversation = await self._enter(prompt, writing)
         except Exception as error:
-            # Whatever it is, those who wait must hear of it. The run stays open in the store.
+            # Whatever it is, those who wait must hear of it, and once: it does not run again.
             logger.exception("run %s could not start", active.request.run_id)
-            self._end(self._failed_to_start(error, started_at))
+            self._end(await self._settle_failed(self._failed_to_start(error, started_at)))
             return
         dialogue = Dialogue(self.runtime, active, conversation, writing)
         stop_reason = await dialogue.hold(prompt)
@@ -148,12 +156,13 @@ class Run:
         try:
             conversation.tail = await self._settle(dialogue, writing, result)
         except Exception as error:
-            # What is not stored is not said. The run stays open; the next start takes it up.
+            # What is not stored is not said.
             logger.exception("the end of run %s could not be stored", result.run_id)
             self.runtime.histories.forget(active.session_id)
-            result = msgspec.structs.replace(
-                result, stop_reason=StopReason.ERROR, error=unexpected(error)
+            failed = msgspec.structs.replace(
+                result, stop_reason=StopReason.ERROR, payloads=(), error=unexpected(error)
             )
+            result = await self._settle_failed(failed)
         conversation.forget_command()
         if writing.changed:  # the next run sees what the transcript has
             self.runtime.histories.forget(active.session_id)
@@ -175,6 +184,30 @@ class Run:
             return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
 
         return await self._persist(lambda: self.runtime.store.write(end))
+
+    async def _settle_failed(self, result: RunResult) -> RunResult:
+        """Store that the run failed, and what the person is told of it; return `result`.
+
+        If even that fails, the run stays open and the next start takes it up.
+        """
+        active = self.active
+        guests = [guest.request.run_id for guest in active.joined]
+        to = None if _is_mute(active) else active.request.reply_to
+        try:
+            blocks: list[list[str]] = []
+            if to is not None:
+                context = run_context(active.request, active.session_id)
+                blocks = await outgoing(self.runtime.hooks, context, result, to, self.runtime.parts)
+
+            def end(unit: Unit) -> None:
+                if to is not None:
+                    announce(unit, result, to, blocks)
+                settle_failed(unit, result, active.entry, guests)
+
+            await self._persist(lambda: self.runtime.store.write(end))
+        except Exception:
+            logger.exception("run %s stays open in the store", result.run_id)
+        return result
 
     def _tell_end(self, dialogue: Dialogue, result: RunResult) -> None:
         """Let plugins look at the whole; nothing waits for them."""
@@ -223,4 +256,4 @@ class Run:
 
 def _is_mute(active: ActiveRun) -> bool:
     """Return whether the session keeps its replies from the chat platform."""
-    return active.settings is not None and active.settings.send_policy == "deny"
+    return active.settings is not None and active.settings.mute

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from skerry.model.errors import ToolError
+from skerry.model.inbound import well_formed
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import FOUND, Origin
 from skerry.model.tool import ToolResult
@@ -20,7 +21,7 @@ async def execute(
     """Return the paired result of `call`, an error included."""
     result = await _run(call, tools, context)
     origin = result.origin if result.origin in FOUND else Origin.TOOL
-    text = (TextBlock(result.text),)
+    text = (TextBlock(well_formed(result.text)),)
     return ToolResultMessage(call.id, call.name, text, result.is_error, at, origin)
 
 

@@ -58,6 +58,8 @@ class _Interrupted:
     run: runs.OpenRun
     guests: list[RunId]
     messages: list[Message]
+    to: ReplyTo | None
+    """Where the person is told of it; None where nobody is, or the session is mute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ def _sorted(reader: Reader) -> _Found:
             logger.warning("run %s was interrupted; it is closed", run_id)
             entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
             messages = [one.message for one in entries if one.run_id == run_id]
-            found.interrupted.append(_Interrupted(run, guests[run_id], messages))
+            mute = sessions.settings(reader, run.session_id).mute
+            to = None if mute else run.request.reply_to
+            found.interrupted.append(_Interrupted(run, guests[run_id], messages, to))
         else:
             found.again.append(run)
     return found
@@ -103,7 +107,7 @@ def _sorted(reader: Reader) -> _Found:
 
 async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _Closing:
     """Return how the run ends, after the hooks that an end passes."""
-    run, to = one.run, one.run.request.reply_to
+    run, to = one.run, one.to
     ending: list[Message] = [aborted_result(call, now) for call in open_calls(one.messages)]
     text = (TextBlock(run.partial),) if run.partial else ()
     ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))

@@ -69,3 +69,7 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+
+    async def failing(self) -> list[str]:
+        """Return what cannot do its work now; `state` is the database, on a full disk for one."""
+        return [*self.health.failing, *([] if await self.store.works() else ["state"])]

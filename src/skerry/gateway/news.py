@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.frames import Json
+from skerry.model.errors import StateError
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.store import Reader, Store, sessions
 
@@ -92,7 +93,12 @@ class News:
             dirty, self._dirty = self._dirty, {}
             self._wake = anyio.Event()
             self._forget()
-            for change in await store.read(lambda reader: self._changes(reader, dirty)):  # noqa: B023 - read at once
+            try:
+                changes = await store.read(lambda reader: self._changes(reader, dirty))  # noqa: B023 - read at once
+            except StateError:
+                self._dirty = dirty | self._dirty  # the next commit wakes us
+                raise
+            for change in changes:
                 self._tell(change, row, line)
 
     def _forget(self) -> None:

@@ -7,6 +7,8 @@ from skerry.model.ids import SessionKey
 
 MOST: Final = 20
 """Notices that wait for one session; the oldest goes first."""
+MOST_CHARS: Final = 4_096
+"""Of one notice: all of them together stand in one prompt, and in memory until then."""
 _SESSIONS: Final = 200
 
 
@@ -19,6 +21,8 @@ class Notices:
 
     def add(self, key: SessionKey, text: str) -> None:
         """Keep a notice for the session's next run, once where the same comes again and again."""
+        if len(text) > MOST_CHARS:
+            text = text[: MOST_CHARS - 1] + "…"
         waiting = self._waiting.setdefault(key, [])
         if not waiting or waiting[-1][1] != text:
             waiting.append((self._clock.now_ms(), text))

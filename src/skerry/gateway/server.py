@@ -24,12 +24,11 @@ from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import PROTOCOL, Json, StateVersion
 from skerry.gateway.gate import Gate
 from skerry.gateway.methods import rows
-from skerry.gateway.methods.chat import transcript_line
+from skerry.gateway.methods.chat import news_line
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY
-from skerry.model.errors import StateError
 from skerry.model.session import TranscriptEntry
 
 logger = logging.getLogger(__name__)
@@ -105,13 +104,13 @@ async def _healthz(_request: Request) -> Response:
 
 def _readyz(context: GatewayContext) -> Callable[[Request], Awaitable[Response]]:
     async def readyz(_request: Request) -> Response:
-        health = context.health
+        failing = await context.failing()
         payload = {
-            "ready": health.ready,
-            "failing": health.failing,
+            "ready": not failing,
+            "failing": failing,
             "uptimeMs": max(0, context.clock.now_ms() - context.started_ms),
         }
-        return _json(payload, 200 if health.ready else 503)
+        return _json(payload, 503 if failing else 200)
 
     return readyz
 
@@ -180,8 +179,9 @@ async def _tell_news(context: GatewayContext) -> None:
                 lambda session: rows.row(session, PROTOCOL),
                 _news_line,
             )
-        except StateError:
-            logger.exception("the news of sessions could not be read")
+        except Exception:
+            # Who does not hear of a session can still read it; the gateway goes on.
+            logger.exception("the news of sessions could not be told")
 
 
 def _news_line(entry: TranscriptEntry) -> bytes:

@@ -16,6 +16,8 @@ import msgspec
 from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner, ignore
 
 SECONDS = 5.0
+MAX_CHANGE = 32 * 1024 * 1024
+"""Bytes that a change may have as JSON."""
 
 
 class Draft(Protocol):
@@ -178,7 +180,10 @@ class Guard(Transform[G, R]):
 
 
 def _checked(value: object, returns: type[R]) -> R | None:
-    """Return the value if it is None or a `returns` whose fields have their types."""
+    """Return the value if it is None or a `returns` whose fields have their types.
+
+    A change that could not be stored would be noticed when the run ends, and it could not end.
+    """
     if value is None:
         return None
     if not isinstance(value, returns):
@@ -189,4 +194,10 @@ def _checked(value: object, returns: type[R]) -> R | None:
         msgspec.convert(given, returns)
     except msgspec.ValidationError as error:
         raise HandlerError(f"it returned a wrong {returns.__name__}: {error}") from error
+    try:
+        size = len(msgspec.json.encode(given, enc_hook=str))
+    except UnicodeEncodeError as error:
+        raise HandlerError(f"it returned text that is no Unicode: {error.reason}") from error
+    if size > MAX_CHANGE:
+        raise HandlerError(f"it returned {size} bytes; a change may have {MAX_CHANGE}")
     return value

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 BUSY_TIMEOUT_MS = 5_000
+BACKUPS = 3
+"""Backups that are kept of a file, the newest."""
 
 
 class NewerSchemaError(Exception):
@@ -44,7 +46,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
     """Run the steps that the file has not seen, each in a transaction of its own.
 
     `PRAGMA user_version` counts the steps done. Before the first of them a file that has content
-    is copied to `<name>.v<version>.bak`.
+    is copied to `<name>.v<version>.bak`; the three newest copies are kept.
 
     Raises:
         NewerSchemaError: the file has seen more steps than there are.
@@ -61,12 +63,24 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
-    target.touch(mode=0o600)
-    copy = sqlite3.connect(target)
+    """Copy the database to `target`, which is there whole or not at all, and drop old copies."""
+    unfinished = target.with_name(f"{target.name}.new")
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(mode=0o600)
+    copy = sqlite3.connect(unfinished)
     try:
         connection.backup(copy)
     finally:
         copy.close()
+    unfinished.replace(target)
+    stem, _, _ = target.name.rpartition(".v")
+    versions = {
+        int(number): path
+        for path in target.parent.iterdir()
+        if (number := path.name.removeprefix(f"{stem}.v").removesuffix(".bak")).isdecimal()
+    }
+    for version in sorted(versions)[:-BACKUPS]:
+        versions[version].unlink()
 
 
 def quick_check(path: Path) -> str:

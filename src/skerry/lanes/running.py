@@ -135,8 +135,8 @@ class Running:
         return list(chosen.values())
 
     def working(self, key: SessionKey) -> ActiveRun | None:
-        """Return the run of the session that a message can still enter."""
-        return next((run for run in self.of(key) if run.working), None)
+        """Return the run of the session that a message can still enter; none that is to stop."""
+        return next((run for run in self.of(key) if run.working and run.aborted_by is None), None)
 
     def _remove(self, run: ActiveRun) -> None:
         run_id, key = run.request.run_id, run.request.key

@@ -229,3 +229,8 @@ def size(message: Message) -> int:
             case ToolCall():
                 chars += len(block.name) + len(_encoder.encode(block.arguments))
     return chars
+
+
+def image_chars(message: Message) -> int:
+    """Return how many characters the images of the message have as base64."""
+    return sum(len(block.data) for block in message.content if isinstance(block, ImageBlock))

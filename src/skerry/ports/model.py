@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, size
+from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 
@@ -87,20 +87,27 @@ class History:
     messages, joining costs 62 us where encoding costs 150 us and more.
     """
 
-    __slots__ = ("_forms", "_wire", "ends", "messages")
+    __slots__ = ("_forms", "_images", "_wire", "ends", "messages")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = []
         self.ends: list[int] = []
         """For each message, about how many characters the conversation has up to its end."""
+        self._images = 0
         self._wire: dict[str, list[bytes]] = {}
         self._forms: dict[str, tuple[int, WireForm]] = {}
         for message in messages:
             self.append(message)
 
+    @property
+    def weight(self) -> int:
+        """Return about how many characters are kept, the base64 of images included."""
+        return (self.ends[-1] if self.ends else 0) + self._images
+
     def append(self, message: Message) -> None:
         """Add a message at the end."""
         self.messages.append(message)
+        self._images += image_chars(message)
         self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
 
     def put(self, place: int, message: Message) -> None:
@@ -112,6 +119,7 @@ class History:
 
     def cut(self, count: int) -> None:
         """Forget all messages but the first `count`."""
+        self._images -= sum(map(image_chars, self.messages[count:]))
         del self.messages[count:], self.ends[count:]
         for kept in self._wire.values():
             del kept[count:]

@@ -28,7 +28,7 @@ import msgspec
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
-from skerry.model.session import SessionEntry, entry_id
+from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.store import sessions
 from skerry.store.listing import Wanted, recent
 from skerry.store.store import Store, nothing
@@ -40,6 +40,8 @@ COLLECT_SECONDS = 0.1
 INDEX_SECONDS = 5.0
 BATCH_BYTES = 4 * 1024 * 1024
 """Written to one file at a time: what is missing may be gigabytes of images."""
+INDEX_SHARE = 50
+"""So many times as long as writing the session maps took, they rest: each is written whole."""
 _encode = msgspec.json.encode
 
 
@@ -71,7 +73,11 @@ class Mirror:
         self._wake.set()
 
     async def run(self, store: Store) -> None:
-        """Append what is new, at most every 100 ms; write the session maps at most every 5 s."""
+        """Append what is new, at most every 100 ms; write the session maps at most every 5 s.
+
+        Where they are so large that writing them takes longer than a tenth of a second, they are
+        written less often, so that they take a fiftieth of the time at most.
+        """
         next_index = anyio.current_time() + INDEX_SECONDS
         while True:
             behind = self._stale or self._unsaved or self._dirty
@@ -80,8 +86,10 @@ class Mirror:
             await anyio.sleep(COLLECT_SECONDS)
             await self._append(store)
             if anyio.current_time() >= next_index:
+                began = anyio.current_time()
                 await self._index(store)
-                next_index = anyio.current_time() + INDEX_SECONDS
+                now = anyio.current_time()
+                next_index = now + max(INDEX_SECONDS, INDEX_SHARE * (now - began))
 
     async def repair(self, store: Store) -> None:
         """Bring every file up to the database; for the start, before `run`."""
@@ -109,16 +117,20 @@ class Mirror:
             return
         try:
             await anyio.to_thread.run_sync(self._append_files, store, dirty)
-        except BaseException as error:
-            self._dirty |= dirty
-            if not isinstance(error, OSError | StateError):
-                raise
-            logger.warning("the transcript mirror is behind; it is tried again: %s", error)
+        finally:
+            self._dirty |= dirty  # what is left
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
-        for session_id in dirty:
-            while self._append_some(store, session_id):
-                pass
+        """Bring the files of the sessions up to date, and take those that are out of `dirty`."""
+        for session_id in tuple(dirty):
+            try:
+                while self._append_some(store, session_id):
+                    pass
+            except (OSError, StateError) as error:
+                # One file that cannot be written must not keep the others behind.
+                logger.warning("the transcript mirror is behind; it is tried again: %s", error)
+            else:
+                dirty.remove(session_id)
 
     def _append_some(self, store: Store, session_id: str) -> bool:
         """Write some of what the session's file lacks; return whether there is more."""
@@ -147,8 +159,9 @@ class Mirror:
         if session is None:
             return None
         file = transcript_file(self.agents_dir, session)
-        self._rename(file, session_id)
         mark = self._marks.get(session_id) or _read_mark(reader, session_id)
+        if mark.size or session.archived:  # a new one has no other name: spare it the listing
+            self._rename(file, session_id)
         if _size(file) < mark.size:
             mark = _Mark(0, 0)
         lines = [
@@ -165,9 +178,10 @@ class Mirror:
         if file.exists():
             return
         plain = f"{session_id}.jsonl"
+        archived = tuple(f"{plain}.{reason}." for reason in Archived)
         names = os.listdir(file.parent) if file.parent.is_dir() else []  # noqa: PTH208 - only names
         for name in names:
-            if name == plain or name.startswith(f"{plain}."):
+            if name == plain or name.startswith(archived):
                 self.reach("mirror.before-rename")
                 (file.parent / name).rename(file)
                 self.reach("mirror.after-rename")

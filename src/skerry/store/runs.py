@@ -68,9 +68,14 @@ def unfinished(reader: Reader) -> list[OpenRun]:
 
 
 def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
-    """Note that the run's user entry stands in the session's transcript, as number `entry`."""
+    """Note that the run's user entry stands in the session's transcript, as number `entry`.
+
+    With 0, hooks keep it from the transcript; that the run began is counted then, as restarts are,
+    for nothing else shows it.
+    """
     unit.execute(
-        "UPDATE run SET session_id = ?, entry = ? WHERE run_id = ?", (session_id, entry, run_id)
+        "UPDATE run SET session_id = ?, entry = ?, restarts = restarts + (? = 0) WHERE run_id = ?",
+        (session_id, entry, entry, run_id),
     )
 
 

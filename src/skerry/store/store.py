@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
@@ -20,6 +20,16 @@ from skerry.store.writer import Writer
 T = TypeVar("T")
 DATABASE: Final = "state.sqlite"
 """File of the state directory."""
+
+
+TRY_SECONDS: Final = 2.0
+"""How long an answer to `works` may take; a disk that takes longer does not."""
+
+
+def _try(unit: Unit) -> None:
+    """Take some room in the file, and give it back."""
+    unit.execute("INSERT OR REPLACE INTO mirror VALUES (hex(zeroblob(32768)), 0, 0)")
+    unit.execute("DELETE FROM mirror WHERE session_id = hex(zeroblob(32768))")
 
 
 def nothing(point: str) -> None:
@@ -51,6 +61,13 @@ class Store:
     def post(self, work: Callable[[Unit], object]) -> None:
         """Run `work` in the writer thread, in order with the others; nobody waits for it."""
         self._writer.post(work)
+
+    async def works(self) -> bool:
+        """Return whether what is written gets onto the disk; it is tried where it last failed."""
+        if self._writer.failing:
+            with anyio.move_on_after(TRY_SECONDS), suppress(StoreFailedError):
+                await self._writer.write(_try)
+        return not self._writer.failing
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` on a connection of its own, in a worker thread; it sees what is committed.

@@ -50,6 +50,8 @@ class Writer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._open = True
+        self.failing = False
+        """Whether the last unit that changed anything, or tried to, found no way onto the disk."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -106,12 +108,17 @@ class Writer:
         return batch
 
     def _write(self, batch: list[_Job]) -> None:
+        changes = self._connection.total_changes
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for job in batch:
                 self._write_one(job)
             self._reach("store.before-commit")
             self._connection.execute("COMMIT")
+            if any(isinstance(job.error, StoreFailedError) for job in batch):
+                self.failing = True
+            elif self._connection.total_changes != changes:
+                self.failing = False
             self._reach("store.after-commit")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
@@ -122,6 +129,7 @@ class Writer:
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
         """Give every unit a transaction of its own: one that finds no room must not fail others."""
         if len(batch) == 1:
+            self.failing = True
             batch[0].error = batch[0].error or _failed(error)
             return
         for job in batch:

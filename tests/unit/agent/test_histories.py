@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from skerry.agent.histories import KEPT, Histories
+from skerry.agent.histories import KEPT, KEPT_CHARS, Histories
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import ImageBlock, UserMessage
 from skerry.store import Store, Unit, open_store, sessions
 
 ONE = SessionId("s1")
@@ -73,3 +74,25 @@ async def test_only_the_last_ones_used_are_kept(tmp_path: Path) -> None:
         await histories.get(SessionId("one too many"), 1)
         assert await histories.get(ONE, 1) is first
         assert await histories.get(SessionId("s2"), 1) is not second
+
+
+async def test_conversations_with_large_images_are_let_go_before_they_fill_the_memory(
+    tmp_path: Path,
+) -> None:
+    image = UserMessage((ImageBlock("A" * (KEPT_CHARS // 3), "image/png"),), 0)
+    async with open_store(tmp_path / "s.sqlite") as store:
+        histories = Histories(store)
+        first = await histories.get(SessionId("s0"), 1)
+        for number in range(4):
+            conversation = await histories.get(SessionId(f"s{number}"), 1)
+            conversation.history.append(image)
+            conversation.tail = 1
+            assert await histories.get(SessionId(f"s{number}"), 2) is conversation
+        await said(store, "a", session_id=SessionId("s0"))
+        assert await histories.get(SessionId("s0"), 2) is not first
+        kept = await histories.get(SessionId("s3"), 2)
+        assert kept.history.messages == [image]
+        kept.history.append(image)
+        kept.history.append(image)
+        kept.tail = 3
+        assert await histories.get(SessionId("s3"), 4) is kept  # too large, and in use

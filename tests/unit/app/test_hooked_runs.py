@@ -21,8 +21,9 @@ from skerry.hooks.payloads import (
     ModelResolveChange,
 )
 from skerry.infra.clock import SystemClock
+from skerry.model import message
 from skerry.model.ids import RunId
-from skerry.model.message import AssistantMessage, ToolResultMessage, UserMessage
+from skerry.model.message import AssistantMessage, TextBlock, ToolResultMessage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel, echo
@@ -188,3 +189,29 @@ async def test_a_handler_that_names_no_model_that_works_harms_nobody(
             result = await core.ask("hi")
     assert result.payloads == ("echo: hi",)
     assert "no/such" in caplog.text
+
+
+HALF = "half a pair: \ud800"
+"""Text that nothing can store."""
+
+
+@pytest.mark.parametrize("words", [HALF, "much " * 8_000_000], ids=["surrogate", "40 MB"])
+async def test_text_that_could_not_be_stored_is_a_failure_of_who_returned_it(
+    tmp_path: Path, words: str
+) -> None:
+    def write(_: BeforeMessageWrite) -> BeforeMessageWriteChange:
+        return BeforeMessageWriteChange(message=message.user(words, 0))
+
+    async def send(_: MessageSending) -> MessageSendingChange:
+        return MessageSendingChange(content=words)
+
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        on(core.hooks.before_message_write, write)
+        on(core.hooks.message_sending, send)
+        await core.dispatch.submit(from_alice("hi"))
+        assert (await ended(core, "hi")).payloads == ("echo: hi",)
+        assert [one.content[0] for one in await core.said()] == [
+            TextBlock("hi"),
+            TextBlock("echo: hi"),
+        ]
+        assert await parts(core) == []  # a guard that fails refuses

@@ -10,16 +10,19 @@ import pytest
 
 from skerry.agent.ending import INTERRUPTED
 from skerry.app.recover import MAX_RESTARTS, recover
+from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
 from skerry.infra.clock import SystemClock
 from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.message import AssistantMessage, ToolCall
+from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
-from skerry.store import Reader, outbox, runs, sessions
+from skerry.model.session import SessionSettings
+from skerry.store import Reader, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.chaos import transcript_faults
 from tests.support.core import MAIN, Core, open_core, request
+from tests.support.hooks import on
 
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
 
@@ -143,6 +146,40 @@ async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Pa
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
         assert await core.store.read(told) == [("m1", INTERRUPTED)]
         assert transcript_faults("s", await core.said()) == []
+
+
+async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_path: Path) -> None:
+    def block(payload: BeforeMessageWrite) -> BeforeMessageWriteChange:
+        return BeforeMessageWriteChange(block=isinstance(payload.message, UserMessage))
+
+    for life in range(MAX_RESTARTS):
+        gate = Gate()
+        async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
+            on(core.hooks.before_message_write, block)
+            for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
+                core.dispatch.resume(run)
+            if life == 0:
+                await core.dispatch.submit(said_by("alice", "m1"))
+            with anyio.fail_after(10):
+                await gate.reached.wait()
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
+        assert await core.store.read(told) == [("m1", INTERRUPTED)]
+
+
+async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: Path) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"))
+        session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
+        assert session is not None
+        mute = SessionSettings(send_policy="deny")
+        await core.store.write(
+            lambda unit: archive.change(unit, session.session_id, label="", settings=mute)
+        )
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
+        assert await core.store.read(told) == []
 
 
 async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from skerry.hooks.hooks import Hooks
@@ -131,6 +132,36 @@ async def test_a_follower_hears_the_new_session_and_not_the_restored_one(
     await talk(rig, CHAT, "older")
     told = (await wire.event("session.message"))["payload"]
     assert (told["sessionId"], told["messageSeq"]) == (old_id, 2)
+
+
+async def test_a_follower_is_told_of_images_that_are_too_large_for_an_event(
+    rig: Rig, wire: Wire
+) -> None:
+    image = UserMessage((ImageBlock("A" * 8_000_000, "image/png"),), 1)
+    session_id = await talk(rig, CHAT, "before")
+    await wire.call("sessions.messages.subscribe", {"key": "chat"})
+    await rig.store.write(
+        lambda unit: sessions.append(unit, SessionId(session_id), 1, "r2", [image], 2)
+    )
+    (block,) = (await wire.event("session.message"))["payload"]["message"]["content"]
+    assert block == {"type": "image", "mimeType": "image/png", "omitted": True, "bytes": 6_000_000}
+
+
+async def test_what_cannot_be_told_of_one_session_ends_no_gateway(
+    rig: Rig, wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    await wire.call("sessions.subscribe")
+    await talk(rig, CHAT, "hi")
+    await wire.event("sessions.changed", phase="message")
+    await rig.store.write(lambda unit: unit.execute("UPDATE session SET key = 'agent::'"))
+    rig.context.news.touch(["id-chat"], "patch")
+    with anyio.fail_after(10):
+        while "could not be told" not in caplog.text:  # noqa: ASYNC110 - nobody tells of it
+            await anyio.sleep(0.01)
+    await talk(rig, SessionKey.parse("other"), "hi")
+    assert (await wire.event("sessions.changed", phase="message"))["payload"]["sessionId"] == (
+        "id-other"
+    )
 
 
 async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:

@@ -11,6 +11,8 @@ from starlette.routing import Route, WebSocketRoute
 
 from skerry.gateway import protocol
 from skerry.gateway.server import create_app
+from skerry.model.errors import StoreFailedError
+from skerry.store import Unit
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import connected
 
@@ -136,6 +138,27 @@ async def test_readiness_names_what_fails(rig: Rig) -> None:
     answer = await ask(rig, "/readyz")
     assert answer.status == 503
     assert answer.body.startswith(b'{"ready":false,"failing":["draining"],"uptimeMs":')
+
+
+async def test_a_gateway_on_a_full_disk_is_not_ready_until_there_is_room_again(rig: Rig) -> None:
+    store = rig.context.store
+
+    def fill(unit: Unit) -> None:
+        unit.execute("CREATE TABLE filling AS SELECT zeroblob(1000000)")
+
+    await store.write(lambda unit: unit.one("PRAGMA max_page_count = 1"))
+    with pytest.raises(StoreFailedError):
+        await store.write(fill)
+    for _ in range(2):
+        answer = await ask(rig, "/readyz")
+        assert answer.status == 503
+        assert answer.body.startswith(b'{"ready":false,"failing":["state"],"uptimeMs":')
+    async with connected(rig.url) as wire:  # who wants to see to it is let in
+        status = await wire.call("status")
+        assert (status["ready"], status["failing"]) == (False, ["state"])
+    await store.write(lambda unit: unit.one("PRAGMA max_page_count = 1000000"))
+    assert (await ask(rig, "/readyz")).status == 200
+    assert await store.read(lambda reader: reader.all("SELECT * FROM mirror")) == []
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,20 @@ async def test_a_restore_archives_what_took_its_place(rig: Rig, wire: Wire) -> N
     assert await texts(wire) == ["new"]
 
 
+async def test_of_two_who_restore_one_session_one_did(rig: Rig, wire: Wire) -> None:
+    old_id = await talk(rig, CHAT, "old")
+    await wire.call("sessions.delete", {"key": "chat"})
+    answers: list[bool] = []
+
+    async def restore(one: Wire) -> None:
+        answers.append((await one.call("sessions.restore", {"sessionId": old_id}))["restored"])
+
+    async with connected(rig.url) as other, anyio.create_task_group() as tasks:
+        for one in (wire, other):
+            tasks.start_soon(restore, one)
+    assert sorted(answers) == [False, True]
+
+
 async def test_an_id_that_nobody_knows_is_not_restored(wire: Wire) -> None:
     assert "unknown session id" in await refusal(wire, "sessions.restore", sessionId="no")
 

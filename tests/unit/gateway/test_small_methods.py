@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.notices import MOST, Notices
+from skerry.gateway.notices import MOST, MOST_CHARS, Notices
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import Usage
@@ -149,6 +149,8 @@ async def test_a_client_tells_others_of_itself(rig: Rig, wire: Wire) -> None:
 
 def test_notices_are_bounded_and_a_repeated_one_stands_once() -> None:
     notices = Notices(FakeClock())
+    notices.add(MAIN, "x" * 1_000_000)
+    assert [len(text) for _, text in notices.waiting(MAIN)] == [MOST_CHARS]
     for number in range(MOST + 5):
         notices.add(MAIN, str(number))
         notices.add(MAIN, str(number))

@@ -47,6 +47,26 @@ def test_a_file_with_content_is_backed_up_before_it_changes(path: Path) -> None:
     assert backup.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_backup_that_was_broken_off_is_made_anew(path: Path) -> None:
+    bring(path, FIRST)
+    unfinished = path.with_name("state.sqlite.v1.bak.new")
+    unfinished.write_bytes(b"half a page of something " * 100)
+    bring(path, FIRST, SECOND)
+    assert rows(path.with_name("state.sqlite.v1.bak"), "PRAGMA user_version") == [(1,)]
+    assert not unfinished.exists()
+
+
+def test_a_few_backups_are_kept_the_newest(path: Path) -> None:
+    steps = [f"CREATE TABLE t{number} (x)" for number in range(12)]
+    mine = path.with_name("state.sqlite.vacation.bak")
+    mine.touch()
+    for known in range(1, 13):
+        bring(path, *steps[:known])
+    kept = {found.name for found in path.parent.glob("*.bak")} - {mine.name}
+    assert kept == {f"state.sqlite.v{version}.bak" for version in (9, 10, 11)}
+    assert mine.exists()
+
+
 def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     bring(path, FIRST)
     with pytest.raises(sqlite3.OperationalError):

@@ -122,5 +122,7 @@ async def test_only_a_run_that_works_can_be_entered() -> None:
     one.open(anyio.CancelScope())
     assert running.working(SessionKey.main()) is one
     assert running.working(SessionKey.parse("other")) is None
+    one.abort("rpc")
+    assert running.working(SessionKey.main()) is None  # it would only hand the message back
     one.close()
     assert running.working(SessionKey.main()) is None

@@ -199,3 +199,34 @@ async def test_a_repair_goes_on_where_a_crash_left_lines_of_megabytes(files: Fil
         await files.start(store)
     assert files.file.read_bytes().startswith(whole)
     assert [one[0] for one in files.texts()] == list("abcd")
+
+
+async def test_a_file_that_cannot_be_written_keeps_no_other_behind(files: Files) -> None:
+    def say_in(unit: Unit, name: str) -> None:
+        key = SessionKey.parse(f"agent:main:memory:direct:{name}")
+        session_id, tail = sessions.ensure(unit, key, SessionId(name), 1)
+        sessions.append(unit, session_id, tail, "r1", [message.user("hi", 5)], 1)
+
+    names = [f"s{number}" for number in range(9)]
+    async with open_store(files.home / "state.sqlite") as store:
+        for name in names:
+            await store.write(partial(say_in, name=name))
+        files.folder.mkdir(parents=True)
+        (files.folder / "s4.jsonl").symlink_to(files.home / "elsewhere")
+        mirror = files.mirror()
+        await mirror.repair(store)
+        written = {path.stem for path in files.folder.glob("*.jsonl") if not path.is_symlink()}
+        assert written == set(names) - {"s4"}
+        (files.folder / "s4.jsonl").unlink()
+        await mirror.flush(store)
+        assert (files.folder / "s4.jsonl").is_file()
+
+
+async def test_a_copy_that_somebody_made_is_left_alone(files: Files) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one"]))
+        await files.start(store)
+        copy = files.file.rename(files.file.with_suffix(".jsonl.mine"))
+        await files.start(store)
+    assert copy.exists()
+    assert files.texts() == ["one"]

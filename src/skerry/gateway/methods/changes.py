@@ -179,16 +179,18 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {params.session_id}")
     key = SessionKey.parse(found.key)
 
-    def write(unit: Unit) -> tuple[SessionEntry, SessionEntry | None]:
+    def write(unit: Unit) -> tuple[SessionEntry, bool, SessionEntry | None]:
         session = _present(unit, params.session_id)
-        if session.archived is None:
-            return session, None
+        if session.archived is None:  # or somebody else was faster
+            return session, False, None
         context.news.known(session)
         displaced = archive.restore(unit, session, context.clock.now_ms())
-        return _present(unit, params.session_id), displaced
+        return _present(unit, params.session_id), True, displaced
 
-    session, displaced = await context.dispatcher.alone(key, lambda: context.store.write(write))
-    if found.archived is not None:
+    session, restored, displaced = await context.dispatcher.alone(
+        key, lambda: context.store.write(write)
+    )
+    if restored:
         lifecycle.ended(context, displaced, "restore")
         lifecycle.began(context, session, after=displaced)
     context.news.touch([session.session_id], "restore")
@@ -196,7 +198,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         "ok": True,
         "key": session.key,
         "sessionId": session.session_id,
-        "restored": found.archived is not None,
+        "restored": restored,
         "displaced": displaced.session_id if displaced else None,
         "entry": rows.entry(context, session),
     }

@@ -131,6 +131,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
 
     now = context.clock.now_ms()
     count, counts, recent, undelivered, waiting = await context.store.read(read)
+    failing = await context.failing()
     window = model.context_window if model else None
     path = str(config.state_dir / DATABASE)
     rows = [_status_row(one, window, now) for one in recent]
@@ -138,8 +139,8 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "runtimeVersion": __version__,
         "pid": os.getpid(),
         "uptimeMs": now - context.started_ms,
-        "ready": context.health.ready,
-        "failing": context.health.failing,
+        "ready": not failing,
+        "failing": failing,
         "configuration": configuration(context),
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
