@@ -24,7 +24,7 @@ from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import PROTOCOL, Json, StateVersion
 from skerry.gateway.gate import Gate
 from skerry.gateway.methods import rows
-from skerry.gateway.methods.chat import news_line
+from skerry.gateway.methods.chat import transcript_line
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
