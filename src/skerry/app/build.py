@@ -112,28 +112,28 @@ async def open_application(
         open_state(settings.config, outside.reach, news.touch) as state,
         _models(settings, environ, outside) as models,
         outside.hooks,
-        _extensions(settings.config, outside.hooks, models) as extensions,
-        _core(settings, state, models, broadcast, outside, extensions) as dispatch,
     ):
-        context = GatewayContext(
-            config=lambda: settings.config,
-            dispatcher=dispatch,
-            store=state[0],
-            models=models,
-            setup=ModelChoice(settings, models, environ),
-            broadcast=broadcast,
-            presence=Presence(clock),
-            news=news,
-            clock=clock,
-            started_ms=started_ms,
-            health=Health(),
-            notices=Notices(clock),
-            commands=extensions.commands,
-            plugins=extensions.plugins,
-            configuration=settings,
-            hooks=outside.hooks,
-        )
-        yield Application(context, dispatch, settings, outside.hooks)
+        extensions = await load_extensions(settings.config, outside.hooks, models)
+        async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+            context = GatewayContext(
+                config=lambda: settings.config,
+                dispatcher=dispatch,
+                store=state[0],
+                models=models,
+                setup=ModelChoice(settings, models, environ),
+                broadcast=broadcast,
+                presence=Presence(clock),
+                news=news,
+                clock=clock,
+                started_ms=started_ms,
+                health=Health(),
+                notices=Notices(clock),
+                commands=extensions.commands,
+                plugins=extensions.plugins,
+                configuration=settings,
+                hooks=outside.hooks,
+            )
+            yield Application(context, dispatch, settings, outside.hooks)
 
 
 def _check_secret(config: Config) -> None:
@@ -190,12 +190,6 @@ async def _models(
     async with http_client() as http, Catalog(settings.config, http, environ) as catalog:
         settings.on_change(catalog.reconfigure)
         yield catalog
-
-
-@asynccontextmanager
-async def _extensions(config: Config, hooks: Hooks, models: Models) -> AsyncGenerator[Extensions]:
-    """Give tools and commands, those of plugins among them."""
-    yield await load_extensions(config, hooks, models)
 
 
 @asynccontextmanager
