@@ -18,7 +18,6 @@ LIBRARIES = (
     "httpx2",
     "msgspec",
     "pydantic",
-    "pyjson5",
     "sqlite3",
     "starlette.applications",
     "uvicorn.protocols.websockets.websockets_sansio_impl",

@@ -3,18 +3,21 @@
 import os
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import pyjson5
+import msgspec
 
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 MAX_BYTES: Final = 1_048_576
 """A larger file is refused."""
 
+_LEVELS: Final = 31
+"""Of objects and lists in each other; what has more is left to the parser of JSON5 to refuse."""
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: starting)? near (?P<at>\d+)(?P<rest>.*)", re.DOTALL)
 _NAME: Final = re.compile(r"b'(\w+)'")
 _CHARACTER: Final = re.compile(r"U\+([0-9a-fA-F]{4,6})")
@@ -75,11 +78,31 @@ def parse_any(path: Path, raw: str) -> Any:
     Raises:
         ConfigInvalidError: it is not JSON5.
     """
+    if not raw.strip():
+        return {}
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        plain = msgspec.json.decode(raw)
+        if not _is_deep(plain):
+            return plain
+    import pyjson5  # noqa: PLC0415 - 1.4 MB of memory, and most files are plain JSON
+
     try:
-        return pyjson5.loads(raw) if raw.strip() else {}
+        return pyjson5.loads(raw)
     except pyjson5.Json5Exception as error:
         # The other arguments of the exception hold what was parsed so far, secrets included.
         raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
+
+
+def _is_deep(value: Any, levels: int = _LEVELS) -> bool:
+    """Return whether the value has more levels than JSON5 text may have."""
+    if levels < 0:
+        return True
+    match value:
+        case dict():
+            return any(_is_deep(one, levels - 1) for one in value.values())
+        case list():
+            return any(_is_deep(one, levels - 1) for one in value)
+    return False
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:
