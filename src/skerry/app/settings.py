@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -19,6 +20,7 @@ from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, Look
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigInvalidError
+from skerry.providers.known import known_provider
 
 
 class Settings:
@@ -107,7 +109,8 @@ class Settings:
 
     def _author(self, by: str) -> Author:
         directory = self.config.state_dir
-        return Author(by, self._given, directory, self._clock, guard, strict=True)
+        may = partial(guard, borrows=_borrows)
+        return Author(by, self._given, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], Written] | None) -> Applied:
         async with self._changing:  # else the older of two could be read first and used last
@@ -145,3 +148,9 @@ class Settings:
         except ConfigInvalidError as error:
             return Look(read, None, error.issues, exists=read.exists)
         return Look(read, loaded, (), exists=read.exists)
+
+
+def _borrows(name: str, address: object) -> bool:
+    """Return whether the provider, known by its name, stands at an address that is not its own."""
+    known = known_provider(name)
+    return known is not None and str(address).rstrip("/") != known.base_url

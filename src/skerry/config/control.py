@@ -1,6 +1,6 @@
 """What a change over the wire may touch, and what is for a person at the file alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from skerry.config.expand import Expanded
@@ -19,8 +19,6 @@ ALLOWED: Final = tuple(
         "agents.defaults.models",
         "agents.defaults.thinkingDefault",
         "agents.defaults.timeoutSeconds",
-        "agents.list.*.default",
-        "agents.list.*.id",
         "agents.list.*.identity",
         "agents.list.*.model",
         "agents.list.*.name",
@@ -38,16 +36,32 @@ ALLOWED: Final = tuple(
     )
 )
 """What clients may change. All else decides, or may do so in a later version, which code is loaded,
-which commands run, which files are read or who may connect."""
+which commands run, which files are read or who may connect. An agent's id, and which agent is the
+default, are not among it: they move workspaces, from which no code is loaded unseen."""
 
 CONTROL: Final[tuple[str, ...]] = ("gateway", "control")
 FLAG: Final[Place] = (*CONTROL, "allowCodeChanges")
 """The second key to the rest; nothing on the wire sets it."""
-_KEYS: Final = ("apiKey", "api_key", "headers")
+_KEYS: Final = ("apiKey", "api_key")
 
 
-def guard(before: Source, old: Expanded, new: Expanded, changed: list[Place]) -> None:
+def guard(
+    before: Source,
+    old: Expanded,
+    new: Expanded,
+    changed: list[Place],
+    *,
+    borrows: Callable[[str, object], bool],
+) -> None:
     """Refuse the change of a place that is not for the wire.
+
+    Args:
+        before: The file.
+        old: What it means.
+        new: What it would mean.
+        changed: Where the two differ.
+        borrows: Whether the provider of a name, at an address that its service does not have, takes
+            a key from the environment where it has none of its own.
 
     Raises:
         ConfigProtectedError: it names the places, and what to do.
@@ -56,7 +70,7 @@ def guard(before: Source, old: Expanded, new: Expanded, changed: list[Place]) ->
     if by_hand:
         remedy = f"Edit {before.path} by hand."
         raise ConfigProtectedError(str(before.path), [*map(show_place, by_hand)], remedy)
-    moved = list(_moved_keys(old.merged, new.merged))
+    moved = list(_moved_keys(old.merged, new.merged, borrows))
     if moved:
         remedy = "Give the key anew with the new address: the old key is for the old one."
         raise ConfigProtectedError(str(before.path), moved, remedy)
@@ -68,7 +82,7 @@ def guard(before: Source, old: Expanded, new: Expanded, changed: list[Place]) ->
         if not any(within(place, pattern) for pattern in ALLOWED)
         or _opens(old.merged, new.merged, place)
     ]
-    if refused or _includes(old) != _includes(new):
+    if refused or old.includes.files != new.includes.files:
         raise ConfigProtectedError(str(before.path), refused or [KEY], "")
 
 
@@ -78,29 +92,44 @@ def _opens(old: Mapping[str, Any], new: Mapping[str, Any], place: Place) -> bool
     return there is not MISSING and refers(there) and there != lookup(old, place)
 
 
-def _includes(expanded: Expanded) -> list[str]:
-    return [str(file) for file in expanded.files]
+def _moved_keys(
+    old: Mapping[str, Any], new: Mapping[str, Any], borrows: Callable[[str, object], bool]
+) -> Iterator[str]:
+    """Yield the providers that would send a key to an address that it was not meant for."""
+    before = _providers(old)
+    for name, one in _providers(new).items():
+        was = before.get(name, {})
+        same = was if _addresses(was) == _addresses(one) else {}
+        strange = any(borrows(name, there) for there in _addresses(one))
+        lent = strange and not _own_key(one) and (not same or _own_key(same))
+        kept = not same and any(key in _secrets(was) for key in _secrets(one))
+        if lent or kept:
+            yield f"models.providers.{name}.baseUrl"
 
 
-def _moved_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return providers whose address changed while their key stayed."""
-    providers = ("models", "providers")
-    before, after = lookup(old, providers), lookup(new, providers)
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return []
-    return [
-        f"models.providers.{name}.baseUrl"
-        for name, one in after.items()
-        if isinstance(one, dict)
-        and isinstance(was := before.get(name), dict)
-        and any(one.get(key) != was.get(key) for key in ("baseUrl", "base_url"))
-        and any(secret in _secrets(was) for secret in _secrets(one))
-    ]
+def _providers(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found = lookup(tree, ("models", "providers"))
+    listed = found.items() if isinstance(found, dict) else ()
+    return {name: one for name, one in listed if isinstance(one, dict)}
+
+
+def _addresses(provider: Mapping[str, Any]) -> list[object]:
+    found = (provider.get(key) for key in ("baseUrl", "base_url"))
+    return [one for one in found if one is not None]
+
+
+def _own_key(provider: Mapping[str, Any]) -> bool:
+    """Return whether it has a key of its own; an empty text is none."""
+    keys = (provider.get(key) for key in _KEYS)
+    return any(key.strip() if isinstance(key, str) else key for key in keys)
 
 
 def _secrets(provider: Mapping[str, Any]) -> list[Any]:
-    """Return what is sent to the provider's address to prove who asks."""
+    """Return what is sent to the provider's address to prove who asks, each header for itself."""
     models = provider.get("models")
     listed = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
     found = [one.get(key) for one in (provider, *listed) for key in _KEYS]
+    for one in (provider, *listed):
+        headers = one.get("headers")
+        found += headers.values() if isinstance(headers, dict) else [headers]
     return [one for one in found if one]

@@ -7,7 +7,8 @@ owner could have written it. It is read once: what is checked is what is run.
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,9 @@ from typing import Final
 from skerry.model.errors import PluginError
 
 MAX_BYTES: Final = 4 * 1024 * 1024
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# A directory that may be passed, and not listed, can be opened as a mere place where that exists.
+_DIRECTORY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,10 @@ def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> P
     """
     try:
         real = path.resolve(strict=True)
-        descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
-            _check_file(real, os.fstat(descriptor))
+        _check_way(path)
+        with _opened(real) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            found = os.fstat(descriptor)
+            _check_file(real, found)
             code = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise PluginError(
@@ -49,13 +54,16 @@ def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> P
         ) from error
     if len(code) > MAX_BYTES:
         raise PluginError(f"{path} has more than {MAX_BYTES} bytes.", "It is no plugin file.")
-    for directory in real.parents:
-        _check_directory(directory)
     digest = hashlib.sha256(code).hexdigest()
     pin = f'Look at it, then pin it: plugins.entries.{path.stem}.sha256 = "{digest}".'
     if pinned is not None and pinned != digest:
         raise PluginError(f"{path} is not the file that was pinned; it has changed.", pin)
-    if pinned is None and any(real.is_relative_to(one.resolve()) for one in workspaces):
+    if pinned is None and found.st_nlink != 1:
+        raise PluginError(f"{path} has another name, under which it may be written.", pin)
+    places = (real, path.parent.resolve())
+    if pinned is None and any(
+        place.is_relative_to(one.resolve()) for place in places for one in workspaces
+    ):
         raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
     return PluginSource(real, code, digest)
 
@@ -68,9 +76,40 @@ def _check_file(path: Path, found: os.stat_result) -> None:
         raise PluginError(f"Others may write {path}.", f"Run: chmod go-w {path}")
 
 
-def _check_directory(path: Path) -> None:
+def _check_way(path: Path) -> None:
+    """Refuse a name that somebody else could lead to another file, on the way to its end."""
+    for directory in path.absolute().parents:
+        _check_directory(directory, directory.stat())
+    _check_owner(path, path.lstat())
+
+
+@contextmanager
+def _opened(real: Path) -> Iterator[int]:
+    """Open the file step by step from the root, so that what was checked is what was passed.
+
+    Raises:
+        OSError: a part of it is a link by now, or cannot be opened.
+    """
+    held = os.open(real.anchor, _DIRECTORY | os.O_CLOEXEC)
+    place = Path(real.anchor)
+    try:
+        _check_directory(place, os.fstat(held))
+        for name in real.parts[1:-1]:
+            place /= name
+            inner = os.open(name, _DIRECTORY | os.O_CLOEXEC, dir_fd=held)
+            os.close(held)
+            held = inner
+            _check_directory(place, os.fstat(held))
+        inner = os.open(real.name, _FILE, dir_fd=held)
+        os.close(held)
+        held = inner
+        yield held
+    finally:
+        os.close(held)
+
+
+def _check_directory(path: Path, found: os.stat_result) -> None:
     """Refuse a directory in which somebody else could put another file in its place."""
-    found = path.stat()
     _check_owner(path, found)
     open_to_all = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if open_to_all and not found.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename

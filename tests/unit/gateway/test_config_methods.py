@@ -211,6 +211,119 @@ async def test_a_stored_key_is_not_sent_to_a_new_address(
     assert (await change(wire, "patch", patch))["ok"]
 
 
+LENT: list[dict[str, Any]] = [
+    {"openai": {"baseUrl": "http://evil.example/v1"}},
+    {"openai": {"base_url": "http://evil.example/v1"}},
+    {"gemini": {"baseUrl": "http://evil.example/v1", "apiKey": ""}},
+    {"openai": {"baseUrl": "https://api.openai.com.evil.example/v1", "apiKey": "  "}},
+]
+
+
+@pytest.mark.parametrize("providers", LENT)
+@pytest.mark.parametrize("second_key", [False, True])
+async def test_a_key_of_the_environment_is_not_sent_to_an_address_from_the_wire(
+    wire: Wire, tmp_path: Path, providers: dict[str, Any], *, second_key: bool
+) -> None:
+    file = FILE | {"gateway": FILE["gateway"] | {"control": {"allowCodeChanges": second_key}}}
+    write(tmp_path, file)
+    answer = await change(wire, "patch", {"models": {"providers": providers}})
+    assert "error" in answer
+    assert told(tmp_path) == file
+
+
+async def test_who_takes_its_own_key_from_a_strange_address_gets_none_instead(
+    wire: Wire, tmp_path: Path
+) -> None:
+    own = {"openai": {"baseUrl": "http://proxy.example/v1", "apiKey": "mine"}}
+    assert (await change(wire, "patch", {"models": {"providers": own}}))["ok"]
+    none = {"openai": {"apiKey": None}}
+    error = (await change(wire, "patch", {"models": {"providers": none}}))["error"]
+    assert error["details"]["paths"] == ["models.providers.openai.baseUrl"]
+    assert told(tmp_path)["models"]["providers"]["openai"] == own["openai"]
+
+
+async def test_a_header_of_many_goes_to_no_new_address_either(wire: Wire, tmp_path: Path) -> None:
+    one = {"baseUrl": "http://127.0.0.1:1/v1", "headers": {"x-key": KEY}}
+    file = FILE | {"models": {"providers": {"own": one}}}
+    write(tmp_path, file)
+    moved = {"baseUrl": "http://evil.example/v1", "headers": {"x-more": "1"}}
+    answer = await change(wire, "patch", {"models": {"providers": {"own": moved}}})
+    assert "Give the key anew" in answer["error"]["message"]
+    assert told(tmp_path) == file
+
+
+async def test_an_included_key_is_not_taken_to_another_provider(wire: Wire, tmp_path: Path) -> None:
+    include = {"$include": "key.json"}
+    (tmp_path / "key.json").write_text(json.dumps({"apiKey": KEY}))
+    file = {"models": {"providers": {"own": {"baseUrl": "http://127.0.0.1:1/v1"} | include}}}
+    write(tmp_path, file)
+    other = {"own": None, "new": {"baseUrl": "http://evil.example/v1"} | include}
+    error = (await change(wire, "patch", {"models": {"providers": other}}))["error"]
+    assert error["details"]["code"] == "config.protected"
+    assert told(tmp_path) == file
+
+
+AGENTS: dict[str, Any] = {"agents": {"list": [{"id": "a", "default": True}, {"id": "b"}]}}
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [{"id": "c", "default": True}, {"id": "b"}],
+        [{"id": "a"}, {"id": "b", "default": True}],
+        [{"id": "a", "default": True}, {"id": "b", "workspace": "/x"}],
+        [{"id": "a", "default": True}],
+        [{"id": "b"}, {"id": "a", "default": True}],
+        None,
+    ],
+)
+async def test_no_workspace_moves_from_the_wire(wire: Wire, tmp_path: Path, listed: Any) -> None:
+    write(tmp_path, AGENTS)
+    assert "error" in await change(wire, "patch", {"agents": {"list": listed}})
+    assert told(tmp_path) == AGENTS
+    whole = {"agents": {} if listed is None else {"list": listed}}
+    assert "error" in await change(wire, "set", whole)
+    assert told(tmp_path) == AGENTS
+
+
+GUARDED: list[dict[str, Any]] = [
+    {"gateway": None},
+    {"gateway": {"auth": None}},
+    {"gateway": {"auth": {"token": None}}},
+    {"gateway": {"auth": {"token": "other" * 5}}},
+    {"gateway": {"auth": {"mode": "none"}}},
+    {"gateway": {"auth": {"password": "p"}}},
+    {"gateway": {"control": {"allowCodeChanges": True}}},
+    {"gateway": {"control": {"allow_code_changes": True}}},
+    {"gateway": {"trustedProxies": ["0.0.0.0/0"]}},
+    {"gateway": {"controlUi": {"allowedOrigins": ["https://evil.example"]}}},
+    {"gateway": []},
+    {"Gateway": {"control": {"allowCodeChanges": True}}},
+    {"gateway.control.allowCodeChanges": True},
+    {"gateway": {"control.allowCodeChanges": True}},
+    {"__proto__": {"gateway": {"control": {"allowCodeChanges": True}}}},
+    {"plugins": {"load": {"paths": ["evil.py"]}}},
+    {"plugins": {"load": {"paths": {"0": "evil.py"}}}},
+    {"plugins": []},
+    {"$include": "evil.json"},
+    {"messages": {"$include": "evil.json"}},
+    {"agents": {"defaults": None, "list": [{"id": "x", "workspace": "/x"}]}},
+    {"agents": []},
+    {"env": {"PATH": "/evil"}},
+    {"tools": {"exec": {"command": "evil"}}},
+]
+
+
+@pytest.mark.parametrize("tree", GUARDED, ids=json.dumps)
+@pytest.mark.parametrize("method", ["patch", "set", "apply"])
+async def test_no_spelling_reaches_what_is_guarded(
+    wire: Wire, tmp_path: Path, method: str, tree: dict[str, Any]
+) -> None:
+    (tmp_path / "evil.json").write_text("{}")
+    assert "error" in await change(wire, method, tree)
+    assert told(tmp_path) == FILE
+
+
 async def test_three_writes_a_minute_and_then_a_wait(rig: Rig, wire: Wire) -> None:
     for seconds in (1, 2, 3):
         patch = {"agents": {"defaults": {"timeoutSeconds": seconds}}}

@@ -84,3 +84,63 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
 def test_an_endless_file_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MAX_BYTES", 4)
     assert "more than 4 bytes" in str(refusal(file))
+
+
+def test_a_file_with_a_second_name_needs_its_pinned_hash(file: Path, tmp_path: Path) -> None:
+    os.link(file, tmp_path / "other.py")
+    assert "another name" in str(refusal(file))
+    digest = hashlib.sha256(CODE).hexdigest()
+    assert read_source(file, digest, ()).code == CODE
+
+
+def test_the_pin_of_another_file_is_no_pin_of_this_one(file: Path) -> None:
+    other = hashlib.sha256(b"def register(api): print()\n").hexdigest()
+    assert "has changed" in str(refusal(file, other))
+
+
+def test_a_link_that_lies_in_a_workspace_is_refused_wherever_it_leads(
+    file: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    link = workspace / "tea.py"
+    link.symlink_to(file)
+    assert "lies in a workspace" in str(refusal(link, None, workspace))
+
+
+def test_a_link_in_a_directory_that_others_may_write_is_refused(file: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "tea.py").symlink_to(file)
+    shared.chmod(0o777)
+    assert f"chmod go-w {shared}" in refusal(shared / "tea.py").remedy
+    shared.chmod(0o1777)  # in a sticky one nobody can move the owner's link
+    assert read_source(shared / "tea.py", None, ()).code == CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a link away")
+def test_a_link_of_somebody_else_is_refused(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.py"
+    link.symlink_to(file)
+    os.lchown(link, 12345, 12345)
+    assert "another user" in str(refusal(link))
+
+
+@pytest.mark.parametrize("swapped", ["tea.py", "."], ids=["the file", "its directory"])
+def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    good, evil = tmp_path / "good", tmp_path / "evil"
+    for directory in (good, evil):
+        directory.mkdir()
+        (directory / "tea.py").write_bytes(CODE)
+    check = source._check_way
+
+    def swap(path: Path) -> None:
+        check(path)
+        place = good / swapped
+        place.rename(tmp_path / "away")
+        place.symlink_to(evil / swapped)
+
+    monkeypatch.setattr(source, "_check_way", swap)
+    assert "cannot be read" in str(refusal(good / "tea.py"))
