@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from playwright.async_api import FilePayload, Page, WebSocketRoute, expect
 
@@ -62,6 +63,8 @@ async def play(
 ) -> list[Frame]:
     """Let a gateway that has more methods, `answers`, stand before the real one.
 
+    An answer is a payload, or a function that answers when it likes.
+
     Returns a list that grows by what the page sends.
     """
     sent: list[Frame] = []
@@ -76,6 +79,9 @@ async def play(
                 server.send(message)
                 return
             payload = answers[frame["method"]]
+            if callable(payload):
+                payload(route, frame)
+                return
             route.send(
                 json.dumps({"type": "res", "id": frame["id"], "ok": True, "payload": payload})
             )
@@ -119,6 +125,30 @@ async def test_a_slash_offers_commands_that_keys_choose(browser: Chromium, rig: 
     await page.keyboard.press("Escape")
     await expect(options).to_have_count(0)
     await expect(box).to_have_value("/st")
+
+
+async def test_commands_that_are_known_late_are_offered_to_a_slash_that_stands(
+    browser: Chromium, rig: Rig
+) -> None:
+    page = await browser.tab()
+    held: list[tuple[WebSocketRoute, str]] = []
+    asked = anyio.Event()
+
+    def hold(route: WebSocketRoute, frame: Frame) -> None:
+        payload = {"commands": COMMANDS}
+        answered = {"type": "res", "id": frame["id"], "ok": True, "payload": payload}
+        held.append((route, json.dumps(answered)))
+        asked.set()
+
+    await play(page, {"commands.list": hold})
+    await page.goto(f"{rig.http}/#token={TOKEN}")
+    with anyio.fail_after(15):
+        await asked.wait()
+    await page.get_by_label("Message", exact=True).press_sequentially("/")
+    await expect(page.get_by_role("option")).to_have_count(0)
+    ((route, answered),) = held
+    route.send(answered)
+    await expect(page.get_by_role("option")).to_have_count(3)
 
 
 async def test_without_commands_a_slash_is_only_a_slash(browser: Chromium, rig: Rig) -> None:

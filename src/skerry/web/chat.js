@@ -1,7 +1,7 @@
 // The conversation as data: history, events and own messages in, the list to show out. No DOM.
 //
 // A state is never changed; each function returns the next one. It holds
-//   key       the session's canonical key, "" before the first history
+//   key       the session's canonical key, "" before the first connection
 //   items     what is in the transcript, or ended before our eyes: {kind: "person" | "answer", ...}
 //   session   the id of its transcript; a reset begins another
 //   messages  the part of the transcript that is here, as it came, without gaps
@@ -28,6 +28,11 @@ export function begin(outgoing = []) {
     more: false,
     wants: false,
   };
+}
+
+/** The session's canonical key, so that what the gateway tells before the first history is heard. */
+export function name(state, key) {
+  return state.key ? state : { ...state, key };
 }
 
 /** Own message written: it is shown at once, and sent by the caller. */
@@ -65,7 +70,9 @@ export function remember(state, payload) {
   const items = fold(messages);
   const runs = (payload.activeRuns ?? []).map(({ runId, text }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
-    return { ...shown, text: text || shown.text };
+    const kept = items.find((item) => item.id === `a:${runId}`);
+    const tools = kept ? mergeTools(kept.tools, shown.tools) : shown.tools;
+    return { ...shown, text: text || shown.text, thinking: shown.thinking || kept?.thinking || "", tools };
   });
   const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
@@ -163,6 +170,14 @@ function following(here, newest) {
   const first = placeOf(newest[0]);
   const before = first ? here.filter((message) => placeOf(message) < first) : [];
   return placeOf(before.at(-1)) === first - 1 ? [...before, ...newest] : newest;
+}
+
+/** Tools of a run: what the transcript has, and what it has not yet. A page may come later than a tool. */
+function mergeTools(kept, told) {
+  const known = new Map(told.map((tool) => [tool.id, tool]));
+  const first = kept.map((tool) => (tool.result ? tool : (known.get(tool.id) ?? tool)));
+  const ids = new Set(kept.map((tool) => tool.id));
+  return [...first, ...told.filter((tool) => !ids.has(tool.id))];
 }
 
 function hasAnswer(state, runId) {

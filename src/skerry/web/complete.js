@@ -4,18 +4,25 @@ import { byId, make } from "./dom.js";
 
 const MOST = 8;
 
-/** A list over the message box. `commands()` returns `{name, description, acceptsArgs}` of each. */
+/** A list over the message box. */
 export class Completion {
   #list = byId("commands");
   #message = byId("message");
+  #commands = [];
   #found = [];
   #place = 0;
   #closedAt = null;
 
-  constructor(commands) {
-    this.commands = commands;
+  constructor() {
     this.#message.addEventListener("input", () => this.#look());
     this.#message.addEventListener("blur", () => this.#show([]));
+  }
+
+  /** Offer these from now on, `{name, description, acceptsArgs}` of each. */
+  offer(commands) {
+    if (commands === this.#commands) return;
+    this.#commands = commands;
+    if (document.activeElement === this.#message) this.#look(); // they came after the slash
   }
 
   /** Take a key press of the message box; returns whether it was for the list. */
@@ -41,7 +48,7 @@ export class Completion {
       return;
     }
     const wanted = word.toLowerCase();
-    const named = this.commands().map((command) => ({ ...command, name: command.name.replace(/^\//, "") }));
+    const named = this.#commands.map((command) => ({ ...command, name: command.name.replace(/^\//, "") }));
     this.#show(named.filter(({ name }) => name.toLowerCase().startsWith(wanted)).slice(0, MOST));
   }
 

@@ -5,16 +5,15 @@ import { Completion } from "./complete.js";
 import { byId } from "./dom.js";
 import { draft } from "./keep.js";
 
-/** The box. `actions` has `write(text, images)`, `stop()` and `commands()`. */
+/** The box. `actions` has `write(text, images)` and `stop()`. */
 export class Composer {
   #message = byId("message");
   #session = null;
   #attachments = new Attachments(() => this.arrange());
-  #completion;
+  #completion = new Completion();
 
   constructor(actions) {
     this.actions = actions;
-    this.#completion = new Completion(actions.commands);
     byId("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -38,7 +37,8 @@ export class Composer {
   }
 
   /** Offer what the gateway, its model and the conversation allow now. */
-  render({ images, policy, working }) {
+  render({ commands, images, policy, working }) {
+    this.#completion.offer(commands);
     this.#attachments.allow(images, policy);
     byId("stop").hidden = !working;
   }

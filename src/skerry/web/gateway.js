@@ -109,6 +109,11 @@ export class Gateway {
     return `agent:${agent}:chat-${freshId().slice(0, 10)}`;
   }
 
+  /** Return the canonical key of a conversation, by which events name it. */
+  fullKey(key) {
+    return (key === "main" && this.hello?.snapshot?.sessionDefaults?.mainSessionKey) || key;
+  }
+
   /** Whether a row of the list is the conversation that is shown. */
   isShown(row) {
     const { key, conversation } = this.session;
@@ -190,6 +195,7 @@ export class Gateway {
     if (this.can("sessions.subscribe")) await this.#try("sessions.subscribe");
     if (!this.can("commands.list")) return;
     this.commands = (await this.#try("commands.list"))?.commands ?? [];
+    this.changed();
   }
 
   #event(name, payload) {

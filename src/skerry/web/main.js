@@ -38,7 +38,6 @@ class Page {
   #composer = new Composer({
     write: (text, images) => this.#write(text, images),
     stop: () => this.gateway.session.stop(),
-    commands: () => this.gateway.commands,
   });
   #list = new SessionList(this);
   #setup = new SetupPanel((values) => this.gateway.configure(values));
@@ -193,6 +192,7 @@ class Page {
     byId("earlier").hidden = !conversation.more;
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
+      commands: gateway.commands,
       images: model?.model?.input?.includes("image") ?? false,
       policy: hello?.policy,
       working: conversation.runs.length > 0 && phase.phase === "online",

@@ -12,7 +12,7 @@ const BUSY_MS = 2000; // wait before sending again when the gateway was busy and
 
 /**
  * One conversation. `key` is what requests name it by; `gateway` has `request(method, params)`,
- * `online`, `markdown`, and `changed()`, called after every change of
+ * `fullKey(key)`, `online`, `markdown`, and `changed()`, called after every change of
  *   conversation  the state of chat.js
  *   problem       why the transcript cannot be read, or ""
  *   loaded        whether the transcript has been read
@@ -103,6 +103,7 @@ export class Session {
     this.#syncAgain = true;
     if (this.#syncing) return;
     this.#syncing = true;
+    this.#become(chat.name(this.conversation, this.#gateway.fullKey(this.key)));
     try {
       while (this.#syncAgain) {
         this.#syncAgain = false;

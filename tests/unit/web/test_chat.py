@@ -126,6 +126,25 @@ def test_the_running_answer_is_shown_once_when_the_transcript_has_its_beginning(
     ]
 
 
+def test_a_page_that_comes_after_a_tool_shows_it_in_the_running_answer() -> None:
+    call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
+    begun = {**said("assistant", "Let me look."), "content": [call]}
+    result = said("toolResult", "found", toolCallId="c")
+    steps = [history(asked("hi", "k"), begun, result, active=(("k", "half"),))]
+    tool = {"id": "c", "name": "read", "args": {"path": "a"}, "state": "done", "result": "found"}
+    assert play(*steps)[1][-1]["tools"] == [tool]
+    later = agent("k", "tool", phase="start", toolCallId="d", name="write", args={})
+    tools = play(*steps, later, history(asked("hi", "k"), begun, result, active=(("k", ""),)))
+    assert [one["id"] for one in tools[1][-1]["tools"]] == ["c", "d"]
+
+
+def test_what_is_told_before_the_first_history_is_heard() -> None:
+    start = agent("k", "tool", phase="start", toolCallId="c", name="read", args={})
+    steps = [["name", KEY], write("k", "hi"), start]
+    assert play(*steps)[1][-1]["tools"][0]["state"] == "working"
+    assert len(play(*steps, history(active=(("k", "half"),)))[1][-1]["tools"]) == 1
+
+
 def test_a_run_of_another_tab_asks_for_the_message_that_began_it() -> None:
     start = agent("k", "lifecycle", phase="start")
     state, _ = play(history(), start)
