@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup fmt lint types arch check test test-all requirements reference bench clean
+.PHONY: help start setup fmt lint types arch check test test-all conformance requirements reference bench clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test: setup ## Run the tests that need neither root nor a browser nor Node
 
 test-all: setup ## Install Chromium, Node packages and mock servers, then run every test
 	@scripts/test-all.sh
+
+conformance: setup ## Install OpenClaw 2026.2 and 2026.9 (2 GB) and run their programs against us
+	@scripts/conformance.sh
 
 requirements: setup ## Write into tests/requirements.toml which test proves which rule
 	@$(BIN)/python scripts/requirements.py --update

@@ -1,0 +1,1 @@
+"""OpenClaw's own programs against a gateway; `make conformance` installs and runs them."""
