@@ -63,9 +63,7 @@ class OpenClaw:
 
 
 @pytest.fixture(params=VERSIONS)
-async def openclaw(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[OpenClaw]:
+async def openclaw(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenClaw]:
     async with (
         StubModelServer() as model,
         running_gateway(home=tmp_path / "skerry", model=model.base_url) as gateway,

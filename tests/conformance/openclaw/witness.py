@@ -94,5 +94,7 @@ def _file(pages: Path | None, path: str) -> Response | None:
         file = pages / "index.html"
     body = file.read_bytes()
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    headers = Headers({"content-type": kind, "content-length": str(len(body)), "connection": "close"})
+    headers = Headers(
+        {"content-type": kind, "content-length": str(len(body)), "connection": "close"}
+    )
     return Response(200, "OK", headers, body)
