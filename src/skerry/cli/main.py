@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
-    """Import a command. What that makes stays: a third of the work is to look for garbage in it."""
+    """Import a command. What that makes stays, so nothing looks for garbage in it."""
     gc.disable()
     run: Callable[[Namespace], int] = import_module(f"skerry.cli.{module}").run
     gc.freeze()
