@@ -40,7 +40,7 @@ from skerry.model.message import (
     UserMessage,
     user,
 )
-from skerry.sdk.api import PluginApi
+from skerry.sdk.api import PluginApi, sealed
 
 CONTEXT = RunContext(
     run_id=RunId("r"), agent_id=AgentId("main"), session_key="k", session_id=SessionId("s")
@@ -69,7 +69,7 @@ def example(name: str) -> Hooks:
     hooks = Hooks()
     api = PluginApi(name, tuple(hooks.points))
     module.register(api)
-    for hook, handler in api.seal().handlers:
+    for hook, handler in sealed(api).handlers:
         hooks.points[hook].add(handler)
     assert [one.name for one in hooks.points.values() if one.handlers] == [name]
     return hooks

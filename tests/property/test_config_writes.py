@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.config import source
-from skerry.config.paths import MISSING, lookup, parse_place, replaced
+from skerry.config.paths import MISSING, lookup, parse_place, replaced, show_place
 from skerry.config.write import Author, set_values
 from skerry.model.errors import ConfigError
 
@@ -108,3 +108,11 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)  # somewhere in the next write
         assert source.read(file).parsed["gateway"]["port"] >= 1
         set_values(file, {"gateway.port": 1})  # the lock went with the writer
+
+
+parts = st.one_of(st.integers(0, 99_999), st.text(), st.text("a.[]\"'\\", max_size=4))
+
+
+@given(st.lists(parts, min_size=1, max_size=6).map(tuple))
+def test_a_place_that_is_shown_is_read_again(place: tuple[str | int, ...]) -> None:
+    assert parse_place(show_place(place)) == place

@@ -3,6 +3,7 @@
 One table serves a typed message, the completion of the page and, later, the menus of platforms.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Final
 
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
+
+logger = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 MAX_ANSWER: Final = 65_536
@@ -107,4 +110,7 @@ async def answer(command: Command, call: CommandCall) -> str:
         text = await command.run(call)
     except CommandError as error:
         return f"⚠️ {error}"
+    except Exception:
+        logger.exception("command /%s failed", command.name)
+        return f"⚠️ /{command.name} failed; the log says why."
     return text[:MAX_ANSWER] or "Done."

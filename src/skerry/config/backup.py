@@ -46,7 +46,7 @@ def keep_before(before: Source) -> None:
     for older, newer in zip(reversed(places), reversed(places[:-1]), strict=False):
         with suppress(FileNotFoundError):
             newer.replace(older)
-    write_atomic(places[0], before.raw.encode())
+    write_atomic(places[0], before.data)
 
 
 def keep_good(read: Source, expanded: Expanded) -> None:
@@ -89,8 +89,8 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
         "configPath": str(entry.after.path),
         "previousHash": entry.before.hash if entry.before.exists else None,
         "nextHash": entry.after.hash,
-        "previousBytes": len(entry.before.raw.encode()),
-        "nextBytes": len(entry.after.raw.encode()),
+        "previousBytes": len(entry.before.data),
+        "nextBytes": len(entry.after.data),
         "changedPathCount": len(entry.changed),
         "changedPaths": list(entry.changed[:_MOST_PATHS]),
         "suspicious": suspicious(entry.before, entry.after),
@@ -109,7 +109,7 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
 def suspicious(before: Source, after: Source) -> list[str]:
     """Return what a person may want to look at. Source: openclaw-behaviour 1.5."""
     found = []
-    old, new = len(before.raw.encode()), len(after.raw.encode())
+    old, new = len(before.data), len(after.data)
     if old >= 512 and new < old / 2:  # noqa: PLR2004 - a small file may well lose half of it
         found.append(f"size-drop:{old}->{new}")
     if "meta" in before.parsed and "meta" not in after.parsed:

@@ -1,5 +1,6 @@
 """Places in a configuration tree: `agents.list[0].id`, read, written, compared."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,7 +13,9 @@ MISSING: Final = object()
 """What `lookup` gives where there is nothing."""
 MAX_DEPTH: Final = 64
 
-_PART: Final = re.compile(r"""\.?(?:([^.\[\]"']+)|\[(\d{1,5})\]|\["([^"]+)"\]|\['([^']+)'\])""")
+_PART: Final = re.compile(
+    r"""\.?(?:([^.\[\]"']+)|\[(\d{1,5})\]|\[("(?:[^"\\]|\\.)*")\]|\['([^']+)'\])""", re.DOTALL
+)
 
 
 def parse_place(text: str) -> Place:
@@ -27,11 +30,20 @@ def parse_place(text: str) -> Place:
         found = _PART.match(text, at)
         if found is None or (text[at] == "." and not place) or len(place) == MAX_DEPTH:
             raise _no_place(text)
-        place.append(int(found[2]) if found[2] else found[1] or found[3] or found[4])
+        place.append(_part(text, found))
         at = found.end()
     if not place:
         raise _no_place(text)
     return tuple(place)
+
+
+def _part(text: str, found: re.Match[str]) -> str | int:
+    if found[2]:
+        return int(found[2])
+    try:
+        return str(json.loads(found[3], strict=False)) if found[3] else found[1] or found[4]
+    except ValueError:
+        raise _no_place(text) from None
 
 
 def show_place(place: Place) -> str:
@@ -43,7 +55,7 @@ def show_place(place: Place) -> str:
         elif part and not any(char in part for char in ".[]\"'"):
             text += f".{part}" if text else part
         else:
-            text += f"['{part}']" if '"' in part else f'["{part}"]'
+            text += f"[{json.dumps(part, ensure_ascii=False)}]"
     return text
 
 

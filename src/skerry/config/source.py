@@ -40,7 +40,12 @@ class Source:
     @property
     def hash(self) -> str:
         """Return the SHA-256 of the text, 64 hex digits."""
-        return sha256(self.raw.encode()).hexdigest()
+        return sha256(self.data).hexdigest()
+
+    @property
+    def data(self) -> bytes:
+        """Return the bytes of the text, also of one that was kept though it is not UTF-8."""
+        return self.raw.encode(errors="surrogateescape")
 
 
 def read(path: Path) -> Source:

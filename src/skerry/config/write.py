@@ -210,7 +210,7 @@ def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source
         if not broken:
             raise
     data, mode = source.read_bytes(path)
-    before = source.Source(path, data.decode(errors="replace"), {}, mode)
+    before = source.Source(path, data.decode(errors="surrogateescape"), {}, mode)
     return before, expand(source.Source(path), author.environ)
 
 

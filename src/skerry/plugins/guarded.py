@@ -38,7 +38,7 @@ class _Said:
     error: Exception
 
 
-class Guard:
+class GuardedCall:
     """Calls one function of a plugin."""
 
     def __init__(
@@ -92,7 +92,7 @@ class GuardedTool:
         async def run(given: tuple[dict[str, Any], ToolContext]) -> object:
             return await tool.run(*given)
 
-        self.guard = Guard(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
+        self.guard = GuardedCall(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the result; a failure of the plugin is one that the model can read."""
@@ -111,9 +111,11 @@ def _tool_result(value: object) -> ToolResult:
     return value
 
 
-def guarded_command(runner: Runner, command: Command) -> tuple[Command, Guard]:
+def guarded_command(runner: Runner, command: Command) -> tuple[Command, GuardedCall]:
     """Return the command with its function guarded, and the guard."""
-    guard = Guard(runner, command.plugin, f"command /{command.name}", command.run, COMMAND_SECONDS)
+    guard = GuardedCall(
+        runner, command.plugin, f"command /{command.name}", command.run, COMMAND_SECONDS
+    )
 
     async def run(call: CommandCall) -> str:
         try:
@@ -131,13 +133,13 @@ def _text(value: object) -> str:
     return value
 
 
-def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, Guard]:
+def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, GuardedCall]:
     """Return the method with its function guarded, and the guard. It then returns encoded JSON."""
 
     async def given(both: tuple[Any, MethodCall]) -> object:
         return await method.run(*both)
 
-    guard = Guard(runner, method.plugin, f"method {method.name}", given, METHOD_SECONDS)
+    guard = GuardedCall(runner, method.plugin, f"method {method.name}", given, METHOD_SECONDS)
 
     async def run(params: object, call: MethodCall) -> object:
         try:

@@ -23,12 +23,12 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import PluginError
-from skerry.plugins.guarded import Guard, GuardedTool, guarded_command, guarded_method
+from skerry.plugins.guarded import GuardedCall, GuardedTool, guarded_command, guarded_method
 from skerry.plugins.registered import check
 from skerry.plugins.source import PluginSource, read_source
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.ports.tool import Tool
-from skerry.sdk.api import PluginApi, Registered
+from skerry.sdk.api import PluginApi, Registered, sealed
 from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Plugins:
     tools: dict[str, Tool] = field(default_factory=dict)
     methods: dict[str, GatewayMethod] = field(default_factory=dict)
     reports: list[PluginReport] = field(default_factory=list)
-    _guards: list[Guard] = field(default_factory=list)
+    _guards: list[GuardedCall] = field(default_factory=list)
 
     def handlers(self) -> list[HandlerReport]:
         """Return how each function of a plugin does, whatever it is called for."""
@@ -174,20 +174,20 @@ async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
     )
     name = f"skerry_plugin_{path.stem.replace('-', '_')}"
     try:
-        with anyio.fail_after(REGISTER_SECONDS):
+        with anyio.move_on_after(REGISTER_SECONDS) as time:
             await in_daemon_thread(partial(_run, source, name, api), f"register {path.stem}")
     except PluginError:
         sys.modules.pop(name, None)
         raise
-    except TimeoutError as error:
-        api.seal()
-        message = f"It did not register within {REGISTER_SECONDS:g} s."
-        raise PluginError(message, "`register` must only register.") from error
     except Exception as error:
         sys.modules.pop(name, None)
         logger.exception("plugin %s", path.stem)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
-    return api.seal()
+    registered = sealed(api)
+    if time.cancelled_caught:
+        message = f"It did not register within {REGISTER_SECONDS:g} s."
+        raise PluginError(message, "`register` must only register.")
+    return registered
 
 
 def _run(source: PluginSource, name: str, api: PluginApi) -> None:

@@ -86,6 +86,7 @@ class CompatBuilder:
         self._thinking: list[str] = []
         self._field = ""  # in which thinking came
         self._details: list[dict[str, Any]] = []
+        self._said: list[tuple[str, list[str]]] = []  # of each detail: its field, and its pieces
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._usage = Usage()
@@ -166,11 +167,11 @@ class CompatBuilder:
             )
             same = last.get("type") == one.get("type") and last.get("index") == one.get("index")
             if field and same:
-                joined = str(last.get(field) or "") + str(one.get(field) or "")
-                told = {key: value for key, value in one.items() if value is not None}
-                last |= {**told, field: joined}
+                last |= {key: value for key, value in one.items() if value is not None}
+                self._said[-1][1].append(str(one.get(field) or ""))
             else:
                 self._details.append(one)
+                self._said.append((field or "", [str(one.get(field) or "")] if field else []))
 
     def _add(self, piece: _CallPiece) -> None:
         call = self._slot(piece)
@@ -216,6 +217,9 @@ class CompatBuilder:
         if self._finish == "content_filter":
             raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
         content: list[Block] = []
+        for detail, (field, pieces) in zip(self._details, self._said, strict=True):
+            if len(pieces) > 1:
+                detail[field] = "".join(pieces)
         if self._thinking or self._details:
             details = msgspec.json.encode(self._details).decode() if self._details else ""
             signature = details or self._field or None

@@ -57,7 +57,7 @@ class PluginApi:
         self.plugin = plugin
         self.config = copy.deepcopy(dict(config or {}))
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
-        self.registered = Registered()
+        self._registered = Registered()
         self._hooks = hooks
         self._allow_conversation = allow_conversation
         self._allow_prompt = allow_prompt
@@ -89,7 +89,7 @@ class PluginApi:
                 f"It asks for {hook}, which tells what is said.",
                 f"Allow it with {switch}.allowConversationAccess.",
             )
-        self.registered.handlers.append((hook, Handler(self.plugin, call, priority)))
+        self._registered.handlers.append((hook, Handler(self.plugin, call, priority)))
 
     def register_tool(self, tool: Tool) -> None:
         """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
@@ -98,7 +98,7 @@ class PluginApi:
             PluginError: `register` has returned.
         """
         self._check_open()
-        self.registered.tools.append(tool)
+        self._registered.tools.append(tool)
 
     def register_command(
         self,
@@ -116,7 +116,7 @@ class PluginApi:
         """
         self._check_open()
         command = Command(name, description, run, accepts_arguments, owner_only, self.plugin)
-        self.registered.commands.append(command)
+        self._registered.commands.append(command)
 
     def register_gateway_method(
         self,
@@ -139,13 +139,17 @@ class PluginApi:
         """
         self._check_open()
         method = GatewayMethod(f"{self.plugin}.{name}", params, run, scope, self.plugin)
-        self.registered.methods.append(method)
-
-    def seal(self) -> Registered:
-        """Take nothing more; return what was registered."""
-        self._sealed = True
-        return self.registered
+        self._registered.methods.append(method)
 
     def _check_open(self) -> None:
         if self._sealed:
             raise PluginError("It registered something after `register` had returned.")
+
+
+def sealed(api: PluginApi) -> Registered:
+    """Let the plugin register nothing more; return what it registered.
+
+    For the loader, and for tests of a plugin: a plugin itself has no use for it.
+    """
+    api._sealed = True  # noqa: SLF001 - kept from plugins, not from here
+    return api._registered  # noqa: SLF001 - as above

@@ -101,3 +101,8 @@ async def test_an_answer_is_never_empty_and_never_endless() -> None:
     command = Command("x", "", echo)
     assert await answer(command, call()) == "Done."
     assert len(await answer(command, call(arguments="x" * (MAX_ANSWER + 1)))) == MAX_ANSWER
+
+
+async def test_a_command_that_breaks_is_an_answer_that_tells_nothing_of_it() -> None:
+    command = Command("x", "", failing(RuntimeError("sk-secret in /home/ada")))
+    assert await answer(command, call()) == "⚠️ /x failed; the log says why."

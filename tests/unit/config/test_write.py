@@ -264,3 +264,10 @@ def test_a_pipe_in_the_place_of_the_file_is_refused_and_not_waited_for(file: Pat
     os.mkfifo(file)
     with pytest.raises(ConfigInvalidError, match="not a plain file"):
         write_text(file, "{}", Author())
+
+
+def test_a_file_that_is_not_utf_8_is_kept_byte_by_byte_when_it_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "skerry.json"
+    file.write_bytes(b'{"a": "\xff\xfe"}')
+    write_text(file, "{}", Author())
+    assert (tmp_path / "skerry.json.bak").read_bytes() == b'{"a": "\xff\xfe"}'

@@ -110,6 +110,12 @@ async def test_a_register_that_hangs_is_left_behind(
             assert standing(plugins) == {"slow": "failed", "good": "loaded"}
 
 
+async def test_a_time_out_of_the_plugin_itself_is_told_as_what_it_raised(folder: Folder) -> None:
+    folder.add("own", "def register(api): raise TimeoutError('no tea')")
+    async with folder.loaded() as plugins:
+        assert plugins.reports[0].reason == "It raised TimeoutError: no tea"
+
+
 async def test_a_plugin_is_taken_whole_or_not_at_all(folder: Folder) -> None:
     folder.add(
         "half",

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import PluginError
-from skerry.sdk.api import PLAIN_HOOKS, PROMPT_HOOKS, PluginApi
+from skerry.sdk.api import PLAIN_HOOKS, PROMPT_HOOKS, PluginApi, sealed
 
 HOOKS = tuple(Hooks().points)
 
@@ -13,7 +13,7 @@ HOOKS = tuple(Hooks().points)
 def test_a_handler_is_kept_under_the_plugins_name() -> None:
     api = PluginApi("mine", HOOKS)
     api.on("gateway_start", print, priority=3)
-    ((hook, handler),) = api.seal().handlers
+    ((hook, handler),) = sealed(api).handlers
     assert (hook, handler.plugin, handler.priority) == ("gateway_start", "mine", 3)
 
 
@@ -48,7 +48,7 @@ def test_the_names_of_the_switches_are_hooks() -> None:
 
 def test_after_register_nothing_is_taken() -> None:
     api = PluginApi("mine", HOOKS)
-    api.seal()
+    sealed(api)
     with pytest.raises(PluginError, match="after `register`"):
         api.on("gateway_start", print)
 
@@ -59,5 +59,5 @@ def test_a_method_has_the_plugins_name_before_its_own() -> None:
 
     api = PluginApi("mine", HOOKS)
     api.register_gateway_method("ping", BaseModel, run)
-    (method,) = api.seal().methods
+    (method,) = sealed(api).methods
     assert (method.name, method.scope) == ("mine.ping", "operator.admin")
