@@ -169,6 +169,14 @@ async def test_without_commands_a_slash_is_only_a_slash(browser: Chromium, rig: 
     await expect(page.get_by_role("option")).to_have_count(0)
 
 
+async def test_a_conversation_of_another_agent_names_it(browser: Chromium, rig: Rig) -> None:
+    page = await open_page(browser, rig)
+    await expect(page.locator("#agent")).to_be_empty()
+    await page.goto(f"{rig.http}/#session=agent:books:main")
+    await expect(page.locator("#agent")).to_have_text("books")
+    await expect(page.locator("#transcript")).to_contain_text("agents/books/sessions")
+
+
 async def with_images(browser: Chromium, rig: Rig) -> tuple[Page, list[Frame]]:
     status = {
         "state": "ready",
