@@ -40,15 +40,17 @@ Change = Callable[[Frame], Frame]
 
 
 @pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with running_gateway(tmp_path) as rig:
         yield rig
+
+
+@pytest.fixture
+async def browser(rig: Rig) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
+    # The socket that `play` stands in for does not tell the page at once that the real one is
+    # closing, and the browser complains of what the page still sends.
+    async with chromium() as browser:
+        yield browser
 
 
 async def open_page(browser: Chromium, rig: Rig, **profile: Any) -> Page:
@@ -127,6 +129,16 @@ async def test_a_slash_offers_commands_that_keys_choose(browser: Chromium, rig: 
     await expect(box).to_have_value("/st")
 
 
+async def test_a_command_that_is_sent_is_no_longer_offered(browser: Chromium, rig: Rig) -> None:
+    page = await with_commands(browser, rig)
+    box = page.get_by_label("Message", exact=True)
+    await box.press_sequentially("/stop")
+    await expect(page.get_by_role("option")).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".person .text")).to_have_text("/stop")
+    await expect(page.get_by_role("option")).to_have_count(0)
+
+
 async def test_commands_that_are_known_late_are_offered_to_a_slash_that_stands(
     browser: Chromium, rig: Rig
 ) -> None:
@@ -155,6 +167,14 @@ async def test_without_commands_a_slash_is_only_a_slash(browser: Chromium, rig: 
     page = await open_page(browser, rig)
     await page.get_by_label("Message", exact=True).press_sequentially("/")
     await expect(page.get_by_role("option")).to_have_count(0)
+
+
+async def test_a_conversation_of_another_agent_names_it(browser: Chromium, rig: Rig) -> None:
+    page = await open_page(browser, rig)
+    await expect(page.locator("#agent")).to_be_empty()
+    await page.goto(f"{rig.http}/#session=agent:books:main")
+    await expect(page.locator("#agent")).to_have_text("books")
+    await expect(page.locator("#transcript")).to_contain_text("agents/books/sessions")
 
 
 async def with_images(browser: Chromium, rig: Rig) -> tuple[Page, list[Frame]]:

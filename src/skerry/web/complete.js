@@ -14,7 +14,6 @@ export class Completion {
   #closedAt = null;
 
   constructor() {
-    this.#message.addEventListener("input", () => this.#look());
     this.#message.addEventListener("blur", () => this.#show([]));
   }
 
@@ -22,7 +21,7 @@ export class Completion {
   offer(commands) {
     if (commands === this.#commands) return;
     this.#commands = commands;
-    if (document.activeElement === this.#message) this.#look(); // they came after the slash
+    this.look(); // they may come after the slash
   }
 
   /** Take a key press of the message box; returns whether it was for the list. */
@@ -39,11 +38,13 @@ export class Completion {
     return true;
   }
 
-  #look() {
+  /** Offer what fits the text of the message box as it is now. */
+  look() {
     const text = this.#message.value;
     const [, word] = /^\/(\S*)$/.exec(text) ?? [];
     if (text !== this.#closedAt) this.#closedAt = null;
-    if (word === undefined || this.#closedAt !== null) {
+    const isWanted = word !== undefined && document.activeElement === this.#message;
+    if (!isWanted || this.#closedAt !== null) {
       this.#show([]);
       return;
     }

@@ -56,11 +56,12 @@ export class Composer {
     if (matchMedia("(pointer: fine)").matches) this.#message.focus();
   }
 
-  /** Keep the draft, and let the box be as high as its text. */
+  /** Keep the draft, offer commands for it, and let the box be as high as its text. */
   arrange() {
     const message = this.#message;
     if (this.#session) draft.save(this.#session, message.value);
     byId("send").disabled = message.value.trim() === "" && this.#attachments.images.length === 0;
+    this.#completion.look();
     message.style.height = "auto";
     message.style.height = `${message.scrollHeight}px`;
   }

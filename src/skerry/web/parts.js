@@ -96,8 +96,9 @@ export function pictures(images) {
   );
 }
 
-/** Return a usage in words: tokens in and out, and the cost where it is known. */
+/** Return a usage in words: tokens in and out, and the cost where it is known; "" of nothing. */
 export function costOf({ input, output, cost }) {
+  if (!input && !output) return "";
   const tokens = `${count(input)} in, ${count(output)} out`;
   if (!cost) return tokens;
   const digits = cost < 0.01 ? 4 : 2;

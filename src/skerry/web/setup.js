@@ -37,9 +37,7 @@ export class SetupPanel {
 
   constructor(configure) {
     this.configure = configure;
-    this.#provider.append(
-      ...PROVIDERS.map(({ label }) => make("option", {}, label)),
-    );
+    this.#provider.append(...PROVIDERS.map(({ label }) => make("option", {}, label)));
     this.#provider.addEventListener("change", () => this.#arrange());
     byId("setup-close").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => this.#forget());
@@ -103,7 +101,7 @@ export class SetupPanel {
   }
 
   #describe(status) {
-    const name = status?.model ? `${status.model.name || status.model.id}` : "none";
+    const name = status?.model ? status.model.name || status.model.id : "none";
     setText(byId("setup-now"), `Answers now: ${name}`);
   }
 

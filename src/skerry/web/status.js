@@ -35,10 +35,11 @@ export function showGate(code, { details }, reason) {
   setText(byId("gate-reason"), reason);
 }
 
-/** Show the agent's name, where it has one of its own, and where its transcripts lie. */
-export function showAgent(hello) {
+/** Show the conversation's agent, where it is not `main`, and where its transcripts lie. */
+export function showAgent(hello, key) {
   const { stateDir, sessionDefaults } = hello?.snapshot ?? {};
-  const agent = sessionDefaults?.defaultAgentId ?? "main";
+  const usual = sessionDefaults?.defaultAgentId ?? "main";
+  const [, agent = usual] = /^agent:([^:]+):/.exec(key) ?? [];
   setText(byId("agent"), agent === "main" ? "" : agent);
   if (stateDir) setText(byId("transcript"), `${stateDir}/agents/${agent}/sessions`);
 }
