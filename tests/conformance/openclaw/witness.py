@@ -1,4 +1,4 @@
-"""Stands between a client and the gateway: serves a page beside the WebSocket, keeps every frame."""
+"""Stands between a client and the gateway: serves a page too, and keeps every frame."""
 
 import json
 import mimetypes
@@ -17,6 +17,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.typing import Origin
 
 Frame = dict[str, Any]
 
@@ -57,10 +58,12 @@ async def witness(gateway: str, pages: Path | None = None) -> AsyncIterator[Witn
 
     async def through(client: ServerConnection) -> None:
         origin = gateway.replace("ws://", "http://")
-        async with connect(gateway, origin=origin, max_size=None, proxy=None) as server:  # type: ignore[arg-type]  # the library's own word for str
-            async with anyio.create_task_group() as both:
-                both.start_soon(_pass, client, server, seen.asked)
-                both.start_soon(_pass, server, client, seen.answered)
+        async with (
+            connect(gateway, origin=Origin(origin), max_size=None, proxy=None) as server,
+            anyio.create_task_group() as both,
+        ):
+            both.start_soon(_pass, client, server, seen.asked)
+            both.start_soon(_pass, server, client, seen.answered)
 
     def page(connection: ServerConnection, request: Request) -> Response | None:
         if "upgrade" in request.headers.get("connection", "").lower():
