@@ -209,7 +209,7 @@ async def test_health_is_the_last_report_unless_asked_to_look(rig: Rig, wire: Wi
 async def test_status_tells_what_goes_on(rig: Rig, wire: Wire) -> None:
     await write(rig, [message.user("x", 1)])
     await wire.call("chat.send", {"sessionKey": "main", "message": "x", "idempotencyKey": "k"})
-    status = await wire.call("status", {})
+    status = await wire.call("status", {"includeCliProjection": True})
     assert (status["activeRuns"], status["ready"], status["failing"]) == (1, True, [])
     assert status["sessions"]["recent"][0]["key"] == str(MAIN)
     assert status["sessions"]["defaults"] == {"model": "stub-model", "contextTokens": 200_000}

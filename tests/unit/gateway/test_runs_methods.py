@@ -8,8 +8,9 @@ import anyio.lowlevel
 import pytest
 
 from skerry.model.event import RunStarted, TextDelta
-from skerry.model.ids import RunId, SessionKey
+from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import QueueMode, StopReason
+from skerry.store import sessions
 from tests.support.gateway import FAILED, Rig, running_gateway
 from tests.support.wire import Wire, connected, request
 
@@ -60,6 +61,18 @@ async def test_agent_is_answered_twice(rig: Rig, wire: Wire) -> None:
             },
         },
     }
+
+
+async def test_agent_goes_on_in_the_session_of_an_id(rig: Rig, wire: Wire) -> None:
+    ids = SessionId("s1")
+    await rig.context.store.write(
+        lambda unit: sessions.ensure(unit, SessionKey.parse("agent:main:work"), ids, 1)
+    )
+    assert (await start(wire, sessionId="s1"))["sessionKey"] == "agent:main:work"
+
+
+async def test_agent_begins_a_session_for_an_id_that_is_unknown(wire: Wire) -> None:
+    assert (await start(wire, sessionId="First"))["sessionKey"] == "agent:main:explicit:first"
 
 
 @pytest.mark.requirement("wire-idempotency-required")

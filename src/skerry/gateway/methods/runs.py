@@ -24,6 +24,7 @@ from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel, thinking_level
+from skerry.store import sessions
 
 _WAIT_MS: Final = 30_000
 _LONGEST_MS: Final = 2_147_000_000
@@ -46,6 +47,7 @@ class AgentParams(Params):
     message: Message
     idempotency_key: IdempotencyKey
     session_key: Name | None = None
+    session_id: Name | None = None
     agent_id: Name | None = None
     extra_system_prompt: Annotated[str, Field(max_length=_MAX_SYSTEM)] | None = None
     timeout: Annotated[int, Field(ge=0, le=_LONGEST_MS // 1000)] | None = None
@@ -108,7 +110,16 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
     )
-    return _agent(call, request)
+    if params.session_id is None or params.session_key is not None:
+        return _agent(call, request)
+    return _agent_by_id(call, request, params.session_id, params.agent_id)
+
+
+async def _agent_by_id(call: Call, request: RunRequest, session_id: str, agent: str | None) -> Json:
+    """Run in the session with that id; an id that a client made up names one of its own."""
+    found = await call.context.store.read(lambda reader: sessions.get(reader, session_id))
+    key = session_key(call, found.key if found else f"explicit:{session_id}", agent)
+    return await _agent(call, replace(request, key=key))
 
 
 async def _submit(call: Call, request: RunRequest) -> Admission:

@@ -30,6 +30,7 @@ class StatusParams(Params):
     """Parameters of `status`, which clients send and nothing heeds yet."""
 
     include_channel_summary: bool | None = None
+    include_cli_projection: bool | None = None
 
 
 class AgentIdentityParams(Params):
