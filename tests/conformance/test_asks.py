@@ -1,7 +1,7 @@
 """What OpenClaw's own programs asked when they were tried: each is answered, in their version.
 
-`make conformance` tries them anew. The record is of the page and the command line of 2026.2.17 and
-of the command line of 2026.9.6, against this gateway.
+`make conformance` tries them anew. The record is of the pages and the command lines of 2026.2.17
+and 2026.9.6, against this gateway; of the newer page only what this gateway has.
 """
 
 from itertools import groupby

@@ -91,6 +91,13 @@ async def test_a_limit_out_of_range_is_refused(wire: Wire, limit: object) -> Non
     assert "at /limit: must be" in error["message"]
 
 
+async def test_history_is_capped_at_the_bytes_that_a_client_takes(rig: Rig, wire: Wire) -> None:
+    await write(rig, [message.user("x" * 1000, number) for number in range(1, 11)])
+    payload = await history(wire, maxBytes=3500)
+    assert [one["timestamp"] for one in payload["messages"]] == [9, 10]
+    assert payload["nextOffset"] == 2
+
+
 async def test_history_is_capped_at_six_megabytes(rig: Rig, wire: Wire) -> None:
     await write(rig, [message.user("x" * 1_000_000, number) for number in range(1, 11)])
     payload = await history(wire)

@@ -96,6 +96,8 @@ async def test_a_list_of_version_4_pages(rig: Rig, wire: Wire) -> None:
     payload = await wire.call("sessions.list", {"limit": 2})
     assert (payload["totalCount"], payload["nextOffset"], payload["hasMore"]) == (3, 2, True)
     assert await keys(wire, limit=2, offset=2) == ["c0"]
+    payload = await wire.call("sessions.list", {"limit": 10_000})
+    assert (payload["limitApplied"], payload["hasMore"]) == (1000, False)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ _CUT: Final = "\n…(cut)…"
 class ChatHistoryParams(Params):
     """Parameters of `chat.history`. `offset` leaves out that many of the newest messages.
 
-    With `sessionId` the transcript is that session's, also when it is archived.
+    With `sessionId` the transcript is that session's, also when it is archived. `inputRunIds` names
+    messages of which the client wants to know whether they came: those in the transcript tell.
     """
 
     session_key: Name
@@ -39,6 +40,8 @@ class ChatHistoryParams(Params):
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
     max_chars: Annotated[int, Field(ge=1, le=500_000)] | None = None
+    max_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = _HISTORY_BYTES
+    input_run_ids: Annotated[list[Name], Field(min_length=1, max_length=50)] | None = None
 
 
 class ChatMetadataParams(Params):
@@ -118,13 +121,13 @@ def _read(
     newest = session.tail - params.offset
     found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
     shown: list[Raw] = []
-    size = 0
+    size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(found):
         line = transcript_line(entry, protocol, params.max_chars)
-        if size + len(line) > _HISTORY_BYTES and has_images(entry.message):
+        if size + len(line) > most and has_images(entry.message):
             line = without_images(line)
         size += len(line)
-        if shown and size > _HISTORY_BYTES:
+        if shown and size > most:
             break
         shown.append(Raw(line))
     settings = session.settings

@@ -24,6 +24,7 @@ class ModelsListParams(Params):
     """Parameters of `models.list`; they choose nothing, for only usable models are listed."""
 
     agent_id: Name | None = None
+    session_key: Name | None = None
     view: Name | None = None
     include_provider_capabilities: bool | None = None
     prepared_only: bool | None = None

@@ -17,12 +17,13 @@ from skerry.store.listing import Wanted
 
 _MINUTE_MS: Final = 60_000
 _MAX_CANDIDATES: Final = 10
+_MOST: Final = 1000
 
 
 class SessionsListParams(Params):
-    """Parameters of `sessions.list`."""
+    """Parameters of `sessions.list`. A page has at most 1,000 sessions, whatever `limit` says."""
 
-    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+    limit: Annotated[int, Field(ge=1, le=1 << 40)] = 200
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
     active_minutes: Annotated[int, Field(ge=1, le=5_256_000)] | None = None
     agent_id: Name | None = None
@@ -73,11 +74,12 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     context = call.context
     model = (await context.models.status()).model
     wanted = _wanted(call, params)
+    limit = min(params.limit, _MOST)
 
     def read(reader: Reader) -> tuple[int, list[Json]]:
         if params.spawned_by is not None:
             return 0, []  # no session has been spawned by another yet
-        found = listing.recent(reader, wanted, limit=params.limit, offset=params.offset)
+        found = listing.recent(reader, wanted, limit=limit, offset=params.offset)
         shown: list[Json] = [_row(reader, one, params, call.protocol, model) for one in found]
         return listing.count(reader, wanted), shown
 
@@ -97,7 +99,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
         end = params.offset + len(shown)
         payload |= {
             "totalCount": total,
-            "limitApplied": params.limit,
+            "limitApplied": limit,
             "nextOffset": end if end < total else None,
             "hasMore": end < total,
             "owners": [],

@@ -1,6 +1,6 @@
 """Methods by which a client asks for the events `sessions.changed` and `session.message`."""
 
-from typing import Final
+from typing import Final, Literal
 
 from skerry.gateway.broadcast import MAX_TOPICS
 from skerry.gateway.frames import ErrorCode, Json
@@ -11,10 +11,16 @@ from skerry.store import sessions
 
 
 class MessagesParams(Params):
-    """Parameters of `sessions.messages.subscribe` and `sessions.messages.unsubscribe`."""
+    """Parameters of `sessions.messages.unsubscribe`."""
 
     key: Name
     agent_id: Name | None = None
+
+
+class SubscribeParams(MessagesParams):
+    """Parameters of `sessions.messages.subscribe`; nothing is there to approve yet."""
+
+    include_approvals: Literal[True] | None = None
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:
@@ -29,7 +35,7 @@ def sessions_unsubscribe(call: Call, _params: NoParams) -> Json:
     return {"subscribed": False}
 
 
-async def messages_subscribe(call: Call, params: MessagesParams) -> Json:
+async def messages_subscribe(call: Call, params: SubscribeParams) -> Json:
     """Tell the client what is said in a conversation."""
     key = str(session_key(call, params.key, params.agent_id))
     session = await call.context.store.read(lambda reader: sessions.find(reader, key))
@@ -55,6 +61,6 @@ def _subscribe(call: Call, topic: str) -> None:
 METHODS: Final = (
     Method("sessions.subscribe", NoParams, sessions_subscribe),
     Method("sessions.unsubscribe", NoParams, sessions_unsubscribe),
-    Method("sessions.messages.subscribe", MessagesParams, messages_subscribe),
+    Method("sessions.messages.subscribe", SubscribeParams, messages_subscribe),
     Method("sessions.messages.unsubscribe", MessagesParams, messages_unsubscribe),
 )
