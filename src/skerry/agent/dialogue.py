@@ -10,10 +10,10 @@ from typing import Final
 import anyio
 
 from skerry.agent import toolcalls
+from skerry.agent.asking import Asking
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
-from skerry.agent.pipeline import Pipeline, with_context
-from skerry.agent.prompt import system_prompt
+from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
@@ -22,7 +22,6 @@ from skerry.config.protected import protected
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
-from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.event import (
     LoopEvent,
@@ -50,12 +49,8 @@ from skerry.model.message import (
 )
 from skerry.model.run import RunFailure, RunRequest, StopReason
 from skerry.model.session import SessionSettings
-from skerry.model.thinking import ThinkingLevel
-from skerry.model.tool import ToolSpec
-from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.sessions.history import command_answer
-from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -64,7 +59,6 @@ CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
 CHECKPOINT_SHARE: Final = 8
 """Of a long text, so much more is waited for: each checkpoint writes all of it."""
-_NO_PROMPT: Final = message.user("", 0)
 
 
 class Dialogue:
@@ -108,9 +102,7 @@ class Dialogue:
             )
         )
         self.failure: RunFailure | None = None
-        self._prompt = _NO_PROMPT
-        self._place = 0
-        self._system: str | None = None
+        self._asking = Asking(runtime, self._config, active, self._pipeline, conversation.history)
         self._since_checkpoint = 0
         self._checkpointed = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None
@@ -122,7 +114,7 @@ class Dialogue:
         would have two messages of the person in a row.
         """
         active = self._active
-        self._prompt, self._place = prompt, len(self.conversation.history.messages) - 1
+        self._asking.begin_with(prompt)
         seconds = active.request.timeout
         if seconds is None:
             seconds = self._config.agents.defaults.timeout_seconds
@@ -155,9 +147,7 @@ class Dialogue:
 
     def _close(self) -> None:
         self._active.close()
-        history = self.conversation.history
-        if history.messages[self._place] is not self._prompt:
-            history.put(self._place, self._prompt)  # the context was for this run
+        self._asking.end()
 
     # What the loop needs done
 
@@ -165,11 +155,11 @@ class Dialogue:
         if self._command is not None:
             return await self._answer(*self._command)
         try:
-            if self._system is None:
+            if not self._asking.begun:
                 speaker, models = self.speaker, self._runtime.models
-                text, reference = self._prompt.text, speaker.reference
+                text, reference = self._asking.prompt.text, speaker.reference
                 speaker.reference = await self._pipeline.resolve(text, reference, models)
-            response = await self.speaker.respond(self._ask)
+            response = await self.speaker.respond(self._asking.request)
             return await self._pipeline.llm_output(response)
         finally:
             self._begin_checkpoint()
@@ -188,42 +178,6 @@ class Dialogue:
         text = await answer(command, call)
         self._emit(MessageUpdate(text))
         return command_answer(text, self._runtime.clock.now_ms())
-
-    async def _ask(self, model: ModelInfo) -> ModelRequest:
-        tools = self._runtime.tools.values() if model.supports_tools else ()
-        specs = tuple(tool.spec for tool in tools)
-        history = self.conversation.history
-        if self._system is None:
-            self._system = await self._begin(model, specs)
-        system = await self._pipeline.llm_input(self._system, model, history.messages)
-        budget = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
-        first = first_that_fits(history, budget)
-        thinking = self._thinking(model)
-        session_id = self._active.session_id
-        return ModelRequest(model, system, history, specs, first, thinking, session_id)
-
-    def _thinking(self, model: ModelInfo) -> ThinkingLevel:
-        """Return how much it is to think: as the request, the session or the configuration says."""
-        if not model.reasoning:
-            return ThinkingLevel.OFF
-        asked = self._active.request.thinking or self._own.thinking_level
-        return asked or self._config.thinking(self._agent) or ThinkingLevel.LOW
-
-    async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
-        """Return the system prompt of the run; put before the prompt what plugins add to it."""
-        history, limit = self.conversation.history, model.prompt_limit
-        built = self._built(model, specs)
-        system, context = await self._pipeline.prompt(self._prompt, built, model, history.messages)
-        if context:
-            history.put(self._place, with_context(self._prompt, context))
-        return system if limit is None else system[: limit * CHARS_PER_TOKEN]
-
-    def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
-        own = self._config.agents.get(self._agent)
-        workspace = self._config.workspace(self._agent)
-        base = system_prompt(own.name if own else "", self._agent, workspace, model, specs)
-        extra = self._active.request.extra_system_prompt
-        return f"{base}\n\n{extra}" if extra else base
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
         return await self._pipeline.tool(call, self._run_tool)

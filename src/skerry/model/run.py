@@ -23,6 +23,21 @@ class QueueMode(StrEnum):
     """It waits until the run would stop, then continues it."""
 
 
+class Purpose(StrEnum):
+    """What a run is for. All but `message` begin without a person."""
+
+    MESSAGE = "message"
+    """Somebody wrote."""
+    FLUSH = "flush"
+    """Durable notes before a compaction."""
+    BOOT = "boot"
+    """The checklist at the start of the gateway."""
+    HEARTBEAT = "heartbeat"
+    CRON = "cron"
+    HOOK = "hook"
+    SUBAGENT = "subagent"
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run to do. The run id is the caller's idempotency key."""
@@ -40,6 +55,7 @@ class RunRequest:
     images: tuple[ImageBlock, ...] = ()
     """Come with the text, behind it."""
     origin: Origin = Origin.STRANGER
+    purpose: Purpose = Purpose.MESSAGE
 
     def said(self, at: int) -> UserMessage:
         """Return what the person says with it, as a message of the transcript."""
