@@ -46,6 +46,7 @@ from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
 from skerry.store import DATABASE, Store, nothing, open_store
+from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
 
 FLUSH_SECONDS = 5.0
@@ -108,8 +109,15 @@ async def open_application(
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
     news = News(broadcast, clock.now_ms)
+    indexer = Indexer()
+
+    def committed(session_ids: list[str]) -> None:
+        news.touch(session_ids)
+        indexer.touch(session_ids)
+
     async with (
-        open_state(settings.config, outside.reach, news.touch) as state,
+        open_state(settings.config, outside.reach, committed) as state,
+        _running(partial(indexer.run, state[0])),
         _models(settings, environ, outside) as models,
         outside.hooks,
     ):

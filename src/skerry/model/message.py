@@ -210,6 +210,11 @@ def decode(data: bytes | str) -> Message:
     return _decoder.decode(data)
 
 
+def encode_arguments(call: ToolCall) -> str:
+    """Return the arguments of a tool call as JSON."""
+    return _encoder.encode(call.arguments).decode()
+
+
 def user(text: str, at: int) -> UserMessage:
     """Return a user message of one text block."""
     return UserMessage((TextBlock(text),), at)

@@ -1,8 +1,10 @@
 """The tables of `state.sqlite`, as the steps that build them. A step is never edited, only added.
 
 session   one row an incarnation of a conversation; `current` marks the one that its key names, the
-          others are archived: reset or deleted, and can be restored
-entry     the transcript, one row a message, numbered from 1 in each session
+          others are archived: reset or deleted, and can be restored; `compacted` is the entry of
+          the last of `compactions` summaries, `flushed` how many there were at the last flush
+entry     the transcript, one row a message, numbered from 1 in each session; `kind` is NULL for a
+          message and `compaction` for a summary that stands for the messages before it
 run       one row an accepted run; its id is the caller's idempotency key, so the row is also what
           a repeated key is answered from; `serial` is the order of acceptance
 inbound   one row a message that a platform delivered, so that no message is taken twice
@@ -11,6 +13,8 @@ mirror    how far the JSONL file of each session is written
 device_grant    what a paired device may do, one row a role
 device_token    the hashes of the tokens by which it proves that, a few of each role
 device_request  a device that waits to be let in
+entry_text      full-text index over what entries say; its rowid is `serial << 32 | seq`
+entry_indexed   the serial number of each session in it, and up to which entry it is filled
 """
 
 from typing import Final
@@ -139,5 +143,19 @@ STEPS: Final = (
     ALTER TABLE session ADD COLUMN archived_at INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX session_incarnations ON session (key);
     CREATE INDEX session_archived ON session (archived_at) WHERE NOT current
+    """,
+    """
+    CREATE VIRTUAL TABLE entry_text
+        USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
+    CREATE TABLE entry_indexed (
+        serial INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL UNIQUE,
+        seq INTEGER NOT NULL
+    );
+    ALTER TABLE entry ADD COLUMN kind TEXT;
+    ALTER TABLE session ADD COLUMN compactions INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE session ADD COLUMN compacted INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE session ADD COLUMN flushed INTEGER NOT NULL DEFAULT -1;
+    ALTER TABLE session ADD COLUMN flushed_at INTEGER NOT NULL DEFAULT 0
     """,
 )

@@ -1,0 +1,110 @@
+"""Fills the full-text index over entries, behind what is written.
+
+In the unit that appends it would cost each turn a segment of the index; behind it many entries
+share one. How far each session is indexed stands in the database, so a database from before the
+index, or one whose gateway died, is brought up while the gateway runs. A search first indexes what
+its sessions still lack: nothing that was said is missed.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import anyio
+import msgspec
+
+from skerry.model import message
+from skerry.model.errors import StateError
+from skerry.store.store import Store
+from skerry.store.unit import Reader, Unit
+from skerry.store.words import indexed
+
+logger = logging.getLogger(__name__)
+
+COLLECT_SECONDS: Final = 5.0
+"""How long commits are collected: what is asked for sooner, the search indexes itself."""
+BATCH: Final = 200
+"""Entries in one unit at most: other units wait behind it."""
+BATCH_CHARS: Final = 1 << 20
+"""Characters of a batch, about: long results of tools make it shorter."""
+
+
+@dataclass(slots=True)
+class Indexer:
+    """Keeps the index filled. `touch` it after commits and keep `run` going."""
+
+    _dirty: set[str] = field(default_factory=set)
+    _wake: anyio.Event = field(default_factory=anyio.Event)
+
+    def touch(self, session_ids: list[str]) -> None:
+        """Note that the sessions have new entries."""
+        self._dirty.update(session_ids)
+        self._wake.set()
+
+    async def run(self, store: Store) -> None:
+        """Index what earlier processes left, then what is new, at most every five seconds."""
+        self._dirty.update(await store.read(behind))
+        while True:
+            if not self._dirty:
+                await self._wake.wait()
+            await anyio.sleep(COLLECT_SECONDS)
+            dirty, self._dirty, self._wake = self._dirty, set(), anyio.Event()
+            try:
+                await fill(store, list(dirty))
+            except StateError as error:
+                logger.warning("the search index is behind; it is tried again: %s", error)
+                self._dirty |= dirty
+
+
+async def fill(store: Store, session_ids: list[str]) -> None:
+    """Index all that the sessions lack.
+
+    Raises:
+        StateError: it cannot be written; what is indexed stays.
+    """
+    for session_id in session_ids:
+        while await store.write(partial(_index_some, session_id=session_id)):
+            pass
+
+
+def behind(reader: Reader) -> list[str]:
+    """Return the sessions that have entries which are not indexed."""
+    rows = reader.all(
+        "SELECT session.session_id FROM session LEFT JOIN entry_indexed USING (session_id)"
+        " WHERE tail > coalesce(seq, 0)"
+    )
+    return [session_id for (session_id,) in rows]
+
+
+def _index_some(unit: Unit, session_id: str) -> bool:
+    """Index the session's next entries; return whether there may be more."""
+    row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
+    if row is None:
+        unit.execute("INSERT INTO entry_indexed (session_id, seq) VALUES (?, 0)", (session_id,))
+        row = unit.one("SELECT last_insert_rowid(), 0") or (0, 0)
+    serial, last = int(row[0]), int(row[1])
+    found = unit.all(
+        "SELECT seq, kind, body FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (session_id, last, BATCH),
+    )
+    rows: list[tuple[int, str]] = []
+    chars = 0
+    for seq, kind, body in found:
+        text = _text(body) if kind is None else ""
+        if text:
+            rows.append((serial << 32 | seq, text))
+        last, chars = seq, chars + len(text)
+        if chars > BATCH_CHARS:
+            break
+    unit.executemany("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", rows)
+    unit.execute("UPDATE entry_indexed SET seq = ? WHERE serial = ?", (last, serial))
+    return bool(found) and (len(found) == BATCH or last < found[-1][0])
+
+
+def _text(body: bytes) -> str:
+    try:
+        return indexed(message.decode(body))
+    except msgspec.ValidationError:
+        logger.exception("an entry cannot be read; the search does not find it")
+        return ""

@@ -1,0 +1,180 @@
+"""Finds what was said in a session, however long ago, and whether it was compacted or archived.
+
+Whoever searches finds what is theirs: the conversation itself, with all its earlier incarnations
+but those that were deleted. In a private conversation of the owner, and where it is asked for, the
+owner's other conversations with the same agent are searched too; never a group's, and never one
+with another person.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+import msgspec
+
+from skerry.model import message
+from skerry.model.errors import StateError
+from skerry.model.ids import SessionId, SessionKey, SessionKind
+from skerry.model.session import Archived, entry_id
+from skerry.store.indexing import fill
+from skerry.store.store import Store
+from skerry.store.unit import Reader
+from skerry.store.words import excerpt, expression, plain
+
+MAX_HITS: Final = 50
+FILL_SECONDS: Final = 5.0
+"""How long a search waits for what is not indexed yet; then it says that it is incomplete."""
+EXCERPT: Final = 700
+"""Characters of what was found."""
+AROUND: Final = 300
+"""Characters of what was said before and after it."""
+PRIVATE: Final = frozenset({SessionKind.MAIN, SessionKind.OTHER})
+"""Conversations that only the owner has: `main`, and those that clients of the gateway name."""
+_SHARED: Final = frozenset({("global",), ("unknown",)})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One entry, as an excerpt."""
+
+    seq: int
+    at: int
+    role: str
+    """`user`, `assistant` or `toolResult`."""
+    text: str
+
+    @property
+    def entry(self) -> str:
+        """Return the entry's id in the transcript."""
+        return entry_id(self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry in which words of the question stand, with what stands around it."""
+
+    key: str
+    session_id: SessionId
+    said: Said
+    before: Said | None
+    after: Said | None
+    archived: bool = False
+    """Whether it is from an earlier incarnation of its conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, the best first."""
+
+    hits: Sequence[Hit]
+    complete: bool = True
+    """Whether all that was said could be searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for, and where."""
+
+    key: SessionKey
+    """The conversation that asks."""
+    text: str
+    limit: int = 8
+    others: bool = False
+    """Also in the owner's other conversations, if this one is the owner's."""
+    within: SessionId | None = None
+    """Only in this incarnation."""
+    until: tuple[SessionId, int] | None = None
+    """Entries of this session from this number on are left out: they are the question itself."""
+
+
+async def search(store: Store, question: Question) -> Found:
+    """Return where any of the question's content words stand, by rank (BM25).
+
+    Raises:
+        StateError: the database cannot be read.
+    """
+    where = await store.read(lambda reader: _searchable(reader, question))
+    complete = False
+    try:
+        with anyio.move_on_after(FILL_SECONDS):
+            await fill(store, list(where))
+            complete = True
+    except StateError:
+        pass  # a full disk must not keep what is indexed from being found
+    hits = await store.read(lambda reader: _hits(reader, question, where))
+    return Found(hits, complete)
+
+
+def is_private(key: SessionKey) -> bool:
+    """Return whether only the owner speaks in the conversation."""
+    return key.kind in PRIVATE and key.scope not in _SHARED
+
+
+def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
+    """Return the sessions to search: by id their key and whether they are archived."""
+    columns = "SELECT session_id, key, NOT current FROM session WHERE archived IS NOT ? AND "
+    parameters: tuple[object, ...] = (Archived.DELETED,)
+    if question.others and is_private(question.key):
+        rows = reader.all(f"{columns} agent_id = ?", (*parameters, question.key.agent))
+    else:
+        rows = reader.all(f"{columns} key = ?", (*parameters, str(question.key)))
+    own = str(question.key)
+    return {
+        session_id: (key, bool(archived))
+        for session_id, key, archived in rows
+        if (key == own or is_private(SessionKey.parse(key)))
+        and question.within in {None, session_id}
+    }
+
+
+def _hits(reader: Reader, question: Question, where: dict[str, tuple[str, bool]]) -> list[Hit]:
+    wanted = expression(question.text)
+    if wanted is None or not where:
+        return []
+    serials: dict[int, str] = dict(
+        reader.all(
+            "SELECT serial, session_id FROM entry_indexed"
+            " WHERE session_id IN (SELECT value FROM json_each(?))",
+            (_json(list(where)),),
+        )
+    )
+    until_id, until = question.until or (None, 0)
+    own = next((serial for serial, one in serials.items() if one == until_id), 0)
+    rows = reader.all(
+        "SELECT rowid FROM entry_text WHERE entry_text MATCH ?"
+        " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
+        " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
+        " ORDER BY rank, rowid DESC LIMIT ?",
+        (wanted, _json(list(serials)), own << 32 | until, own, min(question.limit, MAX_HITS)),
+    )
+    hits = []
+    for (rowid,) in rows:
+        session_id, seq = serials[rowid >> 32], rowid & 0xFFFF_FFFF
+        key, archived = where[session_id]
+        before, said, after = _around(reader, session_id, seq, question.text)
+        if said is not None:
+            hits.append(Hit(key, SessionId(session_id), said, before, after, archived))
+    return hits
+
+
+def _around(
+    reader: Reader, session_id: str, seq: int, question: str
+) -> tuple[Said | None, Said | None, Said | None]:
+    """Return the entry before, the entry itself and the one after it."""
+    rows = reader.all(
+        "SELECT seq, at, body FROM entry WHERE session_id = ? AND kind IS NULL"
+        " AND seq BETWEEN ? AND ?",
+        (session_id, seq - 1, seq + 1),
+    )
+    found = {}
+    for one, at, body in rows:
+        said = message.decode(body)
+        size = EXCERPT if one == seq else AROUND
+        role = msgspec.to_builtins(said)["role"]
+        found[one] = Said(one, at, role, excerpt(plain(said), question, size))
+    return found.get(seq - 1), found.get(seq), found.get(seq + 1)
+
+
+def _json(values: list[str] | list[int]) -> str:
+    return msgspec.json.encode(values).decode()

@@ -1,0 +1,164 @@
+"""The search over transcripts: what it finds, and whose."""
+
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.infra import sqlite
+from skerry.model import message
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import entry_id
+from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
+from skerry.store.indexing import Indexer, behind
+from skerry.store.schema import STEPS
+from skerry.store.search import Hit, Question, search
+
+MAIN = SessionKey.main()
+
+
+async def say(store: Store, key: SessionKey, *texts: str, new_id: str = "") -> None:
+    def work(unit: Unit) -> int:
+        session_id, tail = sessions.ensure(unit, key, SessionId(new_id or str(key)), 1)
+        said = [message.user(text, 1) for text in texts]
+        return sessions.append(unit, session_id, tail, "r", said, 1)
+
+    await store.write(work)
+
+
+async def found(store: Store, text: str, key: SessionKey = MAIN, **more: object) -> Sequence[Hit]:
+    result = await search(store, Question(key, text, **more))  # type: ignore[arg-type]
+    assert result.complete
+    return result.hits
+
+
+async def test_what_was_just_said_is_found_with_what_stands_around_it(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "one", "My dog is called Bello.", "three", "the weather")
+        (hit,) = await found(store, "what is the name of my dog")
+    assert (hit.said.text, hit.said.role) == ("My dog is called Bello.", "user")
+    assert hit.said.entry == entry_id(2)
+    assert (hit.before and hit.before.text, hit.after and hit.after.text) == ("one", "three")
+
+
+async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "boats are wet", "x", "a blue boat in the harbour", "y")
+        hits = await found(store, "blue boats harbours")
+        assert [hit.said.seq for hit in hits] == [3, 1]
+        assert len(await found(store, "boat", limit=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("我昨天在东京买了一本书", "东京"),
+        ("我昨天在东京买了一本书", "书"),
+        ("犬の名前はポチです", "ポチ"),
+        ("Die Größe ist 42", "grosse größe"),
+        ("Ünïcödé", "unicode"),
+    ],
+)
+async def test_any_script_is_found(tmp_path: Path, said: str, asked: str) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "something else", said)
+        assert [hit.said.text for hit in await found(store, asked)] == [said]
+
+
+async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path: Path) -> None:
+    chat = SessionKey.parse("agent:main:chat")
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, chat, "the treasure is buried", new_id="a")
+        await store.write(lambda unit: archive.reset(unit, chat, SessionId("b"), 2))
+        (hit,) = await found(store, "treasure", chat)
+        assert hit.archived
+        assert not await found(store, "treasure", chat, within=SessionId("b"))
+        await store.write(lambda unit: archive.delete(unit, chat, 3))
+        await say(store, chat, "again", new_id="c")
+        assert len(await found(store, "treasure", chat)) == 1
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(
+            lambda unit: unit.execute(
+                "UPDATE session SET archived = 'deleted' WHERE key = ?", (str(chat),)
+            )
+        )
+        assert not await found(store, "treasure", chat)
+
+
+OTHERS = (
+    "agent:main:telegram:direct:4711",
+    "agent:main:direct:alice",
+    "agent:main:telegram:group:1",
+    "agent:main:discord:channel:2",
+    "agent:main:global",
+    "agent:main:subagent:5",
+    "agent:main:hook:6",
+    "agent:work:main",
+)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+async def test_the_context_of_one_person_is_never_shown_to_another(
+    tmp_path: Path, other: str
+) -> None:
+    key = SessionKey.parse(other)
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "the secret of the owner")
+        await say(store, key, "the secret of somebody else")
+        for others in (False, True):
+            theirs = await found(store, "secret", key, others=others)
+            assert {hit.key for hit in theirs} == {other}
+            ours = await found(store, "secret", others=others)
+            assert {hit.key for hit in ours} == {str(MAIN)}
+
+
+async def test_the_owner_finds_their_other_conversations_where_they_ask(tmp_path: Path) -> None:
+    notes = SessionKey.parse("agent:main:notes")
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, notes, "the key is under the mat")
+        assert not await found(store, "key mat")
+        assert {hit.key for hit in await found(store, "key mat", others=True)} == {str(notes)}
+
+
+async def test_the_question_itself_is_left_out(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "where is the cat", "where is the cat")
+        hits = await found(store, "cat", until=(SessionId(str(MAIN)), 2))
+        assert [hit.said.seq for hit in hits] == [1]
+
+
+async def test_an_old_database_is_indexed_while_the_gateway_runs(tmp_path: Path) -> None:
+    path = tmp_path / DATABASE
+    old = sqlite3.connect(path, isolation_level=None)
+    sqlite.migrate(old, path, STEPS[:3])
+    old.execute(
+        "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at, tail)"
+        " VALUES ('s', 'agent:main:main', 'main', 'direct', 1, 1, 450)"
+    )
+    body = message.encode(message.user("an old story", 1))
+    old.executemany(
+        "INSERT INTO entry VALUES ('s', ?, ?, 1, 'r', ?)", [(n, n - 1, body) for n in range(1, 451)]
+    )
+    old.close()
+    async with open_store(path) as store:
+        assert await store.read(behind) == ["s"]
+        assert len(await found(store, "story", limit=50)) == 50
+        assert await store.read(behind) == []
+
+
+async def test_the_index_follows_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skerry.store.indexing.COLLECT_SECONDS", 0)
+    indexer = Indexer()
+    async with (
+        open_store(tmp_path / DATABASE, on_commit=indexer.touch) as store,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(partial(indexer.run, store))
+        await say(store, MAIN, "hello")
+        with anyio.fail_after(5):
+            while await store.read(behind):
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
