@@ -25,6 +25,7 @@ from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
+from skerry.app.upkeep import keep_up
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -234,7 +235,8 @@ async def _core(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
-        await stack.enter_async_context(_running(partial(mirror.run, store), *sending))
+        background = (partial(mirror.run, store), partial(keep_up, store))
+        await stack.enter_async_context(_running(*background, *sending))
         limits = settings.config.agents.defaults
         opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)
         lanes = await stack.enter_async_context(opening)

@@ -24,7 +24,7 @@ from skerry.agent.runtime import Runtime
 from skerry.hooks.events import MessageReceived, SessionStart
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
-from skerry.model.errors import BusyError, UnknownAgentError
+from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
@@ -76,6 +76,8 @@ class Dispatch:
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
+                if runs.digest(active.request) != runs.digest(request):
+                    raise KeyReusedError(request.run_id)
                 return _admission(active, AdmissionStatus.IN_FLIGHT)
         return await self._admit(request)
 
@@ -240,6 +242,8 @@ class Dispatch:
             run_id = earlier or run_id
         known = runs.find(unit, run_id)
         if known is not None:
+            if arrived is None and runs.says_other(unit, request):
+                raise KeyReusedError(run_id)
             return known
         active.session_id, tail = sessions.ensure(unit, request.key, new_id, active.accepted_at)
         entry = 0

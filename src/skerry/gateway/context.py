@@ -17,6 +17,7 @@ from skerry.gateway.presence import Presence
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
+from skerry.model.inbound import ReplyTo
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
@@ -67,6 +68,10 @@ class GatewayContext:
     nodes: Nodes = field(default_factory=Nodes)
     hooks: Hooks = field(default_factory=Hooks)
     commands: CommandTable = field(default_factory=CommandTable)
+    in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    """Requests with an idempotency key that are being carried out: method, key, content."""
+    wake_sender: Callable[[ReplyTo], None] = lambda _: None
+    """Tells the sender of an account that its outbox has something."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

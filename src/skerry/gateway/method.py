@@ -11,6 +11,7 @@ from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dress import DRESSES, Dress
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+from skerry.store import Unit
 
 MAX_TEXT: Final = 1_048_576
 
@@ -42,6 +43,16 @@ class Params(BaseModel):
 
 class NoParams(Params):
     """No parameters."""
+
+
+class OnceParams(Params):
+    """Parameters of a method with an effect; a repeat with the same key has no second one."""
+
+    idempotency_key: IdempotencyKey | None = None
+
+
+def no_effect(unit: Unit) -> None:
+    """Note nothing with an effect: its request has no idempotency key."""
 
 
 class RefusedError(Exception):
@@ -82,6 +93,8 @@ class Call:
     """The paired device that asks; None for a client that showed only the shared secret."""
     respond: Callable[[Json], None]
     """Sends a first response; what the handler returns is the last."""
+    effect: Callable[[Unit], None] = no_effect
+    """Called in the unit that has the effect of a `once` method, so that its key is used there."""
 
     @property
     def dress(self) -> Dress:
@@ -90,6 +103,7 @@ class Call:
 
 
 P = TypeVar("P", bound=BaseModel)
+Handler = Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,6 @@ class Method(Generic[P]):
 
     name: str
     params: type[P]
-    handler: Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
+    handler: Handler[P]
     waits: bool = False
     """Whether it is answered only when a run ends: it costs nothing meanwhile."""

@@ -159,6 +159,16 @@ class BusyError(RequestError):
     code = "request.busy"
 
 
+class KeyReusedError(RequestError):
+    """An idempotency key came again with another content."""
+
+    code = "request.key_reused"
+    remedy = "Use a new idempotency key for what is new; repeat the same content to ask again."
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"The idempotency key {key!r} was used with another content.")
+
+
 class StateError(SkerryError):
     """The state directory or its database cannot be used."""
 

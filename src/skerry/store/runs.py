@@ -1,5 +1,6 @@
 """Runs: accepted, started, ended; and what a restart finds of them."""
 
+import hashlib
 from dataclasses import dataclass
 
 import msgspec
@@ -33,13 +34,60 @@ class OpenRun:
     """The run that its message has entered, where it has."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that ended, and where its message stands."""
+
+    request: RunRequest | None
+    """None where it was large; the transcript has what the person said."""
+    session_id: SessionId
+    entry: int
+    result: RunResult
+
+
+def digest(request: RunRequest) -> bytes:
+    """Return what is equal only for requests that say the same in the same conversation.
+
+    How it is to be answered (time, thinking, queue) does not count: clients that send again may
+    leave that out.
+    """
+    said = _encode((str(request.key), request.text, request.images))
+    return hashlib.blake2b(said, digest_size=16).digest()
+
+
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
     """Accept the run. `entry` is the number of its user entry, 0 while that is not written."""
+    # A platform's message has an id of its own in the ledger; its run's id is ours.
+    said = digest(request) if request.reply_to is None else None
     unit.execute(
-        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (request.run_id, str(request.key), session_id, _encode(request), now, entry),
+        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (request.run_id, str(request.key), session_id, _encode(request), now, entry, said),
     )
+
+
+def says_other(reader: Reader, request: RunRequest) -> bool:
+    """Return whether the run with the request's id was asked for with another content."""
+    row = reader.one("SELECT digest FROM run WHERE run_id = ?", (request.run_id,))
+    return row is not None and row[0] is not None and row[0] != digest(request)
+
+
+def last_ended(reader: Reader, key: str, limit: int) -> list[EndedRun]:
+    """Return the conversation's last runs that ended, the latest accepted first."""
+    rows = reader.all(
+        "SELECT request, session_id, entry, result FROM run"
+        " WHERE session_key = ? AND result IS NOT NULL ORDER BY serial DESC LIMIT ?",
+        (key, limit),
+    )
+    return [
+        EndedRun(
+            _requests.decode(request) if request else None,
+            SessionId(session_id),
+            entry,
+            _results.decode(result),
+        )
+        for request, session_id, entry, result in rows
+    ]
 
 
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:

@@ -15,6 +15,9 @@ device_token    the hashes of the tokens by which it proves that, a few of each 
 device_request  a device that waits to be let in
 entry_text      full-text index over what entries say; its rowid is `serial << 32 | seq`
 entry_indexed   the serial number of each session in it, and up to which entry it is filled
+answered  one row an idempotency key of a method that is no run, with what it was answered
+quarter   one row a quarter of an hour that a gateway ran: how far runs and answers were then
+task      when each regular task, such as the daily backup, was last done
 """
 
 from typing import Final
@@ -157,5 +160,36 @@ STEPS: Final = (
     ALTER TABLE session ADD COLUMN compacted INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE session ADD COLUMN flushed INTEGER NOT NULL DEFAULT -1;
     ALTER TABLE session ADD COLUMN flushed_at INTEGER NOT NULL DEFAULT 0
+    """,
+    """
+    ALTER TABLE run ADD COLUMN digest BLOB;
+    CREATE INDEX run_keyed ON run (serial) WHERE digest IS NOT NULL;
+
+    CREATE TABLE answered (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        method TEXT NOT NULL,
+        key TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        answer BLOB,
+        UNIQUE (method, key)
+    );
+
+    CREATE TABLE quarter (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL,
+        answered INTEGER NOT NULL
+    );
+
+    CREATE TABLE task (
+        name TEXT PRIMARY KEY,
+        done_at INTEGER NOT NULL,
+        outcome TEXT NOT NULL
+    ) WITHOUT ROWID;
+
+    ALTER TABLE outbox ADD COLUMN error TEXT NOT NULL DEFAULT '';
+    ALTER TABLE outbox ADD COLUMN retry_at INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE outbox ADD COLUMN repeated INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX outbox_undelivered ON outbox (serial)
+        WHERE state NOT IN ('sent', 'dropped')
     """,
 )

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.model.errors import BusyError, ModelOverloadedError, UnknownAgentError
+from skerry.model.errors import BusyError, KeyReusedError, ModelOverloadedError, UnknownAgentError
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
@@ -72,13 +72,32 @@ async def test_a_known_key_gives_the_stored_result_even_after_a_restart(tmp_path
         first = await core.ask("hi", "key")
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:
-        again = await core.dispatch.submit(request("other words", "key"))
+        again = await core.dispatch.submit(request("hi", "key"))
         assert again.status is AdmissionStatus.FINISHED
         assert again.result == first
         assert await core.dispatch.wait(RunId("key"), 0) == first
         assert model.seen == []
         assert core.dispatch.active() == []
         assert (await core.ask("next")).stop_reason is StopReason.DONE
+
+
+async def test_a_key_with_other_content_is_refused_in_flight_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "late"]])) as core:
+        await core.dispatch.submit(request("hi", "key"))
+        for other in (request("other words", "key"), request("hi", "key", SessionKey.parse("b"))):
+            with pytest.raises(KeyReusedError):
+                await core.dispatch.submit(other)
+        gate.open()
+        with anyio.fail_after(10):
+            await core.dispatch.wait(RunId("key"), None)
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        with pytest.raises(KeyReusedError):
+            await core.dispatch.submit(request("other words", "key"))
+        assert core.dispatch.active() == []
+        assert (await core.ask("next")).payloads == ("echo: next",)
 
 
 async def test_accepted_means_that_the_store_has_it(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from pydantic import Field
 
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
 from skerry.gateway.methods import lifecycle, rows
 from skerry.gateway.methods.keys import session_key
+from skerry.gateway.once import once
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
@@ -25,7 +26,7 @@ _HARMLESS: Final = frozenset({"label", "pinned", "unread"})
 Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class SessionParams(Params):
+class SessionParams(OnceParams):
     """Parameters of a method that changes one session."""
 
     key: Name
@@ -48,7 +49,7 @@ class SessionsPatchParams(SessionParams):
     unread: bool | None = None
 
 
-class SessionsResetParams(Params):
+class SessionsResetParams(OnceParams):
     """Parameters of `sessions.reset`."""
 
     key: Name
@@ -63,13 +64,13 @@ class SessionsDeleteParams(SessionParams):
     emit_lifecycle_hooks: bool = True
 
 
-class SessionsRestoreParams(Params):
+class SessionsRestoreParams(OnceParams):
     """Parameters of `sessions.restore`."""
 
     session_id: Name
 
 
-class SessionsCompactParams(Params):
+class SessionsCompactParams(OnceParams):
     """Parameters of `sessions.compact`."""
 
     key: Name
@@ -94,6 +95,7 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     label = (params.label or "").strip() if "label" in given else None
 
     def write(unit: Unit) -> SessionEntry:
+        call.effect(unit)
         now = context.clock.now_ms()
         _expect(sessions.find(unit, str(key)), params)
         session_id, _ = sessions.ensure(unit, key, SessionId(str(uuid.uuid4())), now)
@@ -123,6 +125,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     new_id = SessionId(str(uuid.uuid4()))
 
     def write(unit: Unit) -> tuple[SessionEntry | None, SessionEntry]:
+        call.effect(unit)
         old = archive.reset(unit, key, new_id, context.clock.now_ms())
         return old, _present(unit, new_id)
 
@@ -154,6 +157,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
 
     def write(unit: Unit) -> SessionEntry | None:
         _expect(sessions.find(unit, str(key)), params)
+        call.effect(unit)
         return archive.delete(unit, key, context.clock.now_ms())
 
     session = await context.dispatcher.alone(
@@ -183,6 +187,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         session = _present(unit, params.session_id)
         if session.archived is None:  # or somebody else was faster
             return session, False, None
+        call.effect(unit)
         context.news.known(session)
         displaced = archive.restore(unit, session, context.clock.now_ms())
         return _present(unit, params.session_id), True, displaced
@@ -278,9 +283,9 @@ async def _resolved(call: Call, settings: SessionSettings) -> Json:
 
 
 METHODS: Final = (
-    Method("sessions.patch", SessionsPatchParams, sessions_patch),
-    Method("sessions.reset", SessionsResetParams, sessions_reset),
-    Method("sessions.delete", SessionsDeleteParams, sessions_delete),
-    Method("sessions.restore", SessionsRestoreParams, sessions_restore),
+    Method("sessions.patch", SessionsPatchParams, once("sessions.patch", sessions_patch)),
+    Method("sessions.reset", SessionsResetParams, once("sessions.reset", sessions_reset)),
+    Method("sessions.delete", SessionsDeleteParams, once("sessions.delete", sessions_delete)),
+    Method("sessions.restore", SessionsRestoreParams, once("sessions.restore", sessions_restore)),
     Method("sessions.compact", SessionsCompactParams, sessions_compact),
 )

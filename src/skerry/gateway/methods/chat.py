@@ -9,9 +9,19 @@ from pydantic import Field
 from skerry.agent.writing import Writing
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, Message, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.method import (
+    Call,
+    Message,
+    Method,
+    Name,
+    NoParams,
+    OnceParams,
+    Params,
+    RefusedError,
+)
 from skerry.gateway.methods import extension, models, rows, system
 from skerry.gateway.methods.keys import session_key
+from skerry.gateway.once import once
 from skerry.hooks.events import RunContext
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
@@ -51,7 +61,7 @@ class ChatMetadataParams(Params):
     session_key: Name | None = None
 
 
-class ChatInjectParams(Params):
+class ChatInjectParams(OnceParams):
     """Parameters of `chat.inject`."""
 
     session_key: Name
@@ -217,6 +227,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
         entry = await _after_hooks(call, session, note)
 
         def append(unit: Unit) -> int:
+            call.effect(unit)
             tail = sessions.tail(unit, session.session_id)
             return sessions.append(unit, session.session_id, tail, "", [entry], now)
 
@@ -262,5 +273,5 @@ METHODS: Final = (
     Method("chat.history", ChatHistoryParams, chat_history),
     Method("chat.startup", ChatHistoryParams, chat_startup),
     Method("chat.metadata", ChatMetadataParams, chat_metadata),
-    Method("chat.inject", ChatInjectParams, chat_inject),
+    Method("chat.inject", ChatInjectParams, once("chat.inject", chat_inject)),
 )

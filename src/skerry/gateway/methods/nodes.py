@@ -16,10 +16,12 @@ from skerry.gateway.method import (
     Method,
     Name,
     NoParams,
+    OnceParams,
     Params,
     RefusedError,
 )
 from skerry.gateway.nodes import MAX_INVOCATIONS, Node
+from skerry.gateway.once import once
 from skerry.store import devices
 
 TIMEOUT_MS: Final = 30_000
@@ -38,7 +40,7 @@ class DescribeParams(Params):
     node_id: Name
 
 
-class InvokeParams(Params):
+class InvokeParams(OnceParams):
     """Parameters of `node.invoke`; `timeoutMs` 0 is the default of 30 s."""
 
     node_id: Name
@@ -119,6 +121,8 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
     name, invocation, fresh = node.begin(params.idempotency_key)
     try:
         if fresh:
+            # Before the node has it: whatever happens then, it is not asked twice.
+            await call.context.store.write(call.effect)
             node.send("node.invoke.request", _request(params, name, timeout))
         with anyio.move_on_after(timeout / 1000) as deadline:
             await invocation.done.wait()
@@ -256,7 +260,7 @@ def _self(call: Call) -> Node:
 METHODS: Final = (
     Method("node.list", NoParams, node_list),
     Method("node.describe", DescribeParams, describe),
-    Method("node.invoke", InvokeParams, invoke),
+    Method("node.invoke", InvokeParams, once("node.invoke", invoke, joins=True)),
     Method("node.invoke.result", ResultParams, invoke_result),
     Method("node.event", EventParams, event),
     Method("node.runnerInventory.update", InventoryParams, inventory("runnerInventory")),

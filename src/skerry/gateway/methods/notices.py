@@ -6,8 +6,9 @@ from uuid import uuid4
 from pydantic import ConfigDict, Field
 
 from skerry.gateway.frames import Json
-from skerry.gateway.method import Call, Message, Method, Name, Params
+from skerry.gateway.method import Call, Message, Method, Name, OnceParams
 from skerry.gateway.methods.keys import session_key
+from skerry.gateway.once import once
 from skerry.gateway.presence import Told
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
@@ -19,7 +20,7 @@ _PRESENCE: Final = "Node:"
 Names = Annotated[list[Name], Field(max_length=64)]
 
 
-class WakeParams(Params):
+class WakeParams(OnceParams):
     """Parameters of `wake`; what else a client adds is passed over, as the protocol says."""
 
     model_config = ConfigDict(extra="ignore")
@@ -30,7 +31,7 @@ class WakeParams(Params):
     agent_id: Name | None = None
 
 
-class SystemEventParams(Params):
+class SystemEventParams(OnceParams):
     """Parameters of `system-event`: a text, and what the sender says of itself."""
 
     text: Message
@@ -79,6 +80,6 @@ def system_event(call: Call, params: SystemEventParams) -> Json:
 
 
 METHODS: Final = (
-    Method("wake", WakeParams, wake),
-    Method("system-event", SystemEventParams, system_event),
+    Method("wake", WakeParams, once("wake", wake, first=True)),
+    Method("system-event", SystemEventParams, once("system-event", system_event, first=True)),
 )

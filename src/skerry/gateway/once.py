@@ -1,0 +1,108 @@
+"""Carries a request with an idempotency key out once: a repeat gets the answer of the first.
+
+The key is written in the unit of the effect, so that after a crash both are there or none. Runs
+have their own way: a run's id is its key. Methods that settle themselves (`config.*` by the hash of
+the file, the approvals of devices by their request) need no key.
+"""
+
+import hashlib
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Handler, OnceParams, RefusedError, no_effect
+from skerry.model.errors import KeyReusedError
+from skerry.store import Unit, keys
+
+P = TypeVar("P", bound=OnceParams)
+
+
+def once(
+    method: str, handler: Handler[P], *, first: bool = False, joins: bool = False
+) -> Handler[P]:
+    """Return the handler with its key looked after; without a key it is called as it is.
+
+    Args:
+        method: Its name; a key counts for one method.
+        handler: Calls `call.effect(unit)` in the unit that has its effect.
+        first: Use the key before the handler is called, for its effect is not in the store; a
+            handler that raises has had none.
+        joins: A repeat in flight is handed on; else it is refused as being in flight.
+    """
+
+    def guarded(call: Call, params: P) -> Json | Coroutine[Any, Any, Json]:
+        if params.idempotency_key is None:
+            return handler(call, params)
+        return _Once(method, handler, first, joins).carry_out(call, params, params.idempotency_key)
+
+    return guarded
+
+
+class _Once:
+    """One method with a key."""
+
+    def __init__(self, method: str, handler: Callable[..., Any], first: bool, joins: bool) -> None:  # noqa: FBT001 - private
+        self._method = method
+        self._handler = handler
+        self._first = first
+        self._joins = joins
+
+    async def carry_out(self, call: Call, params: OnceParams, key: str) -> Json:
+        said = params.model_dump_json(exclude={"idempotency_key"}).encode()
+        digest = hashlib.blake2b(said, digest_size=16).digest()
+        store, in_flight, name = call.context.store, call.context.in_flight, (self._method, key)
+        if name in in_flight:
+            _check(in_flight[name] == digest, key)
+            if self._joins:
+                return await self._handle(call, params)
+            raise self._refused("is being carried out", "IN_FLIGHT", retryable=True)
+        in_flight[name] = digest
+        try:
+            known = await store.read(lambda reader: keys.find(reader, *name))
+            if known is not None:
+                _check(known.digest == digest, key)
+                return self._again(known)
+            effect = _using(*name, digest)
+            if self._first:
+                await store.write(effect)
+                effect = no_effect
+            try:
+                answer = await self._handle(replace(call, effect=effect), params)
+            except Exception:
+                if self._first:
+                    await store.write(lambda unit: keys.free(unit, *name))
+                raise
+            given = msgspec.json.encode(answer)
+            await store.write(lambda unit: keys.answer(unit, *name, given))
+            return answer
+        finally:
+            del in_flight[name]
+
+    async def _handle(self, call: Call, params: OnceParams) -> Json:
+        answer = self._handler(call, params)
+        return await answer if isinstance(answer, Coroutine) else answer
+
+    def _again(self, known: keys.Answered) -> Json:
+        """Return the answer of the first request."""
+        if known.answer is not None:
+            return Raw(known.answer)
+        what = "may have been" if self._first else "was"
+        raise self._refused(f"{what} carried out, and its answer was lost", "ANSWER_LOST")
+
+    def _refused(self, what: str, code: str, *, retryable: bool = False) -> RefusedError:
+        message = f"{self._method} with this idempotency key {what}"
+        details = {"code": code}
+        return RefusedError(ErrorCode.UNAVAILABLE, message, details=details, retryable=retryable)
+
+
+def _check(same: bool, key: str) -> None:  # noqa: FBT001 - private
+    if not same:
+        raise KeyReusedError(key)
+
+
+def _using(method: str, key: str, digest: bytes) -> Callable[[Unit], None]:
+    return lambda unit: keys.use(unit, method, key, digest)

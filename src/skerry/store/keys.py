@@ -1,0 +1,73 @@
+"""Idempotency keys of methods that are no runs, and when each key is free again.
+
+A key is kept for the next 24 hours in which a gateway runs. They are counted in quarters by the
+gateway itself, not read from the clock: one that is set forward must not free a key too early.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.store.unit import Reader, Unit
+
+QUARTER_SECONDS: Final = 900.0
+KEPT_QUARTERS: Final = 96
+"""A day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a key was used for."""
+
+    digest: bytes
+    answer: bytes | None
+    """None when the process ended after the effect, before it was answered."""
+
+
+def find(reader: Reader, method: str, key: str) -> Answered | None:
+    """Return what the key was used for; None when it is free."""
+    row = reader.one(
+        "SELECT digest, answer FROM answered WHERE method = ? AND key = ?", (method, key)
+    )
+    return Answered(*row) if row else None
+
+
+def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
+    """Use the key, in the unit of the effect: both are there, or none."""
+    unit.execute(
+        "INSERT INTO answered (method, key, digest) VALUES (?, ?, ?)", (method, key, digest)
+    )
+
+
+def free(unit: Unit, method: str, key: str) -> None:
+    """Forget that the key was used: nothing came of it."""
+    unit.execute("DELETE FROM answered WHERE method = ? AND key = ?", (method, key))
+
+
+def answer(unit: Unit, method: str, key: str, given: bytes) -> None:
+    """Keep what was answered."""
+    unit.execute(
+        "UPDATE answered SET answer = ? WHERE method = ? AND key = ?", (given, method, key)
+    )
+
+
+def pass_quarter(unit: Unit) -> None:
+    """Note that a quarter of an hour has passed; free the keys that were used a day before."""
+    row = unit.one(
+        "SELECT serial, run, answered FROM quarter ORDER BY serial DESC LIMIT 1 OFFSET ?",
+        (KEPT_QUARTERS - 1,),
+    )
+    unit.execute(
+        "INSERT INTO quarter (run, answered) VALUES ((SELECT coalesce(max(serial), 0) FROM run),"
+        " (SELECT coalesce(max(serial), 0) FROM answered))"
+    )
+    if row is None:
+        return
+    serial, run, answered = row
+    unit.execute("DELETE FROM quarter WHERE serial <= ?", (serial,))
+    unit.execute("DELETE FROM answered WHERE serial <= ?", (answered,))
+    # The row stays: it counts what was used. Only its name is free; no client's key has a `§`.
+    unit.execute(
+        "UPDATE run SET run_id = '§' || serial, digest = NULL"
+        " WHERE serial <= ? AND digest IS NOT NULL AND result IS NOT NULL",
+        (run,),
+    )
