@@ -233,13 +233,14 @@ class Broadcast:
         stream.stop_timer()
         stream.thoughts.clear()
         stream.thought = ""
-        text = stream.text + "".join(stream.pending)
+        pending = "".join(stream.pending)
         stream.pending.clear()
+        left = (stream.text + pending)[: stream.kept]
         if len(stream.text) > stream.kept:
-            shown = message(text[: stream.kept], self._clock.now_ms())
-            said = AgentSays("assistant", {"text": text[: stream.kept], "delta": ""})
-            self._say(stream, lambda dress: (said, dress.added("", shown)))
-        stream.text = text[: stream.kept]
+            shown = message(left, self._clock.now_ms())
+            said = AgentSays("assistant", {"text": left, "delta": "", "replace": True})
+            self._say(stream, lambda dress: (said, dress.replaced(left, shown)))
+        stream.text = left
         stream.parted = stream.kept > 0
 
     def _flush_soon(self, stream: _Stream) -> None:

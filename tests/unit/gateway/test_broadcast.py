@@ -385,7 +385,8 @@ async def test_text_that_was_withdrawn_is_replaced_by_what_other_responses_said(
     ear.take()
     tell(broadcast, TextWithdrawn())
     agent, chat = (frame["payload"] for frame in ear.take())
-    assert agent["data"] == {"text": "First.", "delta": ""}
+    assert agent["data"] == {"text": "First.", "delta": "", "replace": True}
+    assert (chat["deltaText"], chat["replace"]) == ("First.", True)
     assert chat["message"]["content"] == [{"type": "text", "text": "First."}]
     tell(broadcast, TextDelta("Good day"))
     assert broadcast.text(RUN) == "First.\n\nGood day"
