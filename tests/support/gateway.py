@@ -46,6 +46,7 @@ from skerry.ports.model import (
     ModelState,
     ModelStatus,
 )
+from skerry.ports.tries import OneTry, Tries, Wanted
 from skerry.store import Store, open_store
 from skerry.testing.model import ScriptedModel
 
@@ -172,6 +173,9 @@ class FakeModels:
             if ref in {None, model.ref}:
                 return ScriptedModel(), model
         raise ModelUnavailableError(f"no model {ref}")
+
+    def tries(self, wanted: Wanted) -> Tries:
+        return OneTry(lambda: self.choose(wanted.reference))
 
     async def listing(self) -> list[ModelInfo]:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]

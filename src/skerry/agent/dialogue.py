@@ -11,6 +11,7 @@ import anyio
 
 from skerry.agent import toolcalls
 from skerry.agent.asking import Asking
+from skerry.agent.failover import Failover, wanted_by
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
@@ -26,11 +27,13 @@ from skerry.model.errors import StateError
 from skerry.model.event import (
     LoopEvent,
     MessageUpdate,
+    MessageWithdrawn,
     RunEvent,
     RunEventBody,
     RunStarted,
     TextDelta,
     TextEnded,
+    TextWithdrawn,
     ThinkingDelta,
     ThinkingUpdate,
     ToolExecutionEnd,
@@ -82,11 +85,9 @@ class Dialogue:
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
+        wanted = wanted_by(active, self._config)
         self.speaker = Speaker(
-            runtime.models,
-            self._own.model or self._config.primary_model(self._agent),
-            self._emit,
-            runtime.clock.now_ms,
+            Failover(runtime.models, wanted, runtime.on_call), self._emit, runtime.clock.now_ms
         )
         self.loop = AgentLoop(
             LoopPorts(
@@ -254,6 +255,9 @@ class Dialogue:
                 self._keep_partial(len(delta))
             case ThinkingUpdate(delta):
                 self._publish(self._active, ThinkingDelta(delta))
+            case MessageWithdrawn():
+                self._publish(self._active, TextWithdrawn())
+                self._begin_checkpoint()
             case ToolExecutionStart(call):
                 self._publish(self._active, ToolStarted(call.id, call.name, call.arguments))
             case ToolExecutionEnd(call, result):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from skerry.agent.failover import OnCall, unheard
 from skerry.agent.histories import Histories
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
@@ -34,5 +35,7 @@ class Runtime:
     hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
+    on_call: OnCall = unheard
+    """Books each call of a model; must not block."""
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""

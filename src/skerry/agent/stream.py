@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from skerry.model.errors import ModelEmptyReplyError, ModelError, ModelOverflowError
-from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
+from skerry.agent.failover import Failover
+from skerry.model.errors import ModelError
+from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn, ThinkingUpdate
 from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, Usage
 from skerry.model.run import RunFailure
-from skerry.ports.model import Listener, ModelInfo, ModelProvider, ModelRequest, Models
+from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.tries import Candidate
 
 logger = logging.getLogger(__name__)
 
@@ -16,38 +18,50 @@ class Speaker:
     """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
 
     The model is chosen at the first call, so that a machine without one fails like a model does.
+    When one fails, `Failover` finds who answers in its place.
     """
 
     def __init__(
         self,
-        models: Models,
-        reference: str | None,
+        failover: Failover,
         emit: Callable[[LoopEvent], None],
         now_ms: Callable[[], int],
+        has_left: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._models = models
-        self.reference = reference
-        """The model that is asked for; counts until the first call."""
+        """`has_left` says whether part of the present response is where it cannot be taken back."""
+        self._failover = failover
         self._emit = emit
         self._now_ms = now_ms
-        self._chosen: tuple[ModelProvider, ModelInfo] | None = None
+        self._has_left = has_left
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
         self._listener = Listener(self._say, self._think)
         self.usage = Usage()
         """Of all calls so far."""
         self.failure: RunFailure | None = None
-        """Of the last call."""
+        """Of the last response."""
+
+    @property
+    def reference(self) -> str | None:
+        """Return the model that is asked for, if one is."""
+        return self._failover.wanted.reference
+
+    @reference.setter
+    def reference(self, reference: str | None) -> None:
+        """Ask for another model; counts until the first call."""
+        self._failover.wanted = self._failover.wanted.of(reference)
 
     @property
     def provider(self) -> str:
         """Return the provider that was asked, or nothing when none could be."""
-        return self._chosen[1].provider if self._chosen else ""
+        current = self._failover.current
+        return current.model.provider if current else ""
 
     @property
     def model(self) -> str:
         """Return the model that was asked, or nothing when none could be."""
-        return self._chosen[1].id if self._chosen else ""
+        current = self._failover.current
+        return current.model.id if current else ""
 
     @property
     def partial(self) -> str:
@@ -60,21 +74,20 @@ class Speaker:
         """Return the response; one that failed has stop reason `error` and its partial text."""
         self._forget()
         self.failure = None
+
+        async def one(candidate: Candidate) -> ModelReply:
+            request = await ask(candidate.model)
+            return await candidate.provider.complete(request, self._listener)
+
         try:
-            if self._chosen is None:
-                self._chosen = await self._models.choose(self.reference)
-            provider, model = self._chosen
-            reply = await provider.complete(await ask(model), self._listener)
-            if not reply.tool_calls and not reply.text.strip():
-                raise _silent(model, reply.usage)
+            reply = await self._failover.call(one, self._withdraw)
         except ModelError as error:
-            logger.warning("the model failed: %s", error)
+            logger.warning("no model answered: %s", error)
             self.failure = RunFailure(error.code, str(error), error.retryable)
             return self.broken_off("error", str(error))
         self._forget()
-        usage = model.cost.of(reply.usage)
-        self.usage += usage
-        return self._message(reply.content, reply.stop_reason, usage)
+        self.usage += reply.usage
+        return self._message(reply.content, reply.stop_reason, reply.usage)
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""
@@ -85,6 +98,15 @@ class Speaker:
             said.append(TextBlock(self.partial))
         return self._message(tuple(said), stop_reason, Usage(), error)
 
+    def _withdraw(self) -> bool:
+        """Take back what a model said that then failed; return False where that cannot be done."""
+        if self._has_left():
+            return False
+        if self._pieces or self._thoughts:
+            self._emit(MessageWithdrawn())
+        self._forget()
+        return True
+
     def _forget(self) -> None:
         self._pieces.clear()
         self._thoughts.clear()
@@ -92,7 +114,8 @@ class Speaker:
     def _message(
         self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
     ) -> AssistantMessage:
-        api = self._chosen[0].api if self._chosen else ""
+        current = self._failover.current
+        api = current.provider.api if current else ""
         return AssistantMessage(
             content, api, self.provider, self.model, usage, stop_reason, self._now_ms(), error
         )
@@ -104,10 +127,3 @@ class Speaker:
     def _think(self, delta: str) -> None:
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))
-
-
-def _silent(model: ModelInfo, usage: Usage) -> ModelError:
-    """Return why a response says nothing: z.ai tells a full window by its count of tokens alone."""
-    if usage.input + usage.cache_read + usage.cache_write > model.context_window:
-        return ModelOverflowError(f"The conversation is too long for {model.ref}.")
-    return ModelEmptyReplyError(f"{model.ref} answered nothing.")

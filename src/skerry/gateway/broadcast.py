@@ -20,6 +20,7 @@ from skerry.model.event import (
     RunStarted,
     TextDelta,
     TextEnded,
+    TextWithdrawn,
     ThinkingDelta,
     ToolFinished,
     ToolStarted,
@@ -68,6 +69,8 @@ class _Stream:
     thoughts: list[str] = field(default_factory=list)
     """Thinking that is not told yet, as `pending` is text."""
     parted: bool = False
+    kept: int = 0
+    """How much of the text is of responses that are complete."""
     asked: dict[str, str] = field(default_factory=dict)
     """What the tool calls that are on were asked, by their id."""
     flushed_at: float = float("-inf")
@@ -186,10 +189,8 @@ class Broadcast:
             case ThinkingDelta(delta):
                 stream.thoughts.append(delta)
                 self._flush_soon(stream)
-            case TextEnded():
-                self._flush_thoughts(stream)
-                stream.thought = ""
-                stream.parted = True
+            case TextEnded() | TextWithdrawn() as body:
+                self._part(stream, withdrawn=isinstance(body, TextWithdrawn))
             case RunStarted(at):
                 self._say(stream, lambda dress: dress.started(at))
             case ToolStarted(call_id, name, arguments):
@@ -216,6 +217,31 @@ class Broadcast:
         stream.parted = False
         stream.pending.append(delta)
         self._flush_soon(stream)
+
+    def _part(self, stream: _Stream, *, withdrawn: bool) -> None:
+        """End the present response."""
+        if withdrawn:
+            self._withdraw(stream)
+            return
+        self._flush_thoughts(stream)
+        stream.thought = ""
+        stream.kept = len(stream.text) + sum(map(len, stream.pending))
+        stream.parted = True
+
+    def _withdraw(self, stream: _Stream) -> None:
+        """Take back what the present response said; clients show the text that is left."""
+        stream.stop_timer()
+        stream.thoughts.clear()
+        stream.thought = ""
+        pending = "".join(stream.pending)
+        stream.pending.clear()
+        left = (stream.text + pending)[: stream.kept]
+        if len(stream.text) > stream.kept:
+            shown = message(left, self._clock.now_ms())
+            said = AgentSays("assistant", {"text": left, "delta": "", "replace": True})
+            self._say(stream, lambda dress: (said, dress.replaced(left, shown)))
+        stream.text = left
+        stream.parted = stream.kept > 0
 
     def _flush_soon(self, stream: _Stream) -> None:
         if stream.timer is not None:

@@ -84,6 +84,10 @@ class Dress(Protocol):
         """Return the `chat` event of added text; `message` has the text so far."""
         ...
 
+    def replaced(self, text: str, message: Json) -> ChatSays:
+        """Return the `chat` event of text that became shorter: what a failed model said."""
+        ...
+
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
         """Return how a tool call ended; `about` says in a few words what it was asked."""
         ...
@@ -147,6 +151,10 @@ class Version3:
         """Return the text so far."""
         del delta
         return ChatSays({"state": "delta", "message": message})
+
+    def replaced(self, text: str, message: Json) -> ChatSays:
+        """Return the text that is left."""
+        return self.added(text, message)
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
         """Return that it ended, without the result, which the history has."""
@@ -223,6 +231,10 @@ class Version4:
     def added(self, delta: str, message: Json) -> ChatSays:
         """Return what was added beside the text so far."""
         return ChatSays({"state": "delta", "deltaText": delta, "message": message})
+
+    def replaced(self, text: str, message: Json) -> ChatSays:
+        """Return the text that is left, marked as the whole."""
+        return ChatSays({"state": "delta", "deltaText": text, "replace": True, "message": message})
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
         """Return that it ended, with the beginning of its result."""

@@ -27,6 +27,8 @@ SkerryError
         ModelConnectionError
         ModelStreamCutError
         ModelEmptyReplyError
+        ModelNotFoundError
+        ModelsFailedError
     ToolError
         OutsideWorkspaceError
     DeliveryRefusedError
@@ -308,6 +310,25 @@ class ModelEmptyReplyError(ModelError):
 
     code = "model.empty_reply"
     retryable = True
+
+
+class ModelNotFoundError(ModelError):
+    """The provider has no such model (404), or no model API is at its address."""
+
+    code = "model.not_found"
+    remedy = "Look at the model's name and at its provider's address and api."
+
+
+class ModelsFailedError(ModelError):
+    """Several candidates were tried, and all failed; the message has each of them and why."""
+
+    code = "model.all_failed"
+    retryable = True
+    remedy = "`skerry models status` shows who cools down and until when."
+
+    def __init__(self, attempts: Sequence[str]) -> None:
+        self.attempts = tuple(attempts)
+        super().__init__(f"All models failed ({len(attempts)}): {' | '.join(attempts)}")
 
 
 class ToolError(SkerryError):

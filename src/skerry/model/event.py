@@ -45,6 +45,11 @@ class ThinkingUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageWithdrawn:
+    """What the response said so far does not count: its model failed, and another is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageEnd:
     """A message is complete."""
 
@@ -87,6 +92,7 @@ LoopEvent = (
     | MessageStart
     | MessageUpdate
     | ThinkingUpdate
+    | MessageWithdrawn
     | MessageEnd
     | ToolExecutionStart
     | ToolExecutionEnd
@@ -122,6 +128,11 @@ class TextEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class TextWithdrawn:
+    """What the present response said, text and thinking, does not count: it begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """Stream tool, phase start."""
 
@@ -148,7 +159,14 @@ class RunEnded:
 
 
 RunEventBody = (
-    RunStarted | TextDelta | ThinkingDelta | TextEnded | ToolStarted | ToolFinished | RunEnded
+    RunStarted
+    | TextDelta
+    | ThinkingDelta
+    | TextEnded
+    | TextWithdrawn
+    | ToolStarted
+    | ToolFinished
+    | RunEnded
 )
 
 

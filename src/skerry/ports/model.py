@@ -10,6 +10,7 @@ import msgspec
 from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
+from skerry.ports.tries import Tries, Wanted
 
 _MILLION: Final = 1_000_000
 
@@ -246,6 +247,10 @@ class Models(Protocol):
         Raises:
             ModelUnavailableError: nothing is usable; the message says why and what to do.
         """
+        ...
+
+    def tries(self, wanted: Wanted) -> Tries:
+        """Return the candidates of a call, in the order in which they are asked."""
         ...
 
     async def listing(self) -> list[ModelInfo]:

@@ -11,6 +11,7 @@ import httpx2
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus
+from skerry.ports.tries import OneTry, Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.facts import Facts
@@ -96,6 +97,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
                 return self._embedded_choice()
             return self._named(wanted)
         return await self._first()
+
+    def tries(self, wanted: Wanted) -> Tries:
+        """Return the candidates of a call, in the order in which they are asked."""
+        return OneTry(lambda: self.choose(wanted.reference))
 
     async def _first(self) -> Choice:
         for target in self._resolver.with_key():

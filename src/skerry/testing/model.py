@@ -30,6 +30,7 @@ from skerry.ports.model import (
     ModelState,
     ModelStatus,
 )
+from skerry.ports.tries import OneTry, Tries, Wanted
 
 MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
 
@@ -172,6 +173,10 @@ class ScriptedModels:
         if ref is not None and ref == self.unknown:
             raise ModelUnavailableError(f"There is no model {ref}.")
         return self.provider, self.info
+
+    def tries(self, wanted: Wanted) -> Tries:
+        """Return the model as the one candidate."""
+        return OneTry(lambda: self.choose(wanted.reference))
 
     async def listing(self) -> list[ModelInfo]:
         """Return the model."""

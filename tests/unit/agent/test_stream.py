@@ -3,11 +3,13 @@
 import anyio
 import pytest
 
+from skerry.agent.failover import Failover
 from skerry.agent.stream import Speaker
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.tries import Wanted
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 
@@ -19,7 +21,7 @@ async def ask(model: ModelInfo) -> ModelRequest:
 
 
 def speaker(models: ScriptedModels, told: list[LoopEvent]) -> Speaker:
-    return Speaker(models, "a/b", told.append, FakeClock(7).now_ms)
+    return Speaker(Failover(models, Wanted("a/b")), told.append, FakeClock(7).now_ms)
 
 
 async def test_a_response_is_told_in_pieces_and_returned_whole() -> None:

@@ -17,6 +17,7 @@ from skerry.model.event import (
     RunStarted,
     TextDelta,
     TextEnded,
+    TextWithdrawn,
     ThinkingDelta,
     ToolFinished,
     ToolStarted,
@@ -374,3 +375,26 @@ async def test_a_client_subscribes_to_a_bounded_number_of_topics(
     assert all(broadcast.subscribe(ear.id, str(number)) for number in range(MAX_TOPICS))
     assert broadcast.subscribe(ear.id, "0")
     assert not broadcast.subscribe(ear.id, "one more")
+
+
+async def test_text_that_was_withdrawn_is_replaced_by_what_other_responses_said(
+    broadcast: Broadcast, ear: Ear
+) -> None:
+    tell(broadcast, TextDelta("First."), TextEnded(), TextDelta("Hel"))
+    broadcast._flush(broadcast._streams[RUN])
+    ear.take()
+    tell(broadcast, TextWithdrawn())
+    agent, chat = (frame["payload"] for frame in ear.take())
+    assert agent["data"] == {"text": "First.", "delta": "", "replace": True}
+    assert (chat["deltaText"], chat["replace"]) == ("First.", True)
+    assert chat["message"]["content"] == [{"type": "text", "text": "First."}]
+    tell(broadcast, TextDelta("Good day"))
+    assert broadcast.text(RUN) == "First.\n\nGood day"
+
+
+async def test_text_that_nobody_saw_is_withdrawn_in_silence(broadcast: Broadcast, ear: Ear) -> None:
+    tell(broadcast, TextDelta("First."), TextEnded())
+    ear.take()
+    tell(broadcast, TextDelta("Hel"), TextWithdrawn())
+    assert ear.take() == []
+    assert broadcast.text(RUN) == "First."

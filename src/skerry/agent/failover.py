@@ -1,0 +1,137 @@
+"""Asks one candidate after another until a model answers, and tells of every call once.
+
+A failure of the conversation itself (too long, a request that was refused as such) is nobody's
+fault whom another candidate could stand in for: it ends the call at once and cools nothing.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import anyio
+
+from skerry.config.root import Config
+from skerry.lanes.running import ActiveRun
+from skerry.model.errors import (
+    ModelEmptyReplyError,
+    ModelError,
+    ModelOverflowError,
+    ModelsFailedError,
+    ModelUnavailableError,
+)
+from skerry.model.message import Usage
+from skerry.model.run import RunFailure
+from skerry.model.session import SessionSettings
+from skerry.ports.model import ModelInfo, ModelReply, Models
+from skerry.ports.tries import ABORTED, OWN_FAULT, Candidate, ModelCallEnded, Tries, Wanted
+
+logger = logging.getLogger(__name__)
+
+OnCall = Callable[[ModelCallEnded], None]
+Ask = Callable[[Candidate], Awaitable[ModelReply]]
+
+
+def unheard(_: ModelCallEnded) -> None:
+    """Book nothing."""
+
+
+class Failover:
+    """Finds who answers the calls of one run; who answered last is asked first again."""
+
+    def __init__(self, models: Models, wanted: Wanted, on_call: OnCall = unheard) -> None:
+        self._models = models
+        self.wanted = wanted
+        """What is asked for; counts until the first call."""
+        self._on_call = on_call
+        self._tries: Tries | None = None
+        self.current: Candidate | None = None
+        """Who was asked last."""
+
+    async def call(self, ask: Ask, withdraw: Callable[[], bool]) -> ModelReply:
+        """Return the first whole answer to `ask`, with its price.
+
+        Args:
+            ask: Asks one candidate.
+            withdraw: Takes back what a candidate said before it failed, when another is asked;
+                returns False when part of it has left for good. Then nobody else is asked.
+
+        Raises:
+            ModelError: of the only candidate, or of a conversation that nobody can take.
+            ModelsFailedError: several were tried, and all failed.
+        """
+        if self._tries is None:
+            self._tries = self._models.tries(self.wanted)
+        last: ModelError | None = None
+        while True:
+            candidate = await self._tries.next()
+            if candidate is None:
+                raise self._failed(self._tries, last)
+            if last is not None and not withdraw():
+                self._tries.released(candidate)
+                raise last
+            self.current = candidate
+            try:
+                return await self._one(self._tries, candidate, ask)
+            except OWN_FAULT:
+                raise
+            except ModelError as error:
+                logger.warning("%s failed: %s", _named(candidate), error)
+                last = error
+
+    async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
+        """Return the answer of one candidate. Its end is noted and booked, however it comes."""
+        begin, model, usage = anyio.current_time(), candidate.model, Usage()
+        failure: RunFailure | None = ABORTED
+        try:
+            reply = await ask(candidate)
+            usage = model.cost.of(reply.usage)
+            if not reply.tool_calls and not reply.text.strip():
+                raise _silent(model, reply.usage)
+        except ModelError as error:
+            failure = RunFailure(error.code, str(error), error.retryable)
+            tries.ended(candidate, error)
+            raise
+        else:
+            failure = None
+            tries.ended(candidate, None)
+            return replace(reply, usage=usage)
+        finally:
+            if failure is ABORTED:
+                tries.released(candidate)
+            seconds, who = anyio.current_time() - begin, (model.provider, model.id)
+            self._on_call(
+                ModelCallEnded(*who, candidate.profile, usage, seconds, failure, self.wanted)
+            )
+
+    def _failed(self, tries: Tries, last: ModelError | None) -> ModelError:
+        """Return the error of a call that nobody answered."""
+        attempts = tries.attempts
+        if last is not None and len(attempts) == 1:
+            return last
+        if not attempts:
+            return last or ModelUnavailableError("No model can be asked.")
+        return ModelsFailedError([str(one) for one in attempts])
+
+
+def wanted_by(active: ActiveRun, config: Config) -> Wanted:
+    """Return what a run asks for: as its session says, else the configuration of its agent."""
+    own, request = active.settings or SessionSettings(), active.request
+    return Wanted(
+        own.model or config.primary_model(request.key.agent),
+        request.key.agent,
+        active.session_id,
+        request.run_id,
+        request.purpose,
+    )
+
+
+def _named(candidate: Candidate) -> str:
+    ref = candidate.model.ref
+    return f"{ref}@{candidate.profile}" if candidate.profile else ref
+
+
+def _silent(model: ModelInfo, usage: Usage) -> ModelError:
+    """Return why a response says nothing: z.ai tells a full window by its count of tokens alone."""
+    if usage.input + usage.cache_read + usage.cache_write > model.context_window:
+        return ModelOverflowError(f"The conversation is too long for {model.ref}.")
+    return ModelEmptyReplyError(f"{model.ref} answered nothing.")

@@ -1,0 +1,150 @@
+"""Who is asked when a model is called: candidates in turn, and what became of each call.
+
+The order and the cool-downs belong to who knows the credentials; the agent asks for the next
+candidate until one answers.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from skerry.model.errors import ModelError, ModelOverflowError, ModelRequestError
+from skerry.model.ids import MAIN_AGENT, AgentId, RunId
+from skerry.model.message import Usage
+from skerry.model.run import Purpose, RunFailure
+
+if TYPE_CHECKING:
+    from skerry.ports.model import ModelInfo, ModelProvider
+
+
+OWN_FAULT: Final = (ModelOverflowError, ModelRequestError)
+"""Failures of what was asked, not of whom: nobody else is asked, and nothing cools down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a call is for, as far as it decides who is asked, and who pays."""
+
+    reference: str | None = None
+    """`provider/model` or an alias, either with `@profile`; None is the configured model."""
+    agent: AgentId = MAIN_AGENT
+    session_id: str = ""
+    """Its calls keep to one profile; empty belongs to none."""
+    run_id: RunId | None = None
+    purpose: Purpose = Purpose.MESSAGE
+    fallbacks: tuple[str, ...] | None = None
+    """Models to go on with, in order; None is what the agent has configured."""
+
+    def of(self, reference: str | None) -> "Wanted":
+        """Return the same for another model."""
+        return replace(self, reference=reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One model and the credential with which it is asked."""
+
+    provider: "ModelProvider"
+    model: "ModelInfo"
+    profile: str = ""
+    """Name of the auth profile; empty where the model needs none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One candidate that did not answer: asked in vain, or passed over."""
+
+    model: str
+    """`provider/model`."""
+    profile: str
+    code: str
+    """Of the error, such as `model.rate_limit`; `model.cooling` for one that was passed over."""
+    message: str
+
+    def __str__(self) -> str:
+        who = f"{self.model}@{self.profile}" if self.profile else self.model
+        return f"{who}: {self.message}"
+
+
+class Tries(Protocol):
+    """The candidates of one call, in turn. Each that is given is `ended` before the next."""
+
+    @property
+    def attempts(self) -> Sequence[Attempt]:
+        """Return who did not answer so far, and why, in order."""
+        ...
+
+    async def next(self) -> Candidate | None:
+        """Return who is to be asked now; None when nobody is left.
+
+        It may wait: for a token that is fetched anew, or for another call that finds out whether
+        this candidate answers again.
+
+        Raises:
+            ModelUnavailableError: nothing could be asked at all.
+        """
+        ...
+
+    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+        """Note that a candidate answered, or how it failed."""
+        ...
+
+    def released(self, candidate: Candidate) -> None:
+        """Note that a call was given up, by an abort: it says nothing of the candidate."""
+        ...
+
+
+ABORTED: Final = RunFailure("run.aborted", "The call was given up.")
+"""The error of a call that was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallEnded:
+    """One call of a model, whatever it was for, and what became of it."""
+
+    provider: str
+    model: str
+    profile: str
+    usage: Usage
+    """With its price; zero where the provider did not say."""
+    seconds: float
+    error: RunFailure | None
+    wanted: Wanted
+
+    @property
+    def purpose(self) -> Purpose:
+        """Return what it was for."""
+        return self.wanted.purpose
+
+
+class OneTry:
+    """The tries of a call for which there is one candidate; the same one at each call."""
+
+    def __init__(
+        self, choose: Callable[[], Awaitable[tuple["ModelProvider", "ModelInfo"]]]
+    ) -> None:
+        self._choose = choose
+        self._candidate: Candidate | None = None
+        self._failed = False
+        self.attempts: list[Attempt] = []
+        """Who did not answer so far."""
+
+    async def next(self) -> Candidate | None:
+        """Return the candidate, but not twice in a call."""
+        if self._failed:
+            self._failed = False
+            return None
+        if self._candidate is None:
+            self._candidate = Candidate(*await self._choose())
+        self.attempts.clear()
+        return self._candidate
+
+    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+        """Note how it went."""
+        self._failed = error is not None and not isinstance(error, OWN_FAULT)
+        if error is not None:
+            ref, profile = candidate.model.ref, candidate.profile
+            self.attempts.append(Attempt(ref, profile, error.code, str(error)))
+
+    def released(self, candidate: Candidate) -> None:
+        """Do nothing."""
