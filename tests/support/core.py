@@ -28,6 +28,7 @@ from skerry.store import Store, nothing, open_store, sessions
 from skerry.testing.model import ScriptedModels
 from skerry.tools.edit import Edit
 from skerry.tools.read import Read
+from skerry.tools.session_search import SessionSearch
 from skerry.tools.write import Write
 
 MAIN = SessionKey.main()
@@ -87,7 +88,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     home: Path,
     model: ModelProvider | None,
     *,
-    tools: tuple[Tool, ...] = (Read(), Write(), Edit()),
+    tools: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch()),
     limit: int = 4,
     clock: Clock | None = None,
     agents: AgentsConfig | None = None,

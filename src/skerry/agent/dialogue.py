@@ -15,6 +15,7 @@ from skerry.agent.failover import Failover, wanted_by
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
+from skerry.agent.recall import Recollection
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
@@ -185,7 +186,8 @@ class Dialogue:
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
         config = self._config
-        context = ToolContext(Beneath(config.workspace(self._agent), protected(config)))
+        workspace = Beneath(config.workspace(self._agent), protected(config))
+        context = ToolContext(workspace, Recollection(self._runtime.store, self._active))
         at = self._runtime.clock.now_ms()
         return await toolcalls.execute(call, self._runtime.tools, context, at)
 

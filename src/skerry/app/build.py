@@ -122,7 +122,7 @@ async def open_application(
         _models(settings, environ, outside) as models,
         outside.hooks,
     ):
-        extensions = await load_extensions(settings.config, outside.hooks, models)
+        extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
         async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
             context = GatewayContext(
                 config=lambda: settings.config,

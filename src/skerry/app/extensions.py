@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skerry.app.command_context import context_commands
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
+from skerry.store import Store
 from skerry.tools.edit import Edit
 from skerry.tools.read import Read
+from skerry.tools.session_search import SessionSearch
 from skerry.tools.write import Write
 
 if TYPE_CHECKING:
@@ -27,13 +30,16 @@ class Extensions:
     plugins: "Plugins | None"
 
 
-async def load_extensions(config: Config, hooks: Hooks, models: Models) -> Extensions:
+async def load_extensions(config: Config, hooks: Hooks, models: Models, store: Store) -> Extensions:
     """Return our tools and commands with those of the plugins, whose hooks take part from now on.
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    tools: dict[str, Tool] = {tool.spec.name: tool for tool in (Read(), Write(), Edit())}
+    ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch())
+    tools = {tool.spec.name: tool for tool in ours}
     commands = builtin_commands(models)
+    for command in context_commands(store):
+        commands.add(command)
     if not config.plugins.load.paths:
         return Extensions(tools, commands, None)
     # Imported here: a start without plugins does not pay for them.

@@ -68,6 +68,11 @@ Block = TextBlock | ThinkingBlock | ToolCall
 Content = TextBlock | ImageBlock
 """What a model is told, by a person or a tool."""
 
+COMMAND: Final = ("skerry", "command")
+"""Provider and model of the answer to a command, which no model gave."""
+COMPACTION: Final = ("skerry", "compaction")
+"""Provider and model of a summary that stands for the messages before it."""
+
 IMAGE_CHARS: Final = 8000
 """What an image counts for, in characters, whatever its bytes (openclaw-behaviour 7.3)."""
 

@@ -1,9 +1,9 @@
 """What the model sees of a transcript (pure)."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from skerry.model.message import (
+    COMMAND,
     AssistantMessage,
     Message,
     TextBlock,
@@ -13,8 +13,6 @@ from skerry.model.message import (
     UserMessage,
 )
 
-_OURS: Final = "skerry"
-_COMMAND: Final = "command"
 ABORTED_RESULT = "This call was interrupted; whether it had an effect is not known."
 
 
@@ -39,7 +37,8 @@ def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
 def command_answer(text: str, at: int) -> AssistantMessage:
     """Return what the transcript has of a command's answer: no model said it."""
     said = (TextBlock(text),)
-    return AssistantMessage(said, _OURS, _OURS, _COMMAND, Usage(), "stop", at)
+    provider, model = COMMAND
+    return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
 
 
 def without_commands(messages: Iterable[Message]) -> list[Message]:
@@ -55,7 +54,4 @@ def without_commands(messages: Iterable[Message]) -> list[Message]:
 
 def is_command_answer(message: Message) -> bool:
     """Return whether `command_answer` made it."""
-    return isinstance(message, AssistantMessage) and (message.provider, message.model) == (
-        _OURS,
-        _COMMAND,
-    )
+    return isinstance(message, AssistantMessage) and (message.provider, message.model) == COMMAND

@@ -6,7 +6,6 @@ owner's other conversations with the same agent are searched too; never a group'
 with another person.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,8 @@ import msgspec
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey, SessionKind
-from skerry.model.session import Archived, entry_id
+from skerry.model.recall import Found, Hit, Said
+from skerry.model.session import Archived
 from skerry.store.indexing import fill
 from skerry.store.store import Store
 from skerry.store.unit import Reader
@@ -32,44 +32,6 @@ AROUND: Final = 300
 PRIVATE: Final = frozenset({SessionKind.MAIN, SessionKind.OTHER})
 """Conversations that only the owner has: `main`, and those that clients of the gateway name."""
 _SHARED: Final = frozenset({("global",), ("unknown",)})
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One entry, as an excerpt."""
-
-    seq: int
-    at: int
-    role: str
-    """`user`, `assistant` or `toolResult`."""
-    text: str
-
-    @property
-    def entry(self) -> str:
-        """Return the entry's id in the transcript."""
-        return entry_id(self.seq)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """An entry in which words of the question stand, with what stands around it."""
-
-    key: str
-    session_id: SessionId
-    said: Said
-    before: Said | None
-    after: Said | None
-    archived: bool = False
-    """Whether it is from an earlier incarnation of its conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, the best first."""
-
-    hits: Sequence[Hit]
-    complete: bool = True
-    """Whether all that was said could be searched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ that are written without spaces are cut into overlapping pairs of characters bef
 import re
 from typing import Final
 
-from skerry.model.message import AssistantMessage, Message, ToolResultMessage, encode_arguments
+from skerry.model.message import (
+    COMMAND,
+    COMPACTION,
+    AssistantMessage,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+    encode_arguments,
+)
 from skerry.model.origin import Origin
 
 MAX_TEXT: Final = 400_000
@@ -22,21 +30,29 @@ _UNSPACED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[^\W_]+")
 _COMMON: Final = frozenset(
-    "a about an and any are as at be but by can could did do does for from had has have he her his"
-    " how i if in is it its me my of on or our please she should so tell that the their them then"
-    " there these they this to us was we were what when where which who whom whose why will with"
-    " would you your".split()  # noqa: SIM905 - one word a line otherwise
+    re.findall(
+        r"\w+",
+        "a about an and any are as at be but by can could did do does for from had has have he her"
+        " his how i if in is it its me my of on or our please she should so tell that the their"
+        " them then there these they this to us was we were what when where which who whom whose"
+        " why will with would you your",
+    )
 )
 """English words that say nothing of what is looked for."""
 
 
 def indexed(message: Message) -> str:
-    """Return what of the message is indexed; nothing of what was only remembered.
+    """Return what of the message is indexed; nothing of what only repeats others.
 
     Else each finding would be found again, before what it was found in.
     """
-    if isinstance(message, ToolResultMessage) and message.origin is Origin.MEMORY:
-        return ""
+    match message:
+        case ToolResultMessage(origin=Origin.MEMORY):
+            return ""
+        case AssistantMessage() if (message.provider, message.model) in {COMMAND, COMPACTION}:
+            return ""
+        case UserMessage() if message.text.startswith("/recall"):
+            return ""
     return spread(plain(message)[:MAX_TEXT])
 
 

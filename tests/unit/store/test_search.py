@@ -11,11 +11,12 @@ import pytest
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
+from skerry.model.recall import Hit
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
 from skerry.store.indexing import Indexer, behind
 from skerry.store.schema import STEPS
-from skerry.store.search import Hit, Question, search
+from skerry.store.search import Question, search
 
 MAIN = SessionKey.main()
 

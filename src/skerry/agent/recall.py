@@ -1,0 +1,32 @@
+"""What a run may look up of what was said before it."""
+
+from dataclasses import dataclass
+
+from skerry.lanes.running import ActiveRun
+from skerry.model.origin import Origin
+from skerry.model.recall import Found
+from skerry.store import Store
+from skerry.store.search import Question, search
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """Searches for one run. Implements `ports.tool.Recall`."""
+
+    store: Store
+    active: ActiveRun
+
+    async def search(self, query: str, *, limit: int, others: bool) -> Found:
+        """Return where words of the query stand, less what this run said itself.
+
+        The owner's other conversations are opened to nobody whom the owner did not list.
+        """
+        active = self.active
+        question = Question(
+            active.request.key,
+            query,
+            limit=limit,
+            others=others and active.request.origin is not Origin.STRANGER,
+            until=(active.session_id, active.entry) if active.entry else None,
+        )
+        return await search(self.store, question)

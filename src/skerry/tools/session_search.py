@@ -1,0 +1,66 @@
+"""The tool `session_search`: what was said earlier, also what is no longer in the context."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
+from skerry.model.recall import Found, Hit, Said
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
+
+
+class SessionSearchParams(BaseModel):
+    """Parameters of `session_search`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(description="Words that were used.", min_length=1, max_length=1000)
+    limit: int = Field(default=6, ge=1, le=20)
+    others: bool = Field(default=False, description="Also the owner's other conversations.")
+
+
+class SessionSearch:
+    """Searches the transcript of the conversation; nothing that was said is lost."""
+
+    spec = ToolSpec(
+        "session_search",
+        "Find what was said earlier in this conversation, also what was summarised since.",
+        SessionSearchParams.model_json_schema(),
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Return the entries in which most of the words stand, with what stands around them."""
+        params = SessionSearchParams.model_validate(arguments)
+        if context.recall is None:
+            raise ToolError("There is no conversation to search.")
+        found = await context.recall.search(params.query, limit=params.limit, others=params.others)
+        return ToolResult(told(found), origin=Origin.MEMORY)
+
+
+def told(found: Found) -> str:
+    """Return the finding as a model, or a person, reads it."""
+    lines = [_hit(number, hit) for number, hit in enumerate(found.hits, 1)]
+    if not lines:
+        lines = ["Nothing was found. Try other words that may have been used."]
+    if not found.complete:
+        lines.append("Not everything is indexed yet; ask again later.")
+    return "\n\n".join(lines)
+
+
+def _hit(number: int, hit: Hit) -> str:
+    where = f"{hit.key}, earlier session" if hit.archived else hit.key
+    said = hit.said
+    lines = [f"{number}. {_day(said.at)} entry {said.entry} ({where})"]
+    lines += [_line(one) for one in (hit.before, said, hit.after) if one is not None and one.text]
+    return "\n".join(lines)
+
+
+def _line(said: Said) -> str:
+    return f"   {said.role}: {said.text}"
+
+
+def _day(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"
