@@ -12,7 +12,9 @@ from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentsConfig
+from skerry.config.commands import CommandsConfig
 from skerry.config.root import Config
+from skerry.config.session import SessionConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.lanes.lanes import Lanes
@@ -21,6 +23,7 @@ from skerry.model.event import RunEnded, RunEvent
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message
+from skerry.model.origin import Origin
 from skerry.model.run import QueueMode, RunRequest, RunResult
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
@@ -80,7 +83,14 @@ def request(
     queue_mode: QueueMode = QueueMode.QUEUE,
 ) -> RunRequest:
     """Return a request whose id is its text unless another is given."""
-    return RunRequest(RunId(run_id or text), key, text, timeout=timeout, queue_mode=queue_mode)
+    return RunRequest(
+        RunId(run_id or text),
+        key,
+        text,
+        timeout=timeout,
+        queue_mode=queue_mode,
+        origin=Origin.OWNER,
+    )
 
 
 @asynccontextmanager
@@ -95,10 +105,18 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     reach: Callable[[str], None] = nothing,
     hooks: Hooks | None = None,
     commands: CommandTable | None = None,
+    session: SessionConfig | None = None,
+    owners: tuple[str, ...] = (),
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
     agents = agents or AgentsConfig()
-    config = Config(state_dir=home, path=home / "skerry.json", agents=agents)
+    config = Config(
+        state_dir=home,
+        path=home / "skerry.json",
+        agents=agents,
+        session=session or SessionConfig(),
+        commands=CommandsConfig(owner_allow_from=owners),
+    )
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
     events: list[RunEvent] = []

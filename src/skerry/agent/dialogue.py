@@ -51,6 +51,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
+from skerry.model.origin import Origin
 from skerry.model.run import RunFailure, RunRequest, StopReason
 from skerry.model.session import SessionSettings
 from skerry.ports.tool import ToolContext
@@ -174,7 +175,7 @@ class Dialogue:
             arguments,
             request.key,
             self.context.channel,
-            is_owner=request.reply_to is None,  # a client of the gateway, which may write
+            is_owner=request.origin is Origin.OWNER,
             model=self._own.model,
         )
         text = await answer(command, call)

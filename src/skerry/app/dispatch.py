@@ -27,8 +27,10 @@ from skerry.lanes.running import ActiveRun
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
+from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
-from skerry.routing.bindings import Origin, route
+from skerry.routing import bindings
+from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
 from skerry.store import Unit, inbound, runs, sessions
 
@@ -54,8 +56,10 @@ class Dispatch:
         """
         config = self.runtime.config()
         agents = config.agents
-        found = route(Origin.of(arrived), config.bindings, agents.ids, agents.default_id)
-        key = session_key(arrived, found.agent)
+        place = bindings.Origin.of(arrived)
+        found = bindings.route(place, config.bindings, agents.ids, agents.default_id)
+        owns = is_owner(arrived, config.commands.owner_allow_from)
+        key = session_key(arrived, found.agent, config.session, is_owner=owns)
         to = ReplyTo(
             arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
         )
@@ -65,6 +69,7 @@ class Dispatch:
             well_formed(arrived.text),
             queue_mode=config.messages.queue.mode,
             reply_to=to,
+            origin=Origin.OWNER if owns else Origin.STRANGER,
         )
         await self._admit(request, arrived)
 

@@ -38,7 +38,8 @@ class CommandCall:
     channel: str
     """The platform that it came over, or `webchat`."""
     is_owner: bool
-    """Whether it came from a client of the gateway, not from a platform."""
+    """Whether it came from a client of the gateway, or from somebody whom
+    `commands.ownerAllowFrom` names."""
     model: str | None = None
     """The model that was chosen for this conversation alone, or None."""
 

@@ -32,6 +32,10 @@ ALLOWED: Final = tuple(
         "meta",
         "models.mode",
         "models.providers",
+        "session.idleMinutes",
+        "session.reset",
+        "session.resetByChannel",
+        "session.resetByType",
         "wizard",
     )
 )

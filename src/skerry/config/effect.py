@@ -12,11 +12,13 @@ LIVE: Final = tuple(
         "agents.defaults",
         "agents.list",
         "bindings",
+        "commands",
         "env",
         "gateway.control",
         "messages",
         "meta",
         "models",
+        "session",
         "wizard",
     )
 )

@@ -14,7 +14,7 @@ from skerry.config.check import check
 from skerry.config.expand import Expanded, expand
 from skerry.config.gateway import AuthMode
 from skerry.config.root import Config
-from skerry.config.warnings import openings, permissions
+from skerry.config.warnings import openings, permissions, without_effect
 from skerry.config.write import Author, set_values
 from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigIssue, ConfigRewriteError
 
@@ -97,6 +97,7 @@ def checked(read: source.Source, environ: Mapping[str, str], state_dir: Path) ->
     given = token_source is TokenSource.ENVIRONMENT
     warnings += tuple(permissions(state_dir, read))
     warnings += tuple(openings(config, expanded.tree, from_environment=given))
+    warnings += tuple(without_effect(expanded.tree))
     return Loaded(config, read, expanded, warnings, token_source)
 
 

@@ -9,11 +9,13 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from skerry.config.agents import AgentsConfig
 from skerry.config.base import OpenSection
 from skerry.config.bindings import Binding
+from skerry.config.commands import CommandsConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
+from skerry.config.session import SessionConfig
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
@@ -32,6 +34,8 @@ class Config(OpenSection):
     plugins: PluginsConfig = PluginsConfig()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
     """Which agent answers which conversation; of those that fit the most specific counts."""
+    commands: CommandsConfig = CommandsConfig()
+    session: SessionConfig = SessionConfig()
     env: EnvConfig = EnvConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from skerry.config.gateway import AuthMode
@@ -14,6 +15,12 @@ SHORT_TOKEN: Final = 24
 """Characters; a shorter token is warned about."""
 SHORT_PASSWORD: Final = 12
 """Characters; a shorter password is warned about."""
+_IDLE: Final = MappingProxyType(
+    {
+        "mainKey": "it has no effect: the owner's conversation is always `main`.",
+        "store": "it has no effect: the files are always below the state directory.",
+    }
+)
 
 
 def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
@@ -27,6 +34,17 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
         message = f"others can look into it (mode {mode:04o})."
         issues.append(ConfigIssue(str(state_dir), message, f"Run: chmod 700 {state_dir}"))
     return issues
+
+
+def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
+    """Return which keys of the format say nothing here."""
+    session = written.get("session")
+    given = session if isinstance(session, dict) else {}
+    return [
+        ConfigIssue(f"session.{key}", message, "Remove it.")
+        for key, message in _IDLE.items()
+        if key in given
+    ]
 
 
 def openings(

@@ -7,7 +7,8 @@ class Origin(StrEnum):
     """Who, or what, said it. It stays with the message in the transcript and all its copies."""
 
     OWNER = "owner"
-    """A client of the gateway, which had to show its secret or an approved device."""
+    """A client of the gateway, which had to show its secret or an approved device; on a platform,
+    somebody in `commands.ownerAllowFrom`."""
     KNOWN = "known"
     """Somebody on a platform whom the owner listed."""
     STRANGER = "stranger"

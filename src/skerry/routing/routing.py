@@ -1,20 +1,91 @@
-"""Decides which agent and which session an inbound message belongs to (pure).
+"""Decides which conversation a platform's message belongs to (pure).
 
-Until bindings and scopes are configurable, everything goes to the default agent: the direct chats
-of an account each have a session of their own, and so does every group. A stranger never lands in
-the owner's `main` (decisions 6, dmScope).
+Source: openclaw-behaviour 2.1 and 2.2; decisions 6, "dmScope main". Two persons share one only
+where the configuration says so: an id that is missing, or that could be read as another, gets a
+spelling of its own.
 """
 
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from skerry.config.session import DmScope, Scope, SessionConfig
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import InboundMessage, PeerKind
 
+_PLAIN: Final = re.compile(r"[!-$&-9;-~]+(?::[!-$&-9;-~]+)*")
+"""Printable ASCII without spaces and `%`; colons only between other characters."""
+_RESERVED: Final = re.compile(r"(^|:)(thread|topic|direct|dm|group|channel)(:|$)", re.IGNORECASE)
+"""What has a meaning of its own in a key."""
+_LONGEST: Final = 120
 
-def session_key(message: InboundMessage, agent: AgentId) -> SessionKey:
-    """Return the key of the conversation that the message belongs to.
 
-    Source: openclaw-behaviour 2.1, `per-channel-peer`.
+def session_key(
+    message: InboundMessage, agent: AgentId, config: SessionConfig, *, is_owner: bool
+) -> SessionKey:
+    """Return the key of the conversation that the message belongs to."""
+    if config.scope is Scope.GLOBAL:
+        return SessionKey.parse("global", agent)
+    if message.peer.kind is PeerKind.DIRECT:
+        return _direct(message, agent, config, is_owner=is_owner)
+    scope = [_part(message.channel), message.peer.kind.value]
+    scope.append(_part(message.peer.id) if message.peer.id else _nobody(message))
+    if message.thread_id:
+        scope += ["thread", _part(message.thread_id)]
+    return _key(agent, scope)
+
+
+def _direct(
+    message: InboundMessage, agent: AgentId, config: SessionConfig, *, is_owner: bool
+) -> SessionKey:
+    scope = config.dm_scope or (DmScope.MAIN if is_owner else DmScope.PER_CHANNEL_PEER)
+    if scope is DmScope.MAIN:
+        return SessionKey.main(agent)
+    peer = message.peer.id or message.sender_id
+    if name := _linked(message.channel, peer, config.identity_links):
+        return _key(agent, ["direct", _part(name)])
+    part = _part(peer) if peer else _nobody(message)
+    whom = ["direct", part]
+    taken = part in map(_part, config.identity_links)
+    if scope is DmScope.PER_PEER and not taken and peer:
+        return _key(agent, whom)
+    if scope is DmScope.PER_ACCOUNT_CHANNEL_PEER:
+        return _key(agent, [_part(message.channel), _part(message.account), *whom])
+    return _key(agent, [_part(message.channel), *whom])
+
+
+def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the name of the person whom the links call `channel:peer`; the first counts."""
+    if not peer:
+        return None
+    wanted = f"{channel}:{peer}".lower()
+    return next((name for name, ids in links.items() if wanted in map(str.lower, ids)), None)
+
+
+def _part(text: str) -> str:
+    """Return an id as it stands in a key: in lower case; what is not plain is percent-encoded.
+
+    Of two ids that differ in more than the case of ASCII letters, the parts differ.
     """
-    key = f"agent:{agent}:{message.channel}:{message.peer.kind}:{message.peer.id}"
-    if message.peer.kind is not PeerKind.DIRECT and message.thread_id:
-        key += f":thread:{message.thread_id}"
-    return SessionKey.parse(key)
+    if _PLAIN.fullmatch(text) and not _RESERVED.search(text) and len(text) <= _LONGEST:
+        return text.lower()
+    try:
+        quoted = quote(text, safe="", errors="strict").lower()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return _hashed(text)
+    return quoted if "%" in quoted and len(quoted) <= _LONGEST else _hashed(text)
+
+
+def _nobody(message: InboundMessage) -> str:
+    """Return a part that no other message has: who wrote is not known."""
+    return _hashed(f"{message.channel}\0{message.account}\0{message.message_id}")
+
+
+def _hashed(text: str) -> str:
+    return "%" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key(agent: AgentId, scope: Sequence[str]) -> SessionKey:
+    return SessionKey.parse(":".join(("agent", agent, *scope)))

@@ -67,7 +67,7 @@ def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
 
 @pytest.mark.parametrize(
     "key",
-    ["approvals", "channels", "hooks", "session", "tools"],
+    ["approvals", "channels", "hooks", "tools"],
 )
 def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
     assert "not supported by this version" in errors({key: {}})[key].message

@@ -1,0 +1,161 @@
+"""Section `session`: who shares a conversation, when one begins anew, how long it is kept."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from skerry.config.base import Section
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(b|kb|mb|gb|tb)?")
+_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_BYTES: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_DAY: Final = _MS["d"]
+
+
+class Scope(StrEnum):
+    """Whether a platform's messages have conversations of their own."""
+
+    PER_SENDER = "per-sender"
+    GLOBAL = "global"
+    """Everybody, in every chat, shares one."""
+
+
+class DmScope(StrEnum):
+    """Which direct chats share a conversation."""
+
+    MAIN = "main"
+    PER_PEER = "per-peer"
+    PER_CHANNEL_PEER = "per-channel-peer"
+    PER_ACCOUNT_CHANNEL_PEER = "per-account-channel-peer"
+
+
+class ResetMode(StrEnum):
+    """What makes a conversation begin anew by itself."""
+
+    NONE = "none"
+    DAILY = "daily"
+    IDLE = "idle"
+
+
+def _duration(value: object) -> object:
+    """Return milliseconds of a text such as `30d`; a bare number is days."""
+    found = _DURATION.fullmatch(str(value).strip().lower())
+    if found is None:
+        raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
+    return round(float(found[1]) * _MS[found[2] or "d"])
+
+
+def _size(value: object) -> object:
+    """Return bytes of a text such as `500mb`; a bare number is bytes."""
+    found = _SIZE.fullmatch(str(value).strip().lower())
+    if found is None:
+        raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
+    return round(float(found[1]) * _BYTES[found[2] or "b"])
+
+
+def person(text: str) -> str:
+    """Return the id of a person on a platform, `channel:id`.
+
+    Raises:
+        ValueError: the channel is missing; one id may be two persons on two platforms.
+    """
+    channel, colon, name = text.strip().partition(":")
+    if not (colon and channel.strip() and name.strip()) or "*" in {channel.strip(), name.strip()}:
+        raise ValueError("write it with its channel, such as telegram:123456789")
+    return f"{channel.strip()}:{name.strip()}"
+
+
+Person = Annotated[str, Field(max_length=256), AfterValidator(person)]
+
+
+class ResetConfig(Section):
+    """When a conversation begins anew; of two limits the first to be reached counts."""
+
+    mode: ResetMode | None = None
+    """`daily`, `idle`, or `none`."""
+    at_hour: int | None = Field(default=None, ge=0, le=23)
+    """The hour of the daily reset, in the time zone of the gateway's machine; without it 4."""
+    idle_minutes: int | None = Field(default=None, ge=1, le=5_256_000)
+    """Minutes without a message; in mode `idle` 60 without it, in mode `daily` none."""
+
+
+class SendMatch(Section):
+    """The conversations that a rule means; all that is named must fit."""
+
+    channel: str | None = Field(default=None, min_length=1, max_length=64)
+    """The platform."""
+    chat_type: Literal["direct", "dm", "group", "channel"] | None = None
+    """What kind of chat it is."""
+    key_prefix: str | None = Field(default=None, min_length=1, max_length=512)
+    """How the session key begins, with or without `agent:<id>:`."""
+    raw_key_prefix: str | None = Field(default=None, min_length=1, max_length=512)
+    """How the whole session key begins."""
+
+
+class SendRule(Section):
+    """One rule of the send policy."""
+
+    action: Literal["allow", "deny"]
+    """What becomes of the replies."""
+    match: SendMatch = SendMatch()
+    """In which conversations; an empty one means all."""
+
+
+class SendPolicy(Section):
+    """Which conversations get their replies on the chat platform."""
+
+    default: Literal["allow", "deny"] = "allow"
+    """What holds where no rule fits."""
+    rules: tuple[SendRule, ...] = Field(default=(), max_length=1000)
+    """Any that denies counts; else one that allows."""
+
+
+class MaintenanceConfig(Section):
+    """How long conversations are kept."""
+
+    mode: Literal["warn", "enforce"] = "warn"
+    """`warn` only says what is over the limits; `enforce` clears it away once a day."""
+    prune_after: Annotated[int, BeforeValidator(_duration), Field(ge=_DAY)] = 30 * _DAY
+    """Text such as `30d`, one day at least: unused conversations are archived after it, and
+    archived ones removed after it."""
+    max_entries: int = Field(default=500, ge=1, le=1_000_000)
+    """Conversations of an agent; of more, those unused for longest are archived."""
+    max_disk_bytes: Annotated[int, BeforeValidator(_size), Field(ge=1 << 20)] | None = None
+    """Text such as `500mb`: what transcripts may take; the oldest archived ones give way."""
+
+
+class SessionConfig(Section):
+    """Conversations: their keys, their resets, their end."""
+
+    scope: Scope = Scope.PER_SENDER
+    """`global` gives all chats of all platforms one conversation."""
+    dm_scope: DmScope | None = None
+    """Which direct chats share one. Without it the owner's share `main`, and everybody else has one
+    for each channel; a value holds for all."""
+    identity_links: dict[str, tuple[Person, ...]] = Field(default_factory=dict, max_length=1000)
+    """A person's name to what that person is called on platforms, `channel:id`."""
+    main_key: str | None = None
+    """Has no effect: it is always `main`."""
+    store: str | None = None
+    """Has no effect: the files are always below the state directory."""
+    reset: ResetConfig | None = None
+    """When conversations begin anew; without it daily at 4."""
+    reset_by_type: dict[Literal["direct", "dm", "group", "thread"], ResetConfig] = Field(
+        default_factory=dict
+    )
+    """What is different in direct chats, groups and threads."""
+    reset_by_channel: dict[str, ResetConfig] = Field(default_factory=dict, max_length=100)
+    """What holds for one platform, whatever the rest says."""
+    idle_minutes: int | None = Field(default=None, ge=1, le=5_256_000)
+    """The older form of `reset: {mode: "idle", idleMinutes}`; counts where there is no `reset`."""
+    reset_triggers: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
+        default=("/new", "/reset"), max_length=20
+    )
+    """What begins a conversation anew, alone or before a first message."""
+    send_policy: SendPolicy = SendPolicy()
+    """Which conversations get their replies on the chat platform."""
+    maintenance: MaintenanceConfig = MaintenanceConfig()
+    """How long conversations are kept."""
