@@ -17,7 +17,6 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
-from skerry.channels.split import split
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -26,6 +25,7 @@ from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import ChannelAdapter
+from skerry.replies.splitting import split
 from skerry.store import Reader, Store, outbox
 from skerry.store.outbox import PartState, WaitingPart
 
@@ -181,7 +181,9 @@ class Delivery:
     def parts(self, to: ReplyTo, text: str) -> list[str]:
         """Cut a text into what the platform takes; one whose adapter is gone waits in one piece."""
         sender = self.senders.get((to.channel, to.account))
-        return split(text, sender.adapter.text_limit) if sender else [text]
+        if sender is None:
+            return [text]
+        return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
 
     def wake(self, to: ReplyTo) -> None:
         """Tell the account's sender that its outbox has something."""

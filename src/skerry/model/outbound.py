@@ -7,6 +7,17 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 
 
+class TextUnit(StrEnum):
+    """In what a platform counts the length of a message."""
+
+    CHARACTERS = "characters"
+    """Code points."""
+    UTF16 = "utf16"
+    """Code units of UTF-16, as JavaScript counts: an emoji is two or more."""
+    BYTES = "bytes"
+    """Bytes of UTF-8."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutboundPart:
     """One part of a reply with its final text, as its outbox row holds it.

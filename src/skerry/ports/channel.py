@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage
-from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 
 Inbox = Callable[[InboundMessage], Awaitable[None]]
 
@@ -25,7 +25,12 @@ class ChannelAdapter(Protocol):
 
     @property
     def text_limit(self) -> int:
-        """Return the most characters one message may have."""
+        """Return the most that one message may have, in `text_unit`."""
+        ...
+
+    @property
+    def text_unit(self) -> TextUnit:
+        """Return in what the platform counts."""
         ...
 
     async def run(self, inbox: Inbox) -> None:
@@ -38,6 +43,13 @@ class ChannelAdapter(Protocol):
         Raises:
             DeliveryRefusedError: it never will, so nobody tries again. After any other error the
                 part is settled and tried again, later and later.
+        """
+        ...
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Show that an answer is being written, for some seconds; do nothing where that cannot be.
+
+        What it raises is noted and harms nobody.
         """
         ...
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import anyio
 
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage, Peer, PeerKind
-from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import Inbox
 
 CHANNEL: Final = ChannelId("memory")
@@ -69,6 +69,14 @@ class Platform:
             {name: getattr(delivered, name) for name in Delivered.__slots__},
         )
 
+    def note_typing(self, peer: str) -> None:
+        """Note that somebody saw us writing."""
+        self._append("typing.jsonl", {"peer": peer})
+
+    def typed(self) -> list[str]:
+        """Return who saw us writing, once a signal, in order."""
+        return [str(line["peer"]) for line in self._lines("typing.jsonl")]
+
     def _append(self, name: str, line: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -96,6 +104,7 @@ class MemoryChannel:
     account: AccountId = ACCOUNT
     channel: ChannelId = CHANNEL
     text_limit: int = 4000
+    text_unit: TextUnit = TextUnit.CHARACTERS
     settles: Settlement | None = None
     """What it says of a part whose sending was interrupted, true or not; None looks for it."""
 
@@ -122,6 +131,10 @@ class MemoryChannel:
         """Let the platform receive a part."""
         self.platform.deliver(Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce))
         return Receipt((part.nonce,))
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Note in the platform's log that an answer is being written."""
+        self.platform.note_typing(to.peer.id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Look into the platform's log, unless it is to say something else."""

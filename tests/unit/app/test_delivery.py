@@ -17,7 +17,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import Inbox
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
@@ -44,6 +44,7 @@ class Adapter:
     channel = ChannelId("memory")
     account = AccountId("default")
     text_limit = 10
+    text_unit = TextUnit.CHARACTERS
 
     async def run(self, inbox: Inbox) -> None:
         raise NotImplementedError(inbox)
@@ -54,6 +55,9 @@ class Adapter:
             raise error
         self.sent.append(part.text)
         return self.receipt
+
+    async def typing(self, to: ReplyTo) -> None:
+        raise AssertionError(to)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         if isinstance(self.settles, Exception):

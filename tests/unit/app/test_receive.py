@@ -9,8 +9,8 @@ from skerry.app import receive as receiving
 from skerry.app.receive import receive
 from skerry.model.errors import BusyError
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage
-from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import Inbox
 from skerry.testing.channel import CHANNEL
 
@@ -26,6 +26,7 @@ class Failing:
     channel: ChannelId = CHANNEL
     account: AccountId = ACCOUNT
     text_limit: int = 4000
+    text_unit: TextUnit = TextUnit.CHARACTERS
     waiting: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self, inbox: Inbox) -> None:
@@ -38,6 +39,9 @@ class Failing:
 
     async def send(self, part: OutboundPart) -> Receipt:
         raise AssertionError(part)
+
+    async def typing(self, to: ReplyTo) -> None:
+        raise AssertionError(to)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         raise AssertionError(part)

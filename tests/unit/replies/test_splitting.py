@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.channels.split import split
+from skerry.model.outbound import TextUnit
+from skerry.replies.splitting import split
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,33 @@ def test_parts_fit_and_lose_nothing_that_can_be_seen(text: str, limit: int) -> N
         assert not text[place:found].strip()
         place = found + len(part)
     assert not text[place:].strip()
+
+
+def test_code_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:
+    text = "See:\n```py\none = 1\ntwo = 2\nthree = 3\n```\nDone."
+    assert split(text, 30) == [
+        "See:\n```py\none = 1\ntwo = 2\n```",
+        "```py\nthree = 3\n```\nDone.",
+    ]
+
+
+def test_code_that_fits_a_part_of_its_own_is_moved_whole() -> None:
+    text = "A word or two before it.\n```\none = 1\n```\n"
+    assert split(text, 30) == ["A word or two before it.\n", "```\none = 1\n```\n"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "parts"),
+    [
+        (TextUnit.CHARACTERS, ["👍👍", "👍"]),
+        (TextUnit.UTF16, ["👍", "👍", "👍"]),
+        (TextUnit.BYTES, ["👍", "👍", "👍"]),
+    ],
+)
+def test_the_limit_counts_as_the_platform_does(unit: TextUnit, parts: list[str]) -> None:
+    limit = {TextUnit.CHARACTERS: 2, TextUnit.UTF16: 3, TextUnit.BYTES: 7}[unit]
+    assert split("👍👍👍", limit, unit) == parts
+
+
+def test_a_family_is_not_parted() -> None:
+    assert split("👩‍👩‍👧👩‍👩‍👧", 7) == ["👩‍👩‍👧", "👩‍👩‍👧"]

@@ -1,0 +1,156 @@
+"""Cuts a text into blocks while it comes (pure).
+
+The blocks depend on the text alone, not on how it came. A block ends at the first break of the
+preferred kind behind the minimum, and at the maximum wherever it must, as in `cutting`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.model.outbound import TextUnit
+from skerry.replies.cutting import (
+    AHEAD,
+    START,
+    Break,
+    Lines,
+    Piece,
+    Place,
+    Room,
+    cut,
+    ends,
+    fits,
+    opening,
+)
+from skerry.replies.graphemes import reach, size
+
+_ORDER: Final = tuple(Break)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How long blocks are to be: openclaw-behaviour 6.5."""
+
+    minimum: int = 800
+    """Characters before which no block ends while more comes."""
+    maximum: int = 1200
+    """Units of the platform that no block exceeds, the added lines of fences included."""
+    preference: Break = Break.PARAGRAPH
+    unit: TextUnit = TextUnit.CHARACTERS
+
+    @property
+    def room(self) -> Room:
+        """Return where a block ends that has no break of the preferred kind."""
+        kinds = _ORDER[_ORDER.index(self.preference) :]
+        return Room(self.maximum, self.unit, min(self.minimum, self.maximum), kinds)
+
+
+class Chunker:
+    """Takes a text piece by piece and gives it back in blocks."""
+
+    def __init__(self, chunking: Chunking) -> None:
+        self._chunking = chunking
+        self._room = chunking.room
+        self._place: Place = START
+        self._text = ""
+        self._size = 0
+        self._seen = 0
+        """How far breaks were looked for."""
+
+    def feed(self, delta: str) -> list[Piece]:
+        """Take what comes next; return the blocks that are complete."""
+        self._text += delta
+        self._size += size(delta, self._chunking.unit)
+        if len(self._text) < self._room.minimum:
+            return []
+        blocks: list[Piece] = []
+        while (block := self._next()) is not None:
+            blocks.append(block)
+        return blocks
+
+    def flush(self) -> list[Piece]:
+        """Return the rest; the next text begins anew."""
+        blocks: list[Piece] = []
+        while not fits(self._text, self._place, self._room):
+            piece, place = cut(self._text, self._place, self._room)
+            blocks.append(self._take(piece, place))
+        if self._text:
+            blocks.append(Piece(self._text, opening(self._place, self._room)))
+        self.drop()
+        return blocks
+
+    def drop(self) -> None:
+        """Forget the rest; the next text begins anew."""
+        self._text, self._size, self._seen, self._place = "", 0, 0, START
+
+    def _next(self) -> Piece | None:
+        before = opening(self._place, self._room)
+        left = self._room.limit - size(before, self._chunking.unit)
+        hard = len(self._text)
+        if self._size > left:
+            hard = reach(self._text, left, self._chunking.unit)
+        end = self._preferred(hard)
+        if end is not None:
+            place = Lines(self._text[:end], self._place).at(end)
+            return self._take(Piece(self._text[:end], before), place)
+        if len(self._text) < hard + AHEAD:
+            return None
+        return self._take(*cut(self._text, self._place, self._room))
+
+    def _preferred(self, hard: int) -> int | None:
+        """Return the first break of the preferred kind behind the minimum, outside of fences."""
+        start = max(self._seen, self._room.minimum - AHEAD, 0)
+        lines: Lines | None = None
+        kind = self._chunking.preference
+        # Within a line, what follows decides whether a cut would make a fence.
+        known = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
+        for end in ends(self._text, kind, start, min(hard, known)):
+            if end < self._room.minimum:
+                continue
+            lines = lines or Lines(self._text[:hard], self._place)
+            if not lines.is_inside(end) and lines.may_cut(end):
+                return end
+        self._seen = max(min(hard, known) - AHEAD, 0)
+        return None
+
+    def _take(self, piece: Piece, place: Place) -> Piece:
+        self._text = self._text[len(piece.body) :]
+        self._size = size(self._text, self._chunking.unit)
+        self._seen, self._place = 0, place
+        return piece
+
+
+class Coalescer:
+    """Joins small blocks that follow each other in one text."""
+
+    def __init__(self, minimum: int, maximum: int, unit: TextUnit) -> None:
+        self._minimum = minimum
+        self._maximum = maximum
+        self._unit = unit
+        self._held: Piece | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Return whether a block waits for more."""
+        return self._held is not None
+
+    def add(self, block: Piece) -> list[Piece]:
+        """Take a block; return those that are to leave."""
+        held = self._held
+        if held is None:
+            return self._hold(block)
+        both = Piece(held.body + block.body, held.opening, block.closing)
+        if size(both.text, self._unit) <= self._maximum:
+            return self._hold(both)
+        return [held, *self._hold(block)]
+
+    def flush(self) -> list[Piece]:
+        """Return what waits: the text ended, or nothing came for a while."""
+        held, self._held = self._held, None
+        return [held] if held is not None else []
+
+    def _hold(self, block: Piece) -> list[Piece]:
+        self._held = None
+        if size(block.text, self._unit) >= self._minimum:
+            return [block]
+        self._held = block
+        return []

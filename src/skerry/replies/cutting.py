@@ -1,0 +1,206 @@
+"""Finds where a text is cut so that each piece fits, and fenced code stays fenced (pure).
+
+The bodies of the pieces, joined, are the text. A piece that begins inside a fence shows the fence's
+opening line first, with its info string; one that ends inside a fence shows a closing line last.
+Only these lines are added. Where they would take more than half of the room they are left out.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from skerry.model.outbound import TextUnit
+from skerry.replies import fences
+from skerry.replies.fences import Fence
+from skerry.replies.graphemes import is_boundary, reach, size, whole
+
+AHEAD: Final = 8
+"""Characters behind the room that a decision may depend on."""
+
+
+class Break(StrEnum):
+    """A kind of place at which a text may be cut, the best first."""
+
+    PARAGRAPH = "paragraph"
+    """Behind an empty line."""
+    NEWLINE = "newline"
+    SENTENCE = "sentence"
+    """Behind `.`, `!` or `?`, closing quotes and a space."""
+    SPACE = "space"
+
+
+_PATTERNS: Final = {
+    Break.PARAGRAPH: re.compile(r"\n[ \t]{0,4}\n"),
+    Break.NEWLINE: re.compile(r"\n"),
+    Break.SENTENCE: re.compile(r"[.!?][\"'\u201d\u2019)\]]{0,3}\s"),
+    Break.SPACE: re.compile(r"\s"),
+}
+"""None is longer than `AHEAD`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text, and the lines that keep its code fenced."""
+
+    body: str
+    opening: str = ""
+    closing: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return what is shown."""
+        return f"{self.opening}{self.body}{self.closing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a piece may have: `limit` units. It is to have `minimum` where that can be."""
+
+    limit: int
+    unit: TextUnit = TextUnit.CHARACTERS
+    minimum: int = 1
+    kinds: tuple[Break, ...] = (Break.NEWLINE, Break.SPACE)
+    """Where to cut, the kinds that are better first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text goes on: inside which fence, and whether a line begins."""
+
+    fence: Fence | None = None
+    fresh: bool = True
+
+
+START: Final = Place()
+
+
+def opening(place: Place, room: Room) -> str:
+    """Return what a piece that begins at the place shows first."""
+    if place.fence is None:
+        return ""
+    line = f"{place.fence.opening}\n"
+    added = f"{line}\n{place.fence.closing}"
+    return line if size(added, room.unit) <= room.limit // 2 else ""
+
+
+def fits(text: str, place: Place, room: Room) -> bool:
+    """Return whether all that is left of a text is one piece."""
+    before = opening(place, room)
+    if len(before) + len(text) > room.limit:
+        return False
+    return size(before, room.unit) + size(text, room.unit) <= room.limit
+
+
+def cut(text: str, place: Place, room: Room) -> tuple[Piece, Place]:
+    """Return the next piece of a text that does not fit, and where the rest goes on."""
+    before = opening(place, room)
+    hard = reach(text, room.limit - size(before, room.unit), room.unit)
+    lines = Lines(text[: hard + AHEAD], place)
+    end = max(_end(text, hard, lines, room, before), 1)
+    behind = lines.at(end)
+    closing = _closing(text, end, behind, room)
+    left = room.limit - size(before, room.unit)
+    if not _has_room(text, end, closing, left, room.unit):
+        closing = ""  # one visible character takes all the room
+    return Piece(text[:end], before, closing), behind
+
+
+class Lines:
+    """The fences of a text: what is open at each place of it."""
+
+    def __init__(self, text: str, place: Place) -> None:
+        self._starts = [0]
+        self._fences = [place.fence]
+        self._text = text
+        self._fresh = place.fresh
+        fence, start, fresh = place.fence, 0, place.fresh
+        while (end := text.find("\n", start)) >= 0:
+            fence = fences.after(text[start:end], fence) if fresh else fence
+            start, fresh = end + 1, True
+            self._starts.append(start)
+            self._fences.append(fence)
+
+    def at(self, place: int) -> Place:
+        """Return what is open there; a line counts when its end is before."""
+        line = self._line(place)
+        start = self._starts[line]
+        return Place(self._fences[line], place == start and (line > 0 or self._fresh))
+
+    def is_inside(self, place: int) -> bool:
+        """Return whether the place is inside a fence."""
+        return self._fences[self._line(place)] is not None
+
+    def may_cut(self, place: int) -> bool:
+        """Return whether a cut there breaks no line of a fence, and makes none."""
+        line = self._line(place)
+        start = self._starts[line]
+        if place == start:
+            # Behind an opening line it would leave an empty fence.
+            return line == 0 or self._fences[line] is None or self._fences[line - 1] is not None
+        text = self._text
+        return is_boundary(text, place) and not (
+            fences.LOOKS_LIKE_ONE.match(text, start) or fences.LOOKS_LIKE_ONE.match(text, place)
+        )
+
+    def _line(self, place: int) -> int:
+        line = len(self._starts) - 1
+        while self._starts[line] > place:
+            line -= 1
+        return line
+
+
+def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
+    """Yield the places up to `stop` at which a cut of the kind may be, those behind `start`."""
+    pattern = _PATTERNS[kind]
+    while (found := pattern.search(text, start, stop)) is not None:
+        yield found.end()
+        start = found.start() + 1  # what overlaps counts too, wherever the search began
+
+
+def _end(text: str, hard: int, lines: Lines, room: Room, before: str) -> int:
+    """Return where to cut: the last good place, outside of fences if that can be."""
+    left = room.limit - size(before, room.unit)
+
+    def is_good(place: int) -> bool:
+        closing = _closing(text, place, lines.at(place), room)
+        return lines.may_cut(place) and _has_room(text, place, closing, left, room.unit)
+
+    def last(kinds: tuple[Break, ...], least: int, *, inside: bool) -> int | None:
+        for kind in kinds:
+            for place in reversed(list(ends(text, kind, 0, hard))):
+                if place >= least and (inside or not lines.is_inside(place)) and is_good(place):
+                    return place
+        return None
+
+    if not lines.is_inside(hard):
+        found = last(room.kinds, room.minimum, inside=False)
+    else:  # a fence that does not fit is moved as a whole only where enough stands before it
+        found = last(room.kinds, max(room.minimum, room.limit // 2), inside=False)
+        found = found or last((Break.NEWLINE, Break.SPACE), 1, inside=True)
+    return found or _hard(text, hard, is_good)
+
+
+def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
+    """Return the last place between two visible characters; failing that, any that fits."""
+    place = hard
+    while place > 0:
+        place = whole(text, place)
+        if is_good(place):
+            return place
+        place -= 1
+    return whole(text, hard)  # a line of a fence that is longer than the room
+
+
+def _closing(text: str, end: int, behind: Place, room: Room) -> str:
+    if behind.fence is None:
+        return ""
+    line = behind.fence.closing if text[end - 1] == "\n" else f"\n{behind.fence.closing}"
+    return line if opening(behind, room) else ""
+
+
+def _has_room(text: str, end: int, closing: str, left: int, unit: TextUnit) -> bool:
+    if not closing:
+        return True  # it is within reach
+    return size(text[:end], unit) + size(closing, unit) <= left

@@ -1,0 +1,35 @@
+"""Fenced code in Markdown, line by line (pure)."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+LOOKS_LIKE_ONE: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
+"""What would begin or end a fence at the begin of a line. Looks at six characters at most."""
+_FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})([^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """An open fence. `opening` is its first line, `closing` a line that ends it."""
+
+    opening: str
+    closing: str
+
+
+def after(line: str, fence: Fence | None) -> Fence | None:
+    """Return the fence that is open behind a line, given the one that was open before it.
+
+    Models indent fences in lists, so an indent of any width counts.
+    """
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    indent, marker, info = found.groups()
+    if fence is None:
+        if marker[0] == "`" and "`" in info:
+            return None  # code within a line
+        return Fence(line.rstrip(), indent + marker)
+    own = fence.closing.lstrip()
+    ends = marker[0] == own[0] and len(marker) >= len(own) and not info.strip()
+    return None if ends else fence

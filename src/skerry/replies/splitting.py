@@ -1,0 +1,26 @@
+"""Cuts a text into parts that a platform takes (pure)."""
+
+from skerry.model.outbound import TextUnit
+from skerry.replies.cutting import START, Break, Piece, Room, cut, fits, opening
+
+
+def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[Piece]:
+    """Return pieces of at most `limit` units, whose bodies joined are `text`.
+
+    Cuts behind the last line end in reach, else behind the last space, else between two visible
+    characters; inside one only where it alone is longer than the limit. Fenced code is closed and
+    opened again with the same info string.
+    """
+    room = Room(limit, unit, kinds=(Break.NEWLINE, Break.SPACE))
+    found: list[Piece] = []
+    place = START
+    while not fits(text, place, room):
+        piece, place = cut(text, place, room)
+        found.append(piece)
+        text = text[len(piece.body) :]
+    return [*found, Piece(text, opening(place, room))]
+
+
+def split(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:
+    """Return the texts of `pieces`, less those of blanks, which platforms refuse."""
+    return [piece.text for piece in pieces(text, limit, unit) if piece.body.strip()]
