@@ -65,7 +65,7 @@ class Failover:
         while True:
             candidate = await self._tries.next()
             if candidate is None:
-                raise self._failed(self._tries, last)
+                raise _failed(self._tries)
             if last is not None and not withdraw():
                 self._tries.released(candidate)
                 raise last
@@ -103,14 +103,15 @@ class Failover:
                 ModelCallEnded(*who, candidate.profile, usage, seconds, failure, self.wanted)
             )
 
-    def _failed(self, tries: Tries, last: ModelError | None) -> ModelError:
-        """Return the error of a call that nobody answered."""
-        attempts = tries.attempts
-        if last is not None and len(attempts) == 1:
-            return last
-        if not attempts:
-            return last or ModelUnavailableError("No model can be asked.")
-        return ModelsFailedError([str(one) for one in attempts])
+
+def _failed(tries: Tries) -> ModelError:
+    """Return the error of a call that nobody answered."""
+    attempts = tries.attempts
+    if len(attempts) == 1:
+        return attempts[0].error
+    if not attempts:
+        return ModelUnavailableError("No model can be asked.")
+    return ModelsFailedError([str(one) for one in attempts])
 
 
 def wanted_by(active: ActiveRun, config: Config) -> Wanted:

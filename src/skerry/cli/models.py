@@ -20,7 +20,7 @@ from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
 
 _REMEDIES: Final = {
-    "model.auth": "Enter its key on the page, or set it in the environment.",
+    "model.auth": "Enter its key: skerry auth add PROVIDER, on the page, or in the environment.",
     "model.rate_limit": "Wait a while, or choose another model: skerry models use.",
     "model.overloaded": "Wait a while, or choose another model: skerry models use.",
     "model.connection": "Look at the address and the network; is a local server started?",

@@ -22,6 +22,9 @@ class ModelChoice(OpenSection):
     """`provider/model`. Without one the first usable of: a provider key in the environment, a local
     model server, `models.embedded.file`, the packaged demonstration model."""
 
+    fallbacks: tuple[str, ...] | None = Field(default=None, max_length=20)
+    """Models that answer when the primary one does not, in order; `[]` is none."""
+
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: object) -> object:
@@ -78,6 +81,8 @@ class AgentConfig(OpenSection):
     """Shown to people; the id where empty."""
     workspace: Path | None = None
     """Its directory; without one `<state>/workspace-<id>`."""
+    agent_dir: Path | None = None
+    """Where its credentials are; without one `<state>/agents/<id>/agent`. In no workspace."""
     model: ModelChoice | None = None
     """Its model; without one that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
+from skerry.config.auth import AuthConfig
 from skerry.config.base import OpenSection
 from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
@@ -30,6 +31,7 @@ class Config(OpenSection):
     gateway: GatewayConfig = GatewayConfig()
     agents: AgentsConfig = AgentsConfig()
     models: ModelsConfig = ModelsConfig()
+    auth: AuthConfig = AuthConfig()
     messages: MessagesConfig = MessagesConfig()
     plugins: PluginsConfig = PluginsConfig()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
@@ -81,3 +83,20 @@ class Config(OpenSection):
         if own is not None and own.model is not None and own.model.primary:
             return own.model.primary
         return self.agents.defaults.model.primary
+
+    def fallback_models(self, agent: AgentId) -> tuple[str, ...]:
+        """Return the models that answer when the agent's own does not, in order.
+
+        An agent's list takes the place of that of `agents.defaults`, even an empty one.
+        """
+        own = self.agents.get(agent)
+        if own is not None and own.model is not None and own.model.fallbacks is not None:
+            return own.model.fallbacks
+        return self.agents.defaults.model.fallbacks or ()
+
+    def agent_dir(self, agent: AgentId) -> Path:
+        """Return where the agent's credentials are: never what its tools may touch."""
+        own = self.agents.get(agent)
+        if own is not None and own.agent_dir is not None:
+            return own.agent_dir.expanduser()
+        return self.state_dir / "agents" / agent / "agent"

@@ -19,6 +19,7 @@ SkerryError
     ModelError
         ModelUnavailableError
         ModelAuthError
+            ModelSignInError
         ModelBillingError
         ModelRateLimitError
         ModelOverloadedError
@@ -28,6 +29,7 @@ SkerryError
         ModelStreamCutError
         ModelEmptyReplyError
         ModelNotFoundError
+        ModelCoolingError
         ModelsFailedError
     ToolError
         OutsideWorkspaceError
@@ -35,6 +37,7 @@ SkerryError
     ClientError
         GatewayUnreachableError
         GatewayRefusedError
+    CredentialError
     ServiceError
     PluginError
 
@@ -258,6 +261,12 @@ class ModelAuthError(ModelError):
     code = "model.auth"
 
 
+class ModelSignInError(ModelAuthError):
+    """A sign-in has ended and cannot be renewed: a person has to sign in again."""
+
+    code = "model.sign_in"
+
+
 class ModelBillingError(ModelError):
     """The account has no credit left (402, or a 429 that says so); waiting does not help."""
 
@@ -317,6 +326,14 @@ class ModelNotFoundError(ModelError):
 
     code = "model.not_found"
     remedy = "Look at the model's name and at its provider's address and api."
+
+
+class ModelCoolingError(ModelError):
+    """A credential rests for this model after failures, and was not asked."""
+
+    code = "model.cooling"
+    retryable = True
+    remedy = "`skerry models status` shows until when."
 
 
 class ModelsFailedError(ModelError):
@@ -380,6 +397,16 @@ class GatewayRefusedError(ClientError):
         self.details_code = details_code
         self.payload = payload
         super().__init__(message)
+
+
+class CredentialError(SkerryError):
+    """A credential cannot be read, kept or used; `remedy` says what to do."""
+
+    code = "credential"
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class ServiceError(SkerryError):

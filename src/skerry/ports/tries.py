@@ -57,13 +57,11 @@ class Attempt:
     model: str
     """`provider/model`."""
     profile: str
-    code: str
-    """Of the error, such as `model.rate_limit`; `model.cooling` for one that was passed over."""
-    message: str
+    error: ModelError
 
     def __str__(self) -> str:
         who = f"{self.model}@{self.profile}" if self.profile else self.model
-        return f"{who}: {self.message}"
+        return f"{who}: {self.error}"
 
 
 class Tries(Protocol):
@@ -144,7 +142,7 @@ class OneTry:
         self._failed = error is not None and not isinstance(error, OWN_FAULT)
         if error is not None:
             ref, profile = candidate.model.ref, candidate.profile
-            self.attempts.append(Attempt(ref, profile, error.code, str(error)))
+            self.attempts.append(Attempt(ref, profile, error))
 
     def released(self, candidate: Candidate) -> None:
         """Do nothing."""

@@ -1,31 +1,33 @@
 """All models that can be used, and which one is."""
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import httpx2
 
+from skerry.auth.cooldowns import Cooldowns
+from skerry.auth.credentials import Credentials
+from skerry.auth.order import split_reference
 from skerry.config.root import Config
+from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus
-from skerry.ports.tries import OneTry, Tries, Wanted
+from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.facts import Facts
-from skerry.providers.known import LOCAL, LocalServer
+from skerry.providers.known import LOCAL, LocalServer, known_provider
 from skerry.providers.machine import Machine
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.probe import LocalModel, probe
-from skerry.providers.resolve import Resolver, Target, local
-from skerry.providers.retry import RetryingProvider
+from skerry.providers.resolve import Resolver, Target, local, shown
+from skerry.providers.retry import RetryingProvider, RetryPolicy
+from skerry.providers.tries import CatalogTries, Choice, Entry, Probes
 from skerry.providers.vanished import WatchedProvider
-
-if TYPE_CHECKING:
-    from skerry.providers.exchange import Endpoint
 
 if TYPE_CHECKING:
     from skerry.providers.exchange import Endpoint
@@ -36,7 +38,10 @@ _REMEDY: Final = (
     " start Ollama, LM Studio or llama.cpp's server."
 )
 
-Choice = tuple[ModelProvider, ModelInfo]
+_HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
+"""Where somebody else can answer, waiting is worse than asking them."""
+_MOST_PROVIDERS: Final = 256
+"""Each renewed token makes another; the old ones are forgotten together."""
 
 
 class Catalog(anyio.AsyncContextManagerMixin):
@@ -65,21 +70,33 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._probing = anyio.Lock()
         self._embedded = EmbeddedProvider(http, environ, self._machine)
         self._embedded_retrying = RetryingProvider(self._embedded)
-        self.reconfigure(config)
+        self.probes = Probes()
+        """Of all runs."""
+        self.credentials = Credentials(config, environ, http, SystemClock())
+        """Of every agent."""
+        self._configure(config)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         async with self._embedded:
             yield self
 
+    def resume(self, cooldowns: Cooldowns, clock: Clock) -> None:
+        """Go on with the rests of an earlier life, by this clock."""
+        self.credentials = Credentials(self._config, self._environ, self._http, clock, cooldowns)
+
     def reconfigure(self, config: Config) -> None:
         """Use `config` from the next choice on."""
+        self.credentials.reconfigure(config)
+        self._configure(config)
+
+    def _configure(self, config: Config) -> None:
         self._config = config
         self._names = Names(config.agents)
         facts = Facts(config.state_dir)
         self._resolver = Resolver(config.models, self._environ, self._servers, facts)
-        self._providers: dict[Endpoint, ModelProvider] = {}
-        self._choices: dict[str, Choice] = {}
+        self._providers: dict[tuple[Endpoint, bool], ModelProvider] = {}
+        self._targets: dict[str, Target] = {}
         self._probed: tuple[float, list[LocalModel]] | None = None
 
     async def choose(self, ref: str | None) -> Choice:
@@ -90,7 +107,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelUnavailableError: with what to do.
         """
-        wanted = self._names.reference(ref or self._config.agents.defaults.model.primary or "")
+        name, _ = split_reference(ref or self._config.agents.defaults.model.primary or "")
+        wanted = self._names.reference(name)
         if wanted:
             self._names.check(wanted)
             if wanted.partition("/")[0] == EMBEDDED:
@@ -99,18 +117,98 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return await self._first()
 
     def tries(self, wanted: Wanted) -> Tries:
-        """Return the candidates of a call, in the order in which they are asked."""
-        return OneTry(lambda: self.choose(wanted.reference))
+        """Return the candidates of the calls of one run, in the order in which they are asked."""
+        return CatalogTries(self, wanted)
+
+    def chain(self, wanted: Wanted) -> list[str | None]:
+        """Return the models to try: the one asked for, the fallbacks, the agent's own.
+
+        None is the first that can be used; without a configured model it is what is tried.
+        """
+        primary = self._config.primary_model(wanted.agent)
+        fallbacks = wanted.fallbacks
+        if fallbacks is None:
+            fallbacks = self._config.fallback_models(wanted.agent)
+        first = wanted.reference or primary
+        if not fallbacks and first == primary:
+            return [first]
+        found = {self._reference(name): name for name in (primary, *reversed(fallbacks), first)}
+        return [first, *(one for one in reversed(list(found.values())) if one and one != first)]
+
+    def _reference(self, name: str | None) -> str | None:
+        return self._names.reference(split_reference(name)[0]) if name else None
+
+    async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
+        """Return the candidates for one model: its profiles in order, then a key without one.
+
+        Raises:
+            ModelError: nobody has that name, it is not allowed, or there is no credential.
+        """
+        name, pin = split_reference(reference or "")
+        ref = self._names.reference(name)
+        if ref:
+            self._names.check(ref)
+            if ref.partition("/")[0] == EMBEDDED:
+                return [Entry(EMBEDDED, embedded=self._embedded_choice())]
+            return self._with_credentials(ref, wanted, pin)
+        first = await self._first_target(self.credentials.providers(wanted.agent))
+        if first is None:
+            return [Entry(EMBEDDED, embedded=self._embedded_choice())]
+        if first.local:
+            return [Entry(first.info.ref, first)]
+        return self._with_credentials(first.info.ref, wanted, pin)
+
+    def _with_credentials(self, ref: str, wanted: Wanted, pin: str) -> list[Entry]:
+        provider = ref.partition("/")[0]
+        known = known_provider(provider)
+        found = self.credentials.queue(
+            wanted.agent, known.id if known else provider, ref, wanted.session_id, pin
+        )
+        target = self._target(ref, keyless=bool(found))
+        entries = [Entry(ref, target, profile) for profile in found]
+        if not pin and (target.endpoint.secrets() or not entries):
+            entries.append(Entry(ref, target))
+        return entries
+
+    def _target(self, ref: str, *, keyless: bool) -> Target:
+        target = self._targets.get(ref)
+        if target is None:
+            target = self._resolver.named(ref, keyless=keyless)
+            if not keyless:
+                self._targets[ref] = target
+        return target
+
+    async def open(self, entry: Entry, *, patient: bool) -> Choice:
+        """Return what is asked; without patience where others could answer meanwhile.
+
+        Raises:
+            ModelError: its credential cannot be had, or is for another address.
+        """
+        if entry.target is None:
+            return entry.embedded or self._embedded_choice()
+        target = entry.target
+        if entry.profile is not None:
+            target = shown(target, entry.profile, await self.credentials.secret(entry.profile))
+        return self._choice(target, patient=patient)
 
     async def _first(self) -> Choice:
-        for target in self._resolver.with_key():
-            return self._choice(target)
+        target = await self._first_target(self._profiled())
+        return self._embedded_choice() if target is None else self._choice(target)
+
+    async def _first_target(self, profiled: Container[str]) -> Target | None:
+        """Return the first model that can be used; None is the embedded one."""
+        for target in self._resolver.with_key(profiled):
+            return target
         for found in await self._local_models():
-            return self._choice(local(found.server, found.id))
+            return local(found.server, found.id)
         if not self._resolver.looks_around:
             for target in self._resolver.configured():
-                return self._choice(target)
-        return self._embedded_choice()
+                return target
+        return None
+
+    def _profiled(self) -> set[str]:
+        """Return the providers for which the default agent has a profile."""
+        return self.credentials.providers(self._config.agents.default_id)
 
     async def listing(self) -> list[ModelInfo]:
         """Return the models that can be used now, the one in use first."""
@@ -118,7 +216,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         status = await self.status()
         if status.model is not None:
             infos.append(status.model)
-        infos += [target.info for target in self._resolver.with_key()]
+        infos += [target.info for target in self._resolver.with_key(self._profiled())]
         infos += [target.info for target in self._resolver.configured()]
         infos += [local(one.server, one.id).info for one in await self._local_models()]
         with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
@@ -142,18 +240,21 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return ModelStatus(ModelState.STARTING if starting else ModelState.READY, info, info.note)
 
     def _named(self, ref: str) -> Choice:
-        choice = self._choices.get(ref)
-        if choice is None:
-            choice = self._choices[ref] = self._choice(self._resolver.named(ref))
-        return choice
+        provider = ref.partition("/")[0]
+        known = known_provider(provider)
+        keyless = (known.id if known else provider) in self._profiled()
+        return self._choice(self._target(ref, keyless=keyless))
 
-    def _choice(self, target: Target) -> Choice:
-        provider = self._providers.get(target.endpoint)
+    def _choice(self, target: Target, *, patient: bool = True) -> Choice:
+        provider = self._providers.get((target.endpoint, patient))
         if provider is None:
-            provider = RetryingProvider(adapter(self._http, target.endpoint))
+            if len(self._providers) >= _MOST_PROVIDERS:
+                self._providers.clear()
+            policy = None if patient else _HASTY
+            provider = RetryingProvider(adapter(self._http, target.endpoint), policy)
             if target.local:
                 provider = WatchedProvider(provider, target.endpoint.name, self._forget)
-            self._providers[target.endpoint] = provider
+            self._providers[target.endpoint, patient] = provider
         return provider, target.info
 
     def _embedded_choice(self) -> Choice:

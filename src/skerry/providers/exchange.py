@@ -14,7 +14,12 @@ import httpx2
 
 from skerry import __version__
 from skerry.infra.http import BODY_LIMIT, BodyTooLargeError
-from skerry.model.errors import ModelConnectionError, ModelError, ModelRequestError
+from skerry.model.errors import (
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+    ModelRequestError,
+)
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import response_failure, stream_failure
 from skerry.providers.pieces import Heard, sound
@@ -197,7 +202,7 @@ class Exchange:
             )
         if b'"error"' in said:  # some servers answer 200 and say in the body that it failed
             return stream_failure(said, self._endpoint.name)
-        return ModelRequestError(
+        return ModelNotFoundError(
             f"{self._endpoint.name} did not answer with a stream. Is"
             f" {url.scheme}://{url.netloc.decode()}{url.path} the right address?"
         )

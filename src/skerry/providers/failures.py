@@ -15,6 +15,7 @@ from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,
     ModelError,
+    ModelNotFoundError,
     ModelOverflowError,
     ModelOverloadedError,
     ModelRateLimitError,
@@ -51,6 +52,7 @@ _BAD_KEY: Final = re.compile(r"api_key_invalid|api key not valid|api key expired
 # Some local servers answer an overflow with 500; Cerebras with an empty 400 or 413.
 _MAY_OVERFLOW: Final = frozenset({400, 413, 422, 500})
 _MAY_OVERFLOW_SILENTLY: Final = frozenset({400, 413})
+_NOT_THERE: Final = frozenset({301, 302, 307, 308, 404})
 _TOLD: Final = 500  # characters of the provider's own words
 
 # An error inside a stream has no status: these words of its type or code stand for one.
@@ -98,7 +100,8 @@ def _failure(status: int, text: str, provider: str, after: float | None) -> Mode
         return ModelOverloadedError(f"{provider} is failing ({status}){said}", retry_after=after)
     if 300 <= status < 400:  # noqa: PLR2004 - HTTP: redirects
         said = ": it wants a redirect, which is not followed. Check its base URL."
-    return ModelRequestError(f"{provider} refused the request ({status}){said}")
+    kind = ModelNotFoundError if status in _NOT_THERE else ModelRequestError
+    return kind(f"{provider} refused the request ({status}){said}")
 
 
 def _is_unpaid(status: int, text: str) -> bool:

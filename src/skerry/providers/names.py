@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from skerry.auth.order import split_reference
 from skerry.config.agents import AgentsConfig
 from skerry.model.errors import ModelUnavailableError
 
@@ -52,7 +53,8 @@ class Names:
             if entry.alias:
                 self.aliases[entry.alias.lower()] = ref
         chosen = [agents.defaults.model, *(agent.model for agent in agents.list if agent.model)]
-        primaries = {self.reference(one.primary) for one in chosen if one.primary}
+        named = [name for one in chosen for name in (one.primary, *(one.fallbacks or ())) if name]
+        primaries = {self.reference(split_reference(name)[0]) for name in named}
         self._allowed = frozenset({*listed, *primaries}) if listed else None
 
     def reference(self, name: str) -> str:

@@ -1,12 +1,13 @@
 """From `provider/model` to an endpoint and what is known of the model (pure)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
+from skerry.auth.profiles import Kind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
-from skerry.model.errors import ModelUnavailableError
+from skerry.model.errors import ModelAuthError, ModelUnavailableError
 from skerry.ports.model import ModelCost, ModelInfo
 from skerry.providers.exchange import Endpoint
 from skerry.providers.facts import Fact, Facts
@@ -45,15 +46,17 @@ class Resolver:
         """Return whether providers and servers count that the file does not name."""
         return self.models.mode is Mode.MERGE
 
-    def with_key(self) -> Iterator[Target]:
+    def with_key(self, profiled: Container[str] = ()) -> Iterator[Target]:
         """Give the hosted providers whose key is in the environment, in the order of `KNOWN`.
+
+        Those of `profiled`, for which there is an auth profile, count too.
 
         One that the file describes too is asked at the address of the file: a key goes nowhere
         else.
         """
         for known in KNOWN if self.looks_around else ():
-            if self._key(known):
-                yield self.named(known.id)
+            if self._key(known) or known.id in profiled:
+                yield self.named(known.id, keyless=True)
 
     def configured(self) -> Iterator[Target]:
         """Give the models of `models.providers`, in the order of the file."""
@@ -69,8 +72,10 @@ class Resolver:
                 target = self._hosted(known, known.id, model, "")
                 yield replace(target.info, note=note)
 
-    def named(self, ref: str) -> Target:
+    def named(self, ref: str, *, keyless: bool = False) -> Target:
         """Return the model `provider/model`; `provider` alone is its first or usual model.
+
+        `keyless`: also where neither the file nor the environment has a key.
 
         Raises:
             ModelUnavailableError: nobody has that name, or its key is missing.
@@ -84,20 +89,21 @@ class Resolver:
             if model:
                 return self._configured(name, provider, model)
         elif self.looks_around:
-            found = self._found(name, model)
+            found = self._found(name, model, keyless=keyless)
             if found is not None:
                 return found
         raise self._unknown(ref, name)
 
-    def _found(self, name: str, model: str) -> Target | None:
+    def _found(self, name: str, model: str, *, keyless: bool) -> Target | None:
         """Return the model of a provider that the file does not name."""
         known = known_provider(name)
         if known is not None:
             key = self._key(known)
-            if not key:
+            if not key and not keyless:
                 raise ModelUnavailableError(
                     f"There is no key for {known.name}.",
-                    f"Set {known.variables[0]} in the environment, or enter the key on the page.",
+                    f"Set {known.variables[0]} in the environment, or enter the key on the page, or"
+                    f" with skerry auth add {known.id}.",
                 )
             return self._hosted(known, name, model or known.model, key)
         server = next((one for one in self.servers if one.id == name), None)
@@ -156,6 +162,28 @@ def _sendable(provider: str, key: str) -> str:
             f"The key for {provider} has characters that no key has.", "Copy and enter it again."
         )
     return key
+
+
+def shown(target: Target, profile: Profile, secret: str) -> Target:
+    """Return the target with a profile's secret in the place of any other.
+
+    Raises:
+        ModelAuthError: the profile was entered for another address: a secret goes nowhere else.
+    """
+    endpoint, known = target.endpoint, known_provider(profile.provider)
+    meant = profile.base_url or (known.base_url if known else "")
+    if endpoint.base_url.rstrip("/") != meant.rstrip("/"):
+        error = ModelAuthError(
+            f"{profile.id} is not for the address {endpoint.base_url}"
+            + (f" but for {meant}." if meant else ", and names none.")
+        )
+        error.remedy = f"Enter it for this one: skerry auth add {profile.provider}."
+        raise error
+    if profile.kind is Kind.API_KEY or endpoint.api.startswith("openai-"):
+        return replace(target, endpoint=replace(endpoint, api_key=secret))
+    headers = tuple(one for one in endpoint.headers if one[0] != "authorization")
+    bearer = ("authorization", f"Bearer {secret}")  # RFC 6750; these formats have a key header
+    return replace(target, endpoint=replace(endpoint, api_key=None, headers=(*headers, bearer)))
 
 
 def local(server: LocalServer, model: str) -> Target:

@@ -40,8 +40,7 @@ class Several(ScriptedModels):
 
     def ended(self, candidate: Candidate, error: ModelError | None) -> None:
         if error is not None:
-            model, profile = candidate.model.ref, candidate.profile
-            self.attempts.append(Attempt(model, profile, error.code, str(error)))
+            self.attempts.append(Attempt(candidate.model.ref, candidate.profile, error))
 
     def released(self, candidate: Candidate) -> None:
         self.released_ones.append(candidate)

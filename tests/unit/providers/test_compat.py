@@ -17,6 +17,7 @@ from skerry.model.errors import (
     ModelOverflowError,
     ModelOverloadedError,
     ModelRateLimitError,
+    ModelNotFoundError,
     ModelRequestError,
     ModelStreamCutError,
 )
@@ -136,7 +137,7 @@ async def test_calls_share_one_connection(http: httpx2.AsyncClient) -> None:
         (429, ModelRateLimitError),
         (500, ModelOverloadedError),
         (529, ModelOverloadedError),
-        (307, ModelRequestError),
+        (307, ModelNotFoundError),
     ],
 )
 async def test_a_failing_status_is_the_error_it_means(
@@ -262,8 +263,8 @@ async def test_nobody_at_the_address_is_a_connection_error(http: httpx2.AsyncCli
     ("body", "kind"),
     [
         (b'{"error":{"code":503,"message":"busy"}}', ModelOverloadedError),
-        (b'{"choices":[]}', ModelRequestError),
-        (b"<html>hello</html>", ModelRequestError),
+        (b'{"choices":[]}', ModelNotFoundError),
+        (b"<html>hello</html>", ModelNotFoundError),
     ],
 )
 async def test_an_answer_that_is_no_stream_is_an_error(
@@ -319,7 +320,7 @@ async def test_a_header_that_cannot_be_sent_is_not_told(http: httpx2.AsyncClient
 async def test_a_password_in_the_address_is_not_told(http: httpx2.AsyncClient) -> None:
     async with StubModelServer([[Status(200, b"{}")]]) as stub:
         url = stub.base_url.replace("://", "://me:canary-secret@")
-        with pytest.raises(ModelRequestError, match="right address") as caught:
+        with pytest.raises(ModelNotFoundError, match="right address") as caught:
             await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
     assert "canary" not in str(caught.value)
 

@@ -12,6 +12,7 @@ from skerry.model.errors import (
     ModelOverflowError,
     ModelOverloadedError,
     ModelRateLimitError,
+    ModelNotFoundError,
     ModelRequestError,
 )
 from skerry.providers.failures import describe, response_failure, retry_after, stream_failure
@@ -47,7 +48,7 @@ def failure(status: int, text: str = "", **headers: str) -> ModelError:
         (401, ModelAuthError),
         (402, ModelBillingError),
         (403, ModelAuthError),
-        (404, ModelRequestError),
+        (404, ModelNotFoundError),
         (408, ModelOverloadedError),
         (422, ModelRequestError),
         (429, ModelRateLimitError),
@@ -55,7 +56,7 @@ def failure(status: int, text: str = "", **headers: str) -> ModelError:
         (502, ModelOverloadedError),
         (503, ModelOverloadedError),
         (529, ModelOverloadedError),
-        (302, ModelRequestError),
+        (302, ModelNotFoundError),
     ],
 )
 def test_the_status_decides(status: int, kind: type[ModelError]) -> None:

@@ -1,0 +1,189 @@
+"""Which credential rests for which model, why and until when (pure but for what it remembers).
+
+A cool-down belongs to a profile, a model and a reason: one bad model never takes a provider down.
+Steps and limits are those of openclaw-behaviour 6.4. Times are milliseconds of the wall clock.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelBillingError,
+    ModelError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelSignInError,
+)
+
+MINUTE: Final = 60_000
+HOUR: Final = 60 * MINUTE
+STEPS: Final = (1 * MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE)
+BILLING_FIRST: Final = 5 * HOUR
+LONGEST: Final = 24 * HOUR
+WINDOW: Final = 24 * HOUR
+"""A failure counts on from those before it when it comes so soon after their cool-down ended."""
+NEVER: Final = 253_402_300_799_000
+"""Until a person signs in again: the end of the year 9999."""
+
+Key = tuple[str, str]
+"""Profile and model."""
+
+
+class Reason(StrEnum):
+    """Why a credential rests. Timeouts and broken connections are no reason: they blame nobody."""
+
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    AUTH = "auth"
+    BILLING = "billing"
+    SIGN_IN = "sign_in"
+
+
+_REASONS: Final[tuple[tuple[type[ModelError], Reason], ...]] = (
+    (ModelSignInError, Reason.SIGN_IN),
+    (ModelAuthError, Reason.AUTH),
+    (ModelBillingError, Reason.BILLING),
+    (ModelRateLimitError, Reason.RATE_LIMIT),
+    (ModelOverloadedError, Reason.OVERLOADED),
+)
+
+
+def reason_of(error: ModelError) -> Reason | None:
+    """Return why the credential is to rest after this failure; None when it is not to."""
+    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
+
+
+def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
+    """Return the milliseconds to rest after failure number `failures`, from 1, of one reason.
+
+    1, 5, 25, then 60 minutes; for an unpaid account 5 hours, doubling to 24. A provider's `hint` in
+    seconds makes it longer, up to an hour.
+    """
+    match reason:
+        case Reason.SIGN_IN:
+            return NEVER
+        case Reason.BILLING:
+            return min(LONGEST, BILLING_FIRST << min(failures - 1, 8))
+        case _:
+            step = STEPS[min(failures, len(STEPS)) - 1]
+            return max(step, min(int((hint or 0) * 1000), HOUR))
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """One credential's rest for one model and one reason."""
+
+    profile: str
+    model: str
+    reason: Reason
+    stamp: str
+    """Of the credential that failed: another one in its place starts afresh."""
+    failures: int
+    failed_at: int
+    until: int
+
+
+class Verdict(StrEnum):
+    """Whether a credential may be used for a model now."""
+
+    READY = "ready"
+    PROBE = "probe"
+    """It has rested: one call may find out whether it works again."""
+    BUSY = "busy"
+    """That call is on its way."""
+    COOLING = "cooling"
+
+
+class Cooldowns:
+    """Every rest there is. `keep` is called with each that changed, `drop` with those that ended.
+
+    Both must not block.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Cooldown] = (),
+        keep: Callable[[Cooldown], object] = lambda _: None,
+        drop: Callable[[Key], object] = lambda _: None,
+    ) -> None:
+        self._rows: dict[Key, dict[Reason, Cooldown]] = {}
+        self._keep = keep
+        self._drop = drop
+        self._probing: set[Key] = set()
+        for row in rows:
+            self._rows.setdefault((row.profile, row.model), {})[row.reason] = row
+
+    def rows(self, now: int) -> list[Cooldown]:
+        """Return the rests that are on, those that end first in front."""
+        on = (row for rows in self._rows.values() for row in rows.values() if row.until > now)
+        return sorted(on, key=lambda row: (row.until, row.profile, row.model))
+
+    def longest(self, key: Key) -> Cooldown | None:
+        """Return the rest of a profile and model that ends last, if it ever failed."""
+        return max(self._rows.get(key, {}).values(), key=lambda row: row.until, default=None)
+
+    def knows(self, key: Key) -> bool:
+        """Return whether it ever failed since it last answered."""
+        return key in self._rows
+
+    def verdict(self, key: Key, stamp: str, now: int) -> Verdict:
+        """Return whether the credential `stamp` may be used. Another than failed is ready."""
+        row = self.longest(key)
+        if row is None:
+            return Verdict.READY
+        if row.stamp != stamp:
+            self.succeeded(key)
+            return Verdict.READY
+        if now < row.until and (row.until >= NEVER or row.until - now <= LONGEST):
+            return Verdict.COOLING
+        # Over, or longer than any can be: then the clock went back.
+        return Verdict.BUSY if key in self._probing else Verdict.PROBE
+
+    def begin(self, key: Key) -> bool:
+        """Take the one probe of a profile and model; return False when another call has it."""
+        if key in self._probing:
+            return False
+        self._probing.add(key)
+        return True
+
+    def failed(self, key: Key, stamp: str, error: ModelError, now: int) -> Cooldown | None:
+        """Note a failure; return the rest that it begins, or None when it begins none.
+
+        Calls that fail together count once: what fails while the rest is on does not lengthen it.
+        """
+        self._probing.discard(key)
+        reason = reason_of(error)
+        if reason is None:
+            return None
+        before = self._rows.get(key, {}).get(reason)
+        failures = 1
+        if before is not None and before.stamp == stamp:
+            if before.failed_at <= now < before.until:
+                return None
+            if now - before.until <= WINDOW:
+                failures = before.failures + 1
+        until = min(now + pause(reason, failures, error.retry_after), NEVER)
+        row = Cooldown(*key, reason, stamp, failures, now, until)
+        self._rows.setdefault(key, {})[reason] = row
+        self._keep(row)
+        return row
+
+    def succeeded(self, key: Key) -> None:
+        """Note that it answered: every rest of this profile and model ends."""
+        self._probing.discard(key)
+        if self._rows.pop(key, None):
+            self._drop(key)
+
+    def released(self, key: Key) -> None:
+        """Note that a call was given up: it found out nothing."""
+        self._probing.discard(key)
+
+    def forget(self, profile: str) -> int:
+        """End every rest of a profile, because a person says so; return how many models rested."""
+        found = [key for key in self._rows if key[0] == profile]
+        for key in found:
+            self.succeeded(key)
+        return len(found)

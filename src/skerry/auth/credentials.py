@@ -1,0 +1,225 @@
+"""The credentials of every agent: which there are, which is next, and the secret to show."""
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+import httpx2
+
+from skerry.auth.cooldowns import Cooldowns
+from skerry.auth.order import ordered, pinned
+from skerry.auth.profiles import FILE, SECRETS, Kind, Profile, Profiles, read
+from skerry.auth.refresh import Renewal
+from skerry.auth.vault import PASSPHRASE, Vault
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.model.errors import CredentialError, ModelAuthError
+from skerry.model.ids import AgentId
+
+logger = logging.getLogger(__name__)
+
+MAX_SESSIONS: Final = 10_000
+"""Sessions whose profile is remembered; the one that was longest silent is forgotten first."""
+
+_Seen = tuple[int, int, int]
+
+
+def vault_of(config: Config, environ: Mapping[str, str]) -> Vault:
+    """Return the vault of a state directory."""
+    return Vault(config.state_dir / "credentials", environ.get(PASSPHRASE, ""))
+
+
+def profiles_file(config: Config, agent: AgentId) -> Path:
+    """Return the file of an agent's profiles.
+
+    Raises:
+        CredentialError: it lies in a workspace, where tools and repositories reach it.
+    """
+    path = config.agent_dir(agent) / FILE
+    refuse_in_workspace(config, path)
+    return path
+
+
+def refuse_in_workspace(config: Config, path: Path) -> None:
+    """Refuse a place for credentials that lies in a workspace.
+
+    Raises:
+        CredentialError: it does.
+    """
+    place = path.resolve()
+    for agent in config.agents.ids:
+        workspace = config.workspace(agent).resolve()
+        if place.is_relative_to(workspace):
+            raise CredentialError(
+                f"{path} lies in the workspace of {agent} ({workspace}).",
+                "Credentials are never kept in a workspace: set another workspace, agentDir or"
+                " SKERRY_STATE_DIR.",
+            )
+
+
+class Credentials:
+    """Chooses among the profiles of an agent, and those of the default agent behind them."""
+
+    def __init__(
+        self,
+        config: Config,
+        environ: Mapping[str, str],
+        http: httpx2.AsyncClient,
+        clock: Clock,
+        cooldowns: Cooldowns | None = None,
+    ) -> None:
+        self.cooldowns = cooldowns or Cooldowns()
+        self.clock = clock
+        self.environ = environ
+        self._http = http
+        self._used: dict[str, int] = {}
+        self._uses = 0
+        self._sticky: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self.reconfigure(config)
+
+    def reconfigure(self, config: Config) -> None:
+        """Use `config` from the next choice on."""
+        self._config = config
+        self._files: dict[AgentId, tuple[_Seen, Profiles]] = {}
+        self._places: dict[AgentId, Path | None] = {}
+        self.vault = vault_of(config, self.environ)
+        self._renewal = Renewal(self._http, self.vault, self.environ, self.clock)
+
+    def profiles(self, agent: AgentId) -> Profiles:
+        """Return what the agent's own file says; nothing where it cannot be used.
+
+        The file is read when it changed: a look at it costs 2 us.
+        """
+        path = self._place(agent)
+        if path is None:
+            return _NONE
+        try:
+            stat = os.stat(path)  # noqa: PTH116 - on the way of every turn, four times as fast
+        except OSError:
+            return _NONE
+        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        known = self._files.get(agent)
+        if known is None or known[0] != seen:
+            known = self._files[agent] = seen, self._read(path, agent)
+        return known[1]
+
+    def _place(self, agent: AgentId) -> Path | None:
+        if agent not in self._places:
+            try:
+                self._places[agent] = profiles_file(self._config, agent)
+            except CredentialError as error:
+                logger.warning("%s %s", error, error.remedy)
+                self._places[agent] = None
+        return self._places[agent]
+
+    def _read(self, path: Path, agent: AgentId) -> Profiles:
+        try:
+            found = read(path, agent)
+        except CredentialError as error:
+            logger.warning("%s %s", error, error.remedy)
+            return _NONE
+        for problem in found.problems:
+            logger.warning("%s: %s", path, problem)
+        return found
+
+    def of(self, agent: AgentId, provider: str) -> list[Profile]:
+        """Return the profiles for a provider: the agent's own, then the default agent's."""
+        found = {one.id: one for one in self.profiles(agent).of(provider)}
+        default = self._config.agents.default_id
+        if agent != default:
+            for one in self.profiles(default).of(provider):
+                found.setdefault(one.id, one)
+        return list(found.values())
+
+    def providers(self, agent: AgentId) -> set[str]:
+        """Return the providers for which the agent has a profile."""
+        default = self._config.agents.default_id
+        both = (self.profiles(agent), self.profiles(default))
+        return {one.provider for each in both for one in each.profiles.values()}
+
+    def explicit(self, agent: AgentId, provider: str) -> Sequence[str]:
+        """Return the order that a person gave, by the agent's file or the configuration."""
+        return self.profiles(agent).order.get(provider) or self._config.auth.order.get(provider, ())
+
+    def queue(
+        self, agent: AgentId, provider: str, model: str, session_id: str, pin: str
+    ) -> list[Profile]:
+        """Return the profiles in the order in which they are asked for a model.
+
+        Raises:
+            ModelAuthError: `pin` names none.
+        """
+        found = self.of(agent, provider)
+        if pin:
+            one = pinned(found, pin)
+            if one is None:
+                raise _no_profile(pin, provider, found)
+            return [one]
+        if len(found) < 2 and not self.explicit(agent, provider):  # noqa: PLR2004 - nothing to order
+            return found
+        queue = ordered(
+            found,
+            self.explicit(agent, provider),
+            self._used,
+            lambda one: self._until(one, model),
+            self.clock.now_ms(),
+            self._sticky.get((session_id, provider), ""),
+        )
+        return sorted(queue, key=lambda one: (self._rests(one, model), one.owner != agent))
+
+    def _until(self, profile: Profile, model: str) -> int:
+        row = self.cooldowns.longest((profile.key, model))
+        return row.until if row is not None and row.stamp == profile.stamp else 0
+
+    def _rests(self, profile: Profile, model: str) -> bool:
+        return self._until(profile, model) > self.clock.now_ms()
+
+    def used(self, profile: Profile, session_id: str) -> None:
+        """Note that a profile answered: its session keeps to it, others take another."""
+        self._uses += 1
+        self._used[profile.key] = self._uses
+        if session_id:
+            place = session_id, profile.provider
+            self._sticky[place] = profile.key
+            self._sticky.move_to_end(place)
+            if len(self._sticky) > MAX_SESSIONS:
+                self._sticky.popitem(last=False)
+
+    async def secret(self, profile: Profile) -> str:
+        """Return what the provider is to be shown, renewed if it has to be.
+
+        Raises:
+            ModelAuthError: it is missing, or has ended.
+            ModelError: it could not be renewed now.
+        """
+        if profile.kind is Kind.OAUTH:
+            directory = self._config.agent_dir(profile.owner)
+            return await self._renewal.access(profile, directory)
+        expires = profile.expires
+        if profile.kind is Kind.TOKEN and expires is not None and expires <= self.clock.now_ms():
+            error = ModelAuthError(f"The token of {profile.id} has ended.")
+            error.remedy = f"skerry auth add {profile.provider} --type token"
+            raise error
+        name = SECRETS[profile.kind][0]
+        try:
+            if profile.entry(name) is None:
+                return profile.secret(name, self.environ, self.vault)
+            return await anyio.to_thread.run_sync(profile.secret, name, self.environ, self.vault)
+        except CredentialError as error:
+            failed = ModelAuthError(str(error))
+            failed.remedy = error.remedy
+            raise failed from error
+
+
+_NONE: Final = Profiles()
+
+
+def _no_profile(pin: str, provider: str, found: Sequence[Profile]) -> ModelAuthError:
+    known = ", ".join(one.id for one in found) or "none"
+    error = ModelAuthError(f"{provider} has no profile {pin!r}; there are: {known}.")
+    error.remedy = "skerry auth list"
+    return error

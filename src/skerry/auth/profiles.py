@@ -1,0 +1,212 @@
+"""`auth-profiles.json`: the credentials of one agent, by name, in the seeds' format.
+
+`{version: 1, profiles: {"provider:name": ...}, order?: {provider: [ids]}}`, where a profile is
+`{type: "api_key", provider, key}`, `{type: "token", provider, token, expires?}` or
+`{type: "oauth", provider, access, refresh, expires}`. A secret is a text, `${NAME}`,
+`{source: "env", id: NAME}`, or `{source: "vault", id: NAME}`. What else stands in the file is kept.
+Source: openclaw-behaviour 6.4.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from skerry.auth.vault import Vault, read_private
+from skerry.config.redact import is_reference
+from skerry.infra.atomic import exclusive, make_private, write_atomic
+from skerry.model.errors import CredentialError
+from skerry.model.ids import AgentId
+
+FILE: Final = "auth-profiles.json"
+MAX_PROFILES: Final = 200
+_LIMIT: Final = 1024 * 1024
+_ENV: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[\x21-\x7e]{1,128}")
+
+
+class Kind(StrEnum):
+    """What a credential is."""
+
+    API_KEY = "api_key"
+    TOKEN = "token"  # noqa: S105 - the seeds' word
+    OAUTH = "oauth"
+
+
+SECRETS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.API_KEY: ("key",),
+    Kind.TOKEN: ("token",),
+    Kind.OAUTH: ("access", "refresh"),
+}
+"""The fields of each kind that are secret; the first is what a provider is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One credential of one provider, as the file has it."""
+
+    id: str
+    """`provider:name`."""
+    provider: str
+    kind: Kind
+    owner: AgentId
+    """In whose file it stands."""
+    fields: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def key(self) -> str:
+        """Return what names it among all agents."""
+        return f"{self.owner}/{self.id}"
+
+    @property
+    def expires(self) -> int | None:
+        """Return when its token ends, in milliseconds since 1970; None is never, or unknown."""
+        found = self.fields.get("expires")
+        return int(found) if isinstance(found, int | float) and found > 0 else None
+
+    @property
+    def base_url(self) -> str | None:
+        """Return the address for which it was entered; it is sent to no other."""
+        found = self.fields.get("baseUrl")
+        return found if isinstance(found, str) else None
+
+    @property
+    def stamp(self) -> str:
+        """Return what changes when another credential takes its place, and not when renewed."""
+        kept = self.fields.get("saved") if self.kind is Kind.OAUTH else None
+        what = kept if kept is not None else [self.fields.get(one) for one in SECRETS[self.kind]]
+        return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
+
+    def secret(self, name: str, environ: Mapping[str, str], vault: Vault) -> str:
+        """Return one of its secrets.
+
+        Raises:
+            CredentialError: it is missing, or refers to what is.
+        """
+        value = self.fields.get(name)
+        match value:
+            case str():
+                text = _ENV.sub(lambda found: self._named(found[1], environ), value)
+            case {"source": "vault", "id": str(entry)}:
+                text = vault.get(self.provider, entry)
+            case dict() if is_reference(value):
+                text = self._named(value["id"], environ)
+            case _:
+                text = ""
+        text = text.strip()
+        if not text or not text.isascii() or not text.isprintable():
+            what = "no usable" if text else "no"
+            message = f"{self.id} has {what} {name}."
+            raise CredentialError(message, f"Enter it again: skerry auth add {self.provider}.")
+        return text
+
+    def _named(self, name: str, environ: Mapping[str, str]) -> str:
+        value = environ.get(name, "")
+        if not value:
+            message = f"{self.id} needs {name}, which is not in the environment."
+            raise CredentialError(message, f"Set {name} for the gateway.")
+        return value
+
+    def entry(self, name: str) -> str | None:
+        """Return the name under which the vault keeps one of its secrets, if it does."""
+        match self.fields.get(name):
+            case {"source": "vault", "id": str(entry)}:
+                return entry
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """What the file of one agent says."""
+
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Provider to the ids in the order of use, where the file gives one."""
+    problems: tuple[str, ...] = ()
+    """What in the file cannot be used, for people."""
+
+    def of(self, provider: str) -> list[Profile]:
+        """Return the profiles of a provider, in the order of the file."""
+        return [one for one in self.profiles.values() if one.provider == provider]
+
+
+def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
+    """Return what the content of a file means; what cannot be used is named and left out."""
+    found: dict[str, Profile] = {}
+    problems: list[str] = []
+    listed = content.get("profiles")
+    for name, entry in listed.items() if isinstance(listed, dict) else ():
+        problem = _problem(name, entry)
+        if problem or len(found) == MAX_PROFILES:
+            problems.append(problem or f"{name!r} is one too many; {MAX_PROFILES} count")
+        else:
+            found[name] = Profile(name, entry["provider"], Kind(entry["type"]), owner, entry)
+    ordered = content.get("order")
+    order = {
+        provider: tuple(one for one in ids if isinstance(one, str))
+        for provider, ids in (ordered.items() if isinstance(ordered, dict) else ())
+        if isinstance(ids, list)
+    }
+    return Profiles(found, order, tuple(problems))
+
+
+def _problem(name: str, entry: Any) -> str:
+    if not is_id(name):
+        return f"{name!r} is no profile id; it is named provider:name"
+    match entry:
+        case {"type": "api_key" | "token" | "oauth", "provider": str(provider)} if provider:
+            return ""
+        case {"type": kind} if kind not in set(Kind):
+            return f"{name}: {kind!r} is no type; there are {', '.join(Kind)}"
+        case _:
+            return f"{name}: type and provider are missing"
+
+
+def is_id(name: str) -> bool:
+    """Return whether it can name a profile."""
+    return _ID.fullmatch(name) is not None
+
+
+def read(path: Path, owner: AgentId) -> Profiles:
+    """Return the profiles of a file; none where there is none.
+
+    Raises:
+        CredentialError: it is damaged, or open to others.
+    """
+    return parse(_content(path), owner)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    data = read_private(path, _LIMIT)
+    try:
+        content = msgspec.json.decode(data) if data else {}
+    except msgspec.DecodeError as error:
+        raise CredentialError(
+            f"{path} is damaged: {error}.", "Mend it, or take it away."
+        ) from error
+    if not isinstance(content, dict):
+        raise CredentialError(f"{path} holds no profiles.", "Mend it, or take it away.")
+    return content
+
+
+def change(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Change the file under a lock that also holds between processes; whole or not at all.
+
+    Raises:
+        CredentialError: it is damaged, or cannot be written; it stands as it was.
+    """
+    try:
+        make_private(path.parent)
+        with exclusive(path.parent):
+            content = _content(path)
+            content.setdefault("version", 1)
+            content.setdefault("profiles", {})
+            edit(content)
+            write_atomic(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
+    except OSError as error:
+        raise CredentialError(f"{path} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,220 @@
+"""Renews OAuth tokens (RFC 6749 section 6): early, and by one process at a time.
+
+A provider may take back the old refresh token when it gives a new one, so the new one is on disk
+before the access token is used, and an abort does not interrupt the exchange.
+"""
+
+import fcntl
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import httpx2
+import msgspec
+
+from skerry.auth.profiles import FILE, Kind, Profile, change, read
+from skerry.auth.vault import Vault
+from skerry.infra.atomic import make_private
+from skerry.infra.clock import Clock
+from skerry.infra.http import BODY_LIMIT
+from skerry.model.errors import CredentialError, ModelConnectionError, ModelError, ModelSignInError
+
+EARLY: Final = 300_000
+"""Milliseconds before its end at which a token is renewed."""
+EXCHANGE_SECONDS: Final = 30.0
+LOCK_SECONDS: Final = 45.0
+"""Longer than another process takes for one exchange."""
+_LOCK: Final = ".auth-refresh.lock"
+_POLL: Final = 0.05
+_LIMIT: Final = 256 * 1024
+_REFUSED: Final = frozenset({400, 401, 403})
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a token endpoint gave."""
+
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    """Empty where it gave no new one."""
+    expires: int | None
+    """In milliseconds since 1970."""
+    scope: str = ""
+
+
+class TokenRefusedError(Exception):
+    """The token endpoint said no: the code or the refresh token does not count (any more)."""
+
+
+async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], now: int) -> Tokens:
+    """Return what the token endpoint gives for `form`. Nothing it says is shown: it may be secret.
+
+    Raises:
+        TokenRefusedError: it refused.
+        ModelConnectionError: it could not be reached, failed, or answered with something else.
+    """
+    request = httpx2.Request(
+        "POST",
+        url,
+        data=dict(form),
+        headers={"accept": "application/json"},
+        extensions={BODY_LIMIT: _LIMIT},
+    )
+    host = request.url.host
+    try:
+        with anyio.fail_after(EXCHANGE_SECONDS):
+            response = await http.send(request)
+    except TimeoutError as error:
+        raise ModelConnectionError(f"{host} gave no token in time.") from error
+    except httpx2.HTTPError as error:
+        raise ModelConnectionError(f"{host} gave no token: {type(error).__name__}.") from error
+    if response.status_code in _REFUSED:
+        raise TokenRefusedError(f"{host} refused it ({response.status_code})")
+    if response.status_code != httpx2.codes.OK:
+        raise ModelConnectionError(f"{host} gave no token ({response.status_code}).")
+    return _tokens(response.content, host, now)
+
+
+def _tokens(body: bytes, host: str, now: int) -> Tokens:
+    try:
+        said = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        said = None
+    if isinstance(said, dict) and "error" in said:  # some answer 200 and say no in the body
+        raise TokenRefusedError(f"{host} refused it")
+    if not (isinstance(said, dict) and isinstance(said.get("access_token"), str)):
+        raise ModelConnectionError(f"{host} answered with no token.")
+    refresh, seconds = said.get("refresh_token"), said.get("expires_in")
+    return Tokens(
+        said["access_token"],
+        refresh if isinstance(refresh, str) else "",
+        now + int(seconds * 1000) if isinstance(seconds, int | float) else None,
+        str(said.get("scope") or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Keeps the tokens of OAuth profiles fresh."""
+
+    http: httpx2.AsyncClient
+    vault: Vault
+    environ: Mapping[str, str]
+    clock: Clock
+    _locks: dict[str, anyio.Lock] = field(default_factory=dict, init=False)
+
+    async def access(self, profile: Profile, directory: Path) -> str:
+        """Return an access token that counts for a while, renewed if it has to be.
+
+        Args:
+            profile: Of kind OAuth.
+            directory: Of the file it stands in.
+
+        Raises:
+            ModelSignInError: the sign-in has ended; a person has to sign in again.
+            ModelError: no token could be had now.
+        """
+        if not self._is_due(profile):
+            return await self._secret(profile, "access")
+        async with self._locks.setdefault(profile.key, anyio.Lock()):
+            with anyio.CancelScope(shield=True):
+                async with _alone(directory):
+                    return await self._renewed(profile, directory)
+        raise AssertionError("nothing cancels a shielded scope")
+
+    def _is_due(self, profile: Profile) -> bool:
+        return profile.expires is not None and profile.expires - self.clock.now_ms() <= EARLY
+
+    async def _renewed(self, profile: Profile, directory: Path) -> str:
+        found = await anyio.to_thread.run_sync(read, directory / FILE, profile.owner)
+        profile = found.profiles.get(profile.id, profile)
+        if not self._is_due(profile):  # another process was faster
+            return await self._secret(profile, "access")
+        try:
+            tokens = await self._ask(profile)
+        except TokenRefusedError as error:
+            raise _ended(profile, str(error)) from error
+        except ModelConnectionError:
+            if profile.expires is not None and profile.expires > self.clock.now_ms():
+                return await self._secret(profile, "access")  # it still counts
+            raise
+        keep = partial(store_tokens, directory / FILE, profile, tokens, self.vault)
+        await anyio.to_thread.run_sync(keep)
+        return tokens.access
+
+    async def _ask(self, profile: Profile) -> Tokens:
+        url, client = profile.fields.get("tokenUrl"), profile.fields.get("clientId")
+        if not (isinstance(url, str) and isinstance(client, str)):
+            raise _ended(profile, "the profile does not say where to renew it")
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": await self._secret(profile, "refresh"),
+            "client_id": client,
+        }
+        if profile.fields.get("clientSecret"):
+            form["client_secret"] = await self._secret(profile, "clientSecret")
+        return await exchange(self.http, url, form, self.clock.now_ms())
+
+    async def _secret(self, profile: Profile, name: str) -> str:
+        try:
+            get = partial(profile.secret, name, self.environ, self.vault)
+            return await anyio.to_thread.run_sync(get) if profile.entry(name) else get()
+        except CredentialError as error:
+            failed = ModelSignInError(str(error))
+            failed.remedy = error.remedy
+            raise failed from error
+
+
+def _ended(profile: Profile, why: str) -> ModelError:
+    error = ModelSignInError(f"The sign-in of {profile.id} has ended: {why}.")
+    error.remedy = f"skerry auth login {profile.provider} --agent {profile.owner}"
+    return error
+
+
+def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> None:
+    """Put new tokens in the place of the old ones, where those were kept."""
+    new = {"access": tokens.access}
+    if tokens.refresh:
+        new["refresh"] = tokens.refresh
+    kept = {name: entry for name in new if (entry := profile.entry(name)) is not None}
+    if kept:
+        vault.put(profile.provider, {entry: new[name] for name, entry in kept.items()})
+
+    def edit(content: dict[str, Any]) -> None:
+        entry = content["profiles"].setdefault(profile.id, dict(profile.fields))
+        entry |= {name: text for name, text in new.items() if name not in kept}
+        entry["expires"] = tokens.expires or 0
+
+    assert profile.kind is Kind.OAUTH  # noqa: S101 - no other kind has two tokens
+    change(path, edit)
+
+
+@asynccontextmanager
+async def _alone(directory: Path) -> AsyncGenerator[None]:
+    """Be the one process that renews in this directory. The lock ends with the process."""
+    make_private(directory)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(directory / _LOCK, flags, 0o600)
+    try:
+        with anyio.move_on_after(LOCK_SECONDS) as waiting:
+            while not _taken(descriptor):  # noqa: ASYNC110 - of another process no event comes
+                await anyio.sleep(_POLL)
+        if waiting.cancelled_caught:
+            raise ModelConnectionError("Another process renews the same sign-in and does not end.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

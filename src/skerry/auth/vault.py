@@ -1,0 +1,211 @@
+"""Secrets in files of `credentials/`, one a provider, encrypted and bound to their place.
+
+A file is JSON: how its key is made, and each secret by its name, sealed with ChaCha20-Poly1305
+(RFC 8439) under a fresh 96-bit nonce; the provider and the name are authenticated with it, so that
+no secret can be moved to another's place. The key is 32 random bytes in `vault.key` (0600), or made
+by scrypt (RFC 7914) from a passphrase in the environment. No keyring is needed.
+"""
+
+import os
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from skerry.infra.atomic import exclusive, make_private, write_atomic
+from skerry.model.errors import CredentialError
+
+PASSPHRASE: Final = "SKERRY_VAULT_PASSPHRASE"  # noqa: S105 - the name of a variable
+KEY_FILE: Final = "vault.key"
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_LIMIT: Final = 1024 * 1024
+"""Bytes of a file; a thousand tokens fit."""
+_COST: Final = {"n": 2**15, "r": 8, "p": 1}
+"""Of scrypt: 32 MB and about 0.1 s."""
+_MOST: Final = 2**22
+"""Of n times r times p: about 3 s, whatever a file says."""
+_PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The encrypted files of a state directory. Keys are read when the first secret is."""
+
+    directory: Path
+    passphrase: str = field(default="", repr=False)
+    """Empty keeps the key in a file."""
+
+    def put(self, provider: str, secrets: dict[str, str]) -> None:
+        """Keep secrets by their names, all at once; those of the same name are replaced.
+
+        Raises:
+            CredentialError: the vault cannot be opened or written.
+        """
+        self._change(
+            provider,
+            lambda sealer, kept: (
+                kept | {name: sealer.seal(name, text) for name, text in secrets.items()}
+            ),
+        )
+
+    def drop(self, provider: str, names: set[str]) -> None:
+        """Forget secrets; a name that is not kept is no error."""
+        if self._path(provider).exists():
+            self._change(
+                provider, lambda _, kept: {k: one for k, one in kept.items() if k not in names}
+            )
+
+    def get(self, provider: str, name: str) -> str:
+        """Return a secret.
+
+        Raises:
+            CredentialError: it is not kept, or the key does not open it.
+        """
+        content = self._read(provider)
+        sealed = content["secrets"].get(name) if content else None
+        if content is None or not isinstance(sealed, dict):
+            message = f"The vault of {provider} has no {name}."
+            raise CredentialError(message, f"Enter it again: skerry auth add {provider}.")
+        return self._sealer(provider, content["kdf"]).open(name, sealed)
+
+    def _change(
+        self,
+        provider: str,
+        change: Callable[["_Sealer", dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        path = self._path(provider)
+        try:
+            make_private(self.directory)
+            with exclusive(self.directory):
+                content = self._read(provider) or {"version": 1, "kdf": self._new_kdf()}
+                sealer = self._sealer(provider, content["kdf"])
+                content["secrets"] = change(sealer, content.get("secrets", {}))
+                write_atomic(path, msgspec.json.encode(content))
+        except OSError as error:
+            raise CredentialError(f"{path} cannot be written: {error.strerror}.") from error
+
+    def _path(self, provider: str) -> Path:
+        if not _PROVIDER.fullmatch(provider):
+            raise CredentialError(f"{provider!r} is no name of a provider.")
+        return self.directory / f"{provider}.json"
+
+    def _read(self, provider: str) -> dict[str, Any] | None:
+        path = self._path(provider)
+        try:
+            data = read_private(path, _LIMIT)
+            content = msgspec.json.decode(data) if data else None
+        except msgspec.DecodeError as error:
+            raise CredentialError(f"{path} is damaged: {error}.", _RESTORE) from error
+        if content is None:
+            return None
+        if not (
+            isinstance(content, dict)
+            and isinstance(content.get("kdf"), dict)
+            and isinstance(content.get("secrets"), dict)
+        ):
+            raise CredentialError(f"{path} is no file of the vault.", _RESTORE)
+        return content
+
+    def _new_kdf(self) -> dict[str, Any]:
+        if not self.passphrase:
+            return {"name": "file"}
+        return {"name": "scrypt", "salt": b64encode(os.urandom(16)).decode(), **_COST}
+
+    def _sealer(self, provider: str, kdf: dict[str, Any]) -> "_Sealer":
+        match kdf:
+            case {"name": "file"}:
+                return _Sealer(provider, self._file_key())
+            case {"name": "scrypt", "salt": str(salt), "n": int(n), "r": int(r), "p": int(p)}:
+                return _Sealer(provider, self._derived(salt, n, r, p))
+            case _:
+                raise CredentialError(f"The vault of {provider} has a key of an unknown kind.")
+
+    def _derived(self, salt: str, n: int, r: int, p: int) -> bytes:
+        if not self.passphrase:
+            message = "The vault is locked with a passphrase."
+            raise CredentialError(message, f"Set {PASSPHRASE} for the gateway.")
+        if n * r * p > _MOST or n <= 1 or n & (n - 1) or min(r, p) < 1:
+            raise CredentialError("The vault's file asks for a key of unreasonable cost.")
+        from cryptography.hazmat.primitives.kdf.scrypt import (  # noqa: PLC0415 - 30 ms, for who has a vault
+            Scrypt,
+        )
+
+        made = Scrypt(salt=b64decode(salt), length=_KEY_BYTES, n=n, r=r, p=p)
+        return made.derive(self.passphrase.encode())
+
+    def _file_key(self) -> bytes:
+        path = self.directory / KEY_FILE
+        data = read_private(path, 1024)
+        if data is None:
+            if any(b'"file"' in one.read_bytes() for one in self.directory.glob("*.json")):
+                message = f"{path} is missing, and only it opens the vault."
+                raise CredentialError(message, _RESTORE)
+            key = os.urandom(_KEY_BYTES)
+            write_atomic(path, b64encode(key))
+            return key
+        key = b64decode(data)
+        if len(key) != _KEY_BYTES:
+            raise CredentialError(f"{path} is no key.", _RESTORE)
+        return key
+
+
+_RESTORE: Final = "Restore it from a backup, or take the file away and enter the secrets again."
+
+
+def read_private(path: Path, limit: int) -> bytes | None:
+    """Return the content of a file that its owner alone may read; None where there is none.
+
+    Raises:
+        CredentialError: it is a link, too large, or open to others.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CredentialError(f"{path} cannot be read: {error.strerror}.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if os.fstat(descriptor).st_mode & 0o077:
+            raise CredentialError(f"{path} is open to others.", f"chmod 600 {path}")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise CredentialError(f"{path} is larger than {limit} bytes.")
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealer:
+    """Seals and opens secrets of one provider."""
+
+    provider: str
+    key: bytes = field(repr=False)
+
+    def seal(self, name: str, text: str) -> dict[str, str]:
+        nonce = os.urandom(_NONCE_BYTES)
+        data = self._cipher().encrypt(nonce, text.encode(), self._place(name))
+        return {"nonce": b64encode(nonce).decode(), "data": b64encode(data).decode()}
+
+    def open(self, name: str, sealed: dict[str, Any]) -> str:
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - for who has a vault
+
+        try:
+            nonce, data = b64decode(str(sealed["nonce"])), b64decode(str(sealed["data"]))
+            return bytes(self._cipher().decrypt(nonce, data, self._place(name))).decode()
+        except (InvalidTag, KeyError, ValueError) as error:
+            message = f"The vault of {self.provider} does not open: another key, or a damaged file."
+            raise CredentialError(message, _RESTORE) from error
+
+    def _cipher(self) -> Any:
+        from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - as above
+            ChaCha20Poly1305,
+        )
+
+        return ChaCha20Poly1305(self.key)
+
+    def _place(self, name: str) -> bytes:
+        return f"skerry-vault/1\0{self.provider}\0{name}".encode()

@@ -1,0 +1,43 @@
+"""Section `auth`: in which order credentials are used, and where one signs in."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr
+
+from skerry.config.base import Section
+
+
+def _safe(value: HttpUrl) -> HttpUrl:
+    if value.scheme != "https" and value.host not in {"127.0.0.1", "localhost", "[::1]"}:
+        message = "tokens are sent there: it must be https, or on this machine"
+        raise ValueError(message)
+    return value
+
+
+Address = Annotated[HttpUrl, AfterValidator(_safe)]
+
+
+class SignInConfig(Section):
+    """An OAuth 2 service at which `skerry auth login` signs in (RFC 6749, with PKCE: RFC 7636)."""
+
+    authorize_url: Address
+    """Where the browser goes."""
+    token_url: Address
+    """Where the code and the refresh token are exchanged for tokens."""
+    client_id: str = Field(min_length=1, max_length=512)
+    """Of the application that you registered there."""
+    client_secret: SecretStr | None = None
+    """Where the service gives native applications one."""
+    scopes: tuple[str, ...] = Field(default=(), max_length=100)
+    """What is asked for."""
+    redirect_port: int = Field(default=0, ge=0, le=65_535)
+    """Port on this machine to which the browser comes back; 0 lets the system choose."""
+
+
+class AuthConfig(Section):
+    """Credentials of model providers; the secrets themselves are in no section of this file."""
+
+    order: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=200)
+    """Provider to its profiles in the order of use; without it they take turns."""
+    providers: dict[str, SignInConfig] = Field(default_factory=dict, max_length=200)
+    """Provider to where one signs in to it."""

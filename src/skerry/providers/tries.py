@@ -1,0 +1,310 @@
+"""The candidates of the calls of one run: profiles of the model first, then other models.
+
+What rests is passed over while somebody else can answer. One call at a time finds out whether a
+credential works again; the others go elsewhere, or wait for it where there is nobody else.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Protocol
+
+import anyio
+
+from skerry.auth.cooldowns import NEVER, Key, Reason, Verdict
+from skerry.auth.credentials import Credentials
+from skerry.auth.profiles import Profile
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelCoolingError,
+    ModelError,
+    ModelSignInError,
+)
+from skerry.model.run import Purpose
+from skerry.ports.model import ModelInfo, ModelProvider
+from skerry.ports.tries import OWN_FAULT, Attempt, Candidate, Wanted
+from skerry.providers.resolve import Target
+
+logger = logging.getLogger(__name__)
+
+Choice = tuple[ModelProvider, ModelInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One model with one credential, before it is opened."""
+
+    ref: str
+    target: Target | None = None
+    """None for the embedded model, which has no endpoint."""
+    profile: Profile | None = None
+    embedded: Choice | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of its credential for people: of the profile, or nothing."""
+        return self.profile.id if self.profile else ""
+
+    @property
+    def key(self) -> Key | None:
+        """Return under what it rests; None for what needs no credential and never rests."""
+        if self.profile is not None:
+            return self.profile.key, self.ref
+        if self.target is None or not self.target.endpoint.secrets():
+            return None
+        return f"environment/{self.target.info.provider}", self.ref
+
+    @property
+    def stamp(self) -> str:
+        """Return what changes with the credential."""
+        if self.profile is not None:
+            return self.profile.stamp
+        secrets = self.target.endpoint.secrets() if self.target else ()
+        return sha256(b"\0".join(secrets)).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class Probes:
+    """Calls that find out whether a credential works again, and who waits for them."""
+
+    _ended: dict[Key, anyio.Event] = field(default_factory=dict)
+
+    def end(self, key: Key) -> None:
+        """Let those go on who wait."""
+        event = self._ended.pop(key, None)
+        if event is not None:
+            event.set()
+
+    async def wait(self, key: Key) -> None:
+        """Wait until the call that is on its way has ended."""
+        await self._ended.setdefault(key, anyio.Event()).wait()
+
+
+class Source(Protocol):
+    """What the tries use of the catalogue."""
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return the credentials of the agents."""
+        ...
+
+    @property
+    def probes(self) -> Probes:
+        """Return the probes of all runs."""
+        ...
+
+    def chain(self, wanted: Wanted) -> list[str | None]:
+        """Return the models to try, in order; None is what is found by itself."""
+        ...
+
+    async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
+        """Return the candidates for one model. Raises `ModelError`."""
+        ...
+
+    async def open(self, entry: Entry, *, patient: bool) -> Choice:
+        """Return what is asked. Raises `ModelError`."""
+        ...
+
+
+class CatalogTries:
+    """The tries of one run; see `ports.tries.Tries`. Who answered last is asked first again."""
+
+    def __init__(self, source: Source, wanted: Wanted) -> None:
+        self._source = source
+        self._wanted = wanted
+        self.attempts: list[Attempt] = []
+        """Who did not answer in the present call."""
+        self._good: Entry | None = None
+        self._asked: Entry | None = None
+        self._running = False
+        self._models: deque[str | None] = deque()
+        self._queue: deque[Entry] = deque()
+        self._resting: list[Entry] = []
+        self._resorted = False
+        self._holds = False
+        """Whether this call has the probe of who was asked last."""
+
+    async def next(self) -> Candidate | None:
+        """Return who is to be asked now; None when nobody is left in this call."""
+        if not self._running:
+            self._begin()
+        while (entry := await self._entry()) is not None:
+            if self._may_begin(entry) and (candidate := await self._opened(entry)) is not None:
+                return candidate
+        candidate = await self._last_resort()
+        self._running = candidate is not None
+        return candidate
+
+    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+        """Note that it answered, or how it failed."""
+        del candidate
+        entry = self._asked
+        if entry is None:
+            return
+        if error is None:
+            self._good, self._running = entry, False
+            if entry.profile is not None:
+                self._source.credentials.used(entry.profile, self._wanted.session_id)
+        elif isinstance(error, OWN_FAULT):
+            self._running = False
+        else:
+            self.attempts.append(Attempt(entry.ref, entry.name, error))
+        self._settle(entry, error)
+
+    def released(self, candidate: Candidate) -> None:
+        """Note that the call was given up."""
+        del candidate
+        self._running = False
+        if self._asked is not None:
+            self._give_back(self._asked)
+
+    def _settle(self, entry: Entry, error: ModelError | None) -> None:
+        key, cooldowns = entry.key, self._source.credentials.cooldowns
+        if key is None:
+            return
+        if error is None:
+            cooldowns.succeeded(key)
+        elif isinstance(error, OWN_FAULT):
+            self._give_back(entry)
+        else:
+            now = self._source.credentials.clock.now_ms()
+            row = cooldowns.failed(key, entry.stamp, error, now)
+            if row is not None:
+                logger.warning("%s rests for %s: %s", row.profile, row.model, _until(row.until))
+        self._holds = False
+        self._source.probes.end(key)
+
+    def _begin(self) -> None:
+        self._running, self._resorted = True, False
+        self.attempts = []
+        self._resting = []
+        self._models = deque(self._source.chain(self._wanted))
+        self._queue = deque([self._good] if self._good else ())
+
+    async def _entry(self) -> Entry | None:
+        """Return the next candidate, resting or not."""
+        while not self._queue:
+            if not self._models:
+                return None
+            reference = self._models.popleft()
+            try:
+                found = await self._source.entries(reference, self._wanted)
+            except ModelError as error:
+                self.attempts.append(Attempt(reference or "the first usable", "", error))
+                continue
+            good = self._good
+            self._queue.extend(one for one in found if good is None or _differ(one, good))
+        return self._queue.popleft()
+
+    def _may_begin(self, entry: Entry) -> bool:
+        """Return whether a candidate is asked now; else it is put aside."""
+        key = entry.key
+        self._holds = False
+        if key is None:
+            return True
+        credentials = self._source.credentials
+        cooldowns, now = credentials.cooldowns, credentials.clock.now_ms()
+        if not cooldowns.knows(key):
+            return True
+        if cooldowns.verdict(key, entry.stamp, now) in {Verdict.READY, Verdict.PROBE}:
+            self._holds = cooldowns.begin(key)
+            return True
+        self._resting.append(entry)
+        return False
+
+    async def _opened(self, entry: Entry) -> Candidate | None:
+        """Return the candidate; None when its credential cannot be had."""
+        self._asked = entry
+        patient = not (self._queue or self._models)
+        opened = False
+        try:
+            choice = await self._source.open(entry, patient=patient)
+            opened = True
+        except ModelError as error:
+            opened = True
+            self.attempts.append(Attempt(entry.ref, entry.name, error))
+            if isinstance(error, ModelSignInError) or not isinstance(error, ModelAuthError):
+                self._settle(entry, error)
+            else:  # what is missing costs no call, and is there as soon as somebody sets it
+                self._give_back(entry)
+            return None
+        finally:
+            if not opened:
+                self._give_back(entry)
+        return Candidate(*choice, entry.name)
+
+    def _give_back(self, entry: Entry) -> None:
+        if self._holds and (key := entry.key) is not None:
+            self._holds = False
+            self._source.credentials.cooldowns.released(key)
+            self._source.probes.end(key)
+
+    async def _last_resort(self) -> Candidate | None:
+        """Return the candidate that has rested longest, when a person waits and nobody else is.
+
+        One that another call is probing is waited for. A sign-in that has ended is not tried.
+        """
+        resting = sorted(self._resting, key=self._until)
+        self._resting = []
+        for entry in resting:
+            key = entry.key
+            if key is None or self._resorted or self._until(entry) >= NEVER:
+                continue
+            if not await self._freed(entry, key):
+                continue
+            self._resorted = True
+            candidate = await self._opened(entry)
+            if candidate is not None:
+                self._pass_over([one for one in resting if one is not entry])
+                return candidate
+        if not self._resorted:
+            self._pass_over(resting)
+        return None
+
+    async def _freed(self, entry: Entry, key: Key) -> bool:
+        """Return whether a candidate that rested may be asked after all, and take its probe."""
+        credentials = self._source.credentials
+        cooldowns = credentials.cooldowns
+        waited = False
+        while not cooldowns.begin(key):
+            await self._source.probes.wait(key)
+            waited = True
+        self._holds = True
+        verdict = cooldowns.verdict(key, entry.stamp, credentials.clock.now_ms())
+        patient = self._wanted.purpose is Purpose.MESSAGE and not waited
+        if verdict is not Verdict.COOLING or patient:
+            return True
+        self._give_back(entry)
+        return False
+
+    def _until(self, entry: Entry) -> int:
+        row = self._source.credentials.cooldowns.longest(entry.key) if entry.key else None
+        return row.until if row else 0
+
+    def _pass_over(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            row = self._source.credentials.cooldowns.longest(entry.key) if entry.key else None
+            if row is not None:
+                error = _cooling(row.reason, row.until, entry.profile)
+                self.attempts.append(Attempt(entry.ref, entry.name, error))
+
+
+def _cooling(reason: Reason, until: int, profile: Profile | None) -> ModelError:
+    if until >= NEVER and profile is not None:
+        error = ModelCoolingError(f"its sign-in has ended (skerry auth login {profile.provider})")
+    else:
+        error = ModelCoolingError(f"rests until {_until(until)} ({reason})")
+    return error
+
+
+def _until(until: int) -> str:
+    if until >= NEVER:
+        return "a person signs in again"
+    return f"{datetime.fromtimestamp(until / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _differ(one: Entry, other: Entry) -> bool:
+    return (one.ref, one.key) != (other.ref, other.key)
