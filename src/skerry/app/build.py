@@ -18,6 +18,7 @@ import anyio
 
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
+from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions
@@ -119,7 +120,7 @@ async def open_application(
     async with (
         open_state(settings.config, outside.reach, committed) as state,
         _running(partial(indexer.run, state[0])),
-        _models(settings, environ, outside) as models,
+        _models(settings, environ, outside, state[0]) as models,
         outside.hooks,
     ):
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
@@ -190,13 +191,14 @@ async def open_state(
 
 @asynccontextmanager
 async def _models(
-    settings: Settings, environ: Mapping[str, str], outside: Outside
+    settings: Settings, environ: Mapping[str, str], outside: Outside, store: Store
 ) -> AsyncGenerator[Models]:
     """Give every model that the configuration and this machine have."""
     if outside.models is not None:
         yield outside.models
         return
     async with http_client() as http, Catalog(settings.config, http, environ) as catalog:
+        catalog.resume(await kept_cooldowns(store, outside.clock), outside.clock)
         settings.on_change(catalog.reconfigure)
         yield catalog
 

@@ -1,9 +1,21 @@
 """Which credentials rest, so that a restart does not forget it."""
 
+from typing import NamedTuple
+
 from skerry.store.unit import Reader, Unit
 
-Row = tuple[str, str, str, str, int, int, int]
-"""Profile, model, reason, stamp of the credential, failures, when it failed, until when."""
+
+class Row(NamedTuple):
+    """One rest: of which credential for which model, and why; times in milliseconds."""
+
+    profile: str
+    model: str
+    reason: str
+    stamp: str
+    """Of the credential."""
+    failures: int
+    failed_at: int
+    until: int
 
 
 def load(reader: Reader) -> list[Row]:
@@ -12,7 +24,7 @@ def load(reader: Reader) -> list[Row]:
         "SELECT profile, model, reason, stamp, failures, failed_at, until FROM cooldown"
         " ORDER BY until"
     )
-    return [(*map(str, row[:4]), *map(int, row[4:])) for row in found]  # type: ignore[misc] - the lengths are those of the query
+    return [Row(*row) for row in found]
 
 
 def keep(unit: Unit, row: Row) -> None:

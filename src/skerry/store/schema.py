@@ -18,6 +18,7 @@ entry_indexed   the serial number of each session in it, and up to which entry i
 answered  one row an idempotency key of a method that is no run, with what it was answered
 quarter   one row a quarter of an hour that a gateway ran: how far runs and answers were then
 task      when each regular task, such as the daily backup, was last done
+cooldown  one row a credential of a model provider that rests for a model, and why
 """
 
 from typing import Final
@@ -191,5 +192,17 @@ STEPS: Final = (
     ALTER TABLE outbox ADD COLUMN repeated INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX outbox_undelivered ON outbox (serial)
         WHERE state NOT IN ('sent', 'dropped')
+    """,
+    """
+    CREATE TABLE cooldown (
+        profile TEXT NOT NULL,
+        model TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        stamp TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        failed_at INTEGER NOT NULL,
+        until INTEGER NOT NULL,
+        PRIMARY KEY (profile, model, reason)
+    ) WITHOUT ROWID
     """,
 )

@@ -1,0 +1,38 @@
+"""Lets credentials that rest go on resting after a restart."""
+
+from dataclasses import astuple
+from typing import Final
+
+from skerry.auth.cooldowns import WINDOW, Cooldown, Cooldowns, Reason
+from skerry.infra.clock import Clock
+from skerry.store import Store, cooldowns
+
+_KNOWN: Final = frozenset(Reason)
+
+
+async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
+    """Return the rests that the store has; those that begin and end from now on go into it."""
+    forgotten = clock.now_ms() - WINDOW
+    store.post(lambda unit: cooldowns.drop_before(unit, forgotten))
+    rows = [
+        Cooldown(
+            row.profile,
+            row.model,
+            Reason(row.reason),
+            row.stamp,
+            row.failures,
+            row.failed_at,
+            row.until,
+        )
+        for row in await store.read(cooldowns.load)
+        if row.reason in _KNOWN and row.until >= forgotten
+    ]
+
+    def keep(row: Cooldown) -> None:
+        kept = cooldowns.Row(*astuple(row))
+        store.post(lambda unit: cooldowns.keep(unit, kept))
+
+    def drop(key: tuple[str, str]) -> None:
+        store.post(lambda unit: cooldowns.drop(unit, *key))
+
+    return Cooldowns(rows, keep, drop)
