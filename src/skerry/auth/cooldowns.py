@@ -180,10 +180,3 @@ class Cooldowns:
     def released(self, key: Key) -> None:
         """Note that a call was given up: it found out nothing."""
         self._probing.discard(key)
-
-    def forget(self, profile: str) -> int:
-        """End every rest of a profile, because a person says so; return how many models rested."""
-        found = [key for key in self._rows if key[0] == profile]
-        for key in found:
-            self.succeeded(key)
-        return len(found)

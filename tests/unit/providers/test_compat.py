@@ -14,10 +14,10 @@ from skerry.model.errors import (
     ModelAuthError,
     ModelConnectionError,
     ModelError,
+    ModelNotFoundError,
     ModelOverflowError,
     ModelOverloadedError,
     ModelRateLimitError,
-    ModelNotFoundError,
     ModelRequestError,
     ModelStreamCutError,
 )

@@ -9,10 +9,10 @@ from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,
     ModelError,
+    ModelNotFoundError,
     ModelOverflowError,
     ModelOverloadedError,
     ModelRateLimitError,
-    ModelNotFoundError,
     ModelRequestError,
 )
 from skerry.providers.failures import describe, response_failure, retry_after, stream_failure

@@ -1,0 +1,325 @@
+"""Profiles and fallback models in turn, over real sockets, with a model server that has faults."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.agent.failover import Failover
+from skerry.agent.stream import Speaker
+from skerry.auth.cooldowns import MINUTE, Cooldowns
+from skerry.config.root import Config
+from skerry.infra.http import http_client
+from skerry.model.event import LoopEvent, MessageWithdrawn
+from skerry.model.ids import AgentId
+from skerry.model.message import AssistantMessage, user
+from skerry.model.run import Purpose
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.providers.catalog import Catalog
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import Gate
+from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
+
+Script = Callable[[str, str], Sequence[HttpStep]]
+"""What the server says to a key and a model."""
+
+KEYS = {"one": "key-number-one", "two": "key-number-two", "three": "key-number-three"}
+LIMITED = Status(429, headers=(("retry-after", "120"),))
+
+
+class Rig:
+    """A catalogue with profiles `p:one` to `p:three` of a provider `p`; one server behind it."""
+
+    def __init__(self, home: Path, names: Sequence[str], agents: Mapping[str, Any]) -> None:
+        self.home = home
+        self.names = names
+        self.agents = agents
+        self.clock = FakeClock()
+        self.script: Script = lambda key, model: [f"{model} by {key}"]
+        self.asked: list[tuple[str, str]] = []
+        self.booked: list[ModelCallEnded] = []
+        self.told: list[LoopEvent] = []
+        self.environ: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Rig"]:
+        self.server = StubModelServer(lambda _: self._say())
+        async with self.server as server, http_client() as http:
+            provider: dict[str, Any] = {"baseUrl": server.base_url}
+            models = {"mode": "replace", "providers": {"p": provider, "q": provider}}
+            self.config = Config.model_validate(
+                {"models": models, "agents": self.agents, "state_dir": self.home, "path": self.home}
+            )
+            self.write("main", self.names)
+            async with Catalog(self.config, http, self.environ) as self.catalog:
+                self.catalog.resume(Cooldowns(), self.clock)
+                yield self
+
+    def write(self, agent: str, names: Sequence[str], **content: Any) -> None:
+        path = self.home / "agents" / agent / "agent" / "auth-profiles.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        profiles = {
+            f"p:{name}": {
+                "type": "api_key",
+                "provider": "p",
+                "key": KEYS[name],
+                "baseUrl": self.server.base_url,
+            }
+            for name in names
+        }
+        path.write_text(json.dumps({"version": 1, "profiles": profiles, **content}))
+        path.chmod(0o600)
+
+    def _say(self) -> Sequence[HttpStep]:
+        request = self.server.requests[-1]
+        key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        name = next((name for name, text in KEYS.items() if text == key), key)
+        self.asked.append((name, request.body["model"]))
+        return self.script(name, request.body["model"])
+
+    def speaker(self, reference: str | None = "p/m", **changes: Any) -> Speaker:
+        wanted = Wanted(reference, **({"session_id": "s"} | changes))
+        failover = Failover(self.catalog, wanted, self.booked.append)
+        return Speaker(failover, self.told.append, self.clock.now_ms)
+
+    async def say(self, reference: str | None = "p/m", **changes: Any) -> AssistantMessage:
+        self.asked.clear()
+        with anyio.fail_after(20):
+            return await self.speaker(reference, **changes).respond(ask)
+
+
+async def ask(model: ModelInfo) -> ModelRequest:
+    return ModelRequest(model, "", History([user("hi", 0)]))
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    fallbacks = {"defaults": {"model": {"primary": "p/m", "fallbacks": ["p/n"]}}}
+    async with Rig(tmp_path, ["one", "two"], fallbacks).open() as rig:
+        yield rig
+
+
+def failing(answer: HttpStep, *names: str, model: str = "") -> Script:
+    """Return a script in which these keys fail, for one model or for all."""
+
+    def say(key: str, asked: str) -> Sequence[HttpStep]:
+        bad = key in names and model in {"", asked}
+        return [answer] if bad else [f"{asked} by {key}"]
+
+    return say
+
+
+@pytest.mark.requirement("models-auth-rotation")
+@pytest.mark.parametrize("status", [401, 402, 429, 529], ids=str)
+async def test_the_next_profile_of_the_model_comes_before_another_model(
+    rig: Rig, status: int
+) -> None:
+    rig.script = failing(Status(status, headers=(("retry-after", "99"),)), "one")
+    said = await rig.say()
+    assert said.text == "m by two"
+    assert list(dict.fromkeys(rig.asked)) == [("one", "m"), ("two", "m")]
+
+
+@pytest.mark.requirement("models-failover-order")
+async def test_fallback_models_follow_when_all_profiles_of_the_first_failed(rig: Rig) -> None:
+    rig.script = failing(LIMITED, "one", "two", model="m")
+    assert (await rig.say()).text in {"n by one", "n by two"}
+    assert [model for _, model in rig.asked] == ["m", "m", "n"]
+
+
+async def test_a_bad_model_does_not_take_its_profile_down(rig: Rig) -> None:
+    rig.script = failing(LIMITED, "one", "two", model="m")
+    await rig.say()
+    await rig.say("p/n", session_id="t")
+    assert [model for _, model in rig.asked] == ["n"]
+    assert {row.model for row in rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms())} == {
+        "p/m"
+    }
+
+
+async def test_what_rests_is_not_asked_until_it_has_rested(rig: Rig) -> None:
+    rig.script = failing(LIMITED, "one")
+    await rig.say()
+    await rig.say()
+    assert rig.asked == [("two", "m")]
+    rig.clock.advance(3 * MINUTE)
+    rig.script = failing(LIMITED, "two")
+    assert (await rig.say(session_id="new")).text == "m by one"
+
+
+@pytest.mark.parametrize("fault", ["hang", "cut", "broken"])
+async def test_a_silence_or_a_broken_answer_moves_on_and_blames_nobody(
+    rig: Rig, fault: str
+) -> None:
+    faults: dict[str, list[HttpStep]] = {
+        "hang": ["half", Cut()],
+        "cut": [Cut(connection=True)],
+        "broken": ["half", Cut(connection=True)],
+    }
+    rig.script = lambda key, model: faults[fault] if key == "one" else [f"{model} by {key}"]
+    assert (await rig.say()).text == "m by two"
+    assert rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms()) == []
+    assert (MessageWithdrawn() in rig.told) is (fault != "cut")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Status(400, b'{"error":{"message":"prompt is too long: 9 > 8"}}'),
+        Status(400, b'{"error":{"message":"messages: roles must alternate"}}'),
+    ],
+    ids=["overflow", "bad request"],
+)
+async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
+    rig: Rig, answer: Status
+) -> None:
+    rig.script = failing(answer, "one", "two")
+    said = await rig.say()
+    assert said.stop_reason == "error"
+    assert len(rig.asked) == 1
+    assert rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms()) == []
+    assert "All models failed" not in (said.error_message or "")
+
+
+async def test_an_abort_rests_nobody(rig: Rig) -> None:
+    gate = Gate()
+    rig.script = lambda _key, _model: ["so ", gate]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rig.speaker().respond, ask)
+        await gate.reached.wait()
+        tasks.cancel_scope.cancel()
+    assert rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms()) == []
+    (booked,) = rig.booked
+    assert booked.error is not None
+    assert booked.error.code == "run.aborted"
+
+
+async def test_the_last_error_names_who_was_tried_and_why(rig: Rig) -> None:
+    rig.script = failing(Status(401), "one", "two")
+    said = await rig.say()
+    for name in ("p/m@p:one", "p/m@p:two", "p/n@p:one", "p/n@p:two"):
+        assert name in (said.error_message or "")
+    assert not any(key in (said.error_message or "") for key in KEYS.values())
+
+
+async def test_sessions_take_turns_and_each_keeps_to_its_own(rig: Rig) -> None:
+    first = [(await rig.say(session_id=name)).text for name in ("a", "b", "a", "b")]
+    assert first == ["m by one", "m by two", "m by one", "m by two"]
+
+
+async def test_a_pinned_profile_never_rotates(rig: Rig) -> None:
+    for pin in ("p/m@p:two", "p/m@two"):
+        assert (await rig.say(pin, session_id=pin)).text == "m by two"
+    rig.script = failing(LIMITED, "two")
+    assert (await rig.say("p/m@two", fallbacks=())).stop_reason == "error"
+    assert {key for key, _ in rig.asked} == {"two"}
+
+
+async def test_a_pin_that_names_nobody_says_who_there_is(rig: Rig) -> None:
+    said = await rig.say("p/m@nobody", fallbacks=())
+    assert "p:one, p:two" in (said.error_message or "")
+
+
+async def test_the_order_of_the_file_holds_and_leaves_others_out(rig: Rig) -> None:
+    rig.write("main", ["one", "two", "three"], order={"p": ["p:three", "p:one"]})
+    rig.script = failing(Status(401), "three")
+    assert (await rig.say()).text == "m by one"
+    assert rig.asked == [("three", "m"), ("one", "m")]
+
+
+@pytest.mark.requirement("auth-main-fallback")
+async def test_an_agent_without_a_usable_profile_takes_those_of_the_main_agent(
+    tmp_path: Path,
+) -> None:
+    agents = {"list": [{"id": "main"}, {"id": "work"}]}
+    async with Rig(tmp_path, ["one"], agents).open() as rig:
+        work = AgentId("work")
+        assert (await rig.say(agent=work)).text == "m by one"
+        rig.write("work", ["two"])
+        assert (await rig.say(agent=work, session_id="t")).text == "m by two"
+        rig.script = failing(Status(401), "two")
+        assert (await rig.say(agent=work, session_id="u")).text == "m by one"
+
+
+async def test_fallbacks_of_an_agent_take_the_place_of_the_defaults(tmp_path: Path) -> None:
+    agents = {
+        "defaults": {"model": {"primary": "p/m", "fallbacks": ["p/n"]}},
+        "list": [{"id": "main"}, {"id": "work", "model": {"fallbacks": []}}],
+    }
+    async with Rig(tmp_path, ["one"], agents).open() as rig:
+        rig.script = failing(LIMITED, "one", model="m")
+        assert (await rig.say(agent=AgentId("work"))).stop_reason == "error"
+        assert (await rig.say()).text == "n by one"
+        own = await rig.say("p/m", agent=AgentId("work"), fallbacks=("p/o",))
+        assert own.text == "o by one"
+
+
+async def test_a_person_is_answered_by_who_rests_when_nobody_else_is_there(tmp_path: Path) -> None:
+    async with Rig(tmp_path, ["one"], {}).open() as rig:
+        rig.script = failing(LIMITED, "one")
+        assert (await rig.say()).stop_reason == "error"
+        rig.script = failing(LIMITED)
+        for purpose in set(Purpose) - {Purpose.MESSAGE}:
+            said = await rig.say(purpose=purpose)
+            assert (rig.asked, said.stop_reason) == ([], "error")
+            assert "rests until" in (said.error_message or "")
+        assert (await rig.say()).text == "m by one"
+        assert (await rig.say(purpose=Purpose.CRON)).text == "m by one"
+
+
+async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    async with Rig(tmp_path, ["one"], {}).open() as rig:
+        rig.script = failing(LIMITED, "one")
+        await rig.say()
+        rig.clock.advance(5 * MINUTE)
+        gate = Gate()
+        rig.script = lambda _key, _model: [gate, "well again"]
+        rig.asked.clear()
+        said: list[str] = []
+
+        async def one(name: str) -> None:
+            said.append((await rig.speaker(session_id=name).respond(ask)).text)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one, "a")
+                await gate.reached.wait()
+                for name in ("b", "c"):
+                    tasks.start_soon(one, name)
+                await anyio.wait_all_tasks_blocked()
+                assert len(rig.asked) == 1
+                gate.open()
+        assert said == ["well again"] * 3
+
+
+async def test_a_credential_in_the_place_of_a_bad_one_is_asked_at_once(tmp_path: Path) -> None:
+    async with Rig(tmp_path, ["one"], {}).open() as rig:
+        rig.script = failing(Status(401), "one")
+        assert (await rig.say()).stop_reason == "error"
+        rig.write("main", ["two"])
+        assert (await rig.say(purpose=Purpose.CRON)).text == "m by two"
+
+
+async def test_a_secret_goes_to_no_address_but_its_own(tmp_path: Path) -> None:
+    async with Rig(tmp_path, ["one"], {}).open() as rig, StubModelServer() as other:
+        provider = {"baseUrl": other.base_url}
+        moved = {"models": {"mode": "replace", "providers": {"p": provider}}}
+        home = {"state_dir": tmp_path, "path": tmp_path}
+        rig.catalog.reconfigure(Config.model_validate(moved | home))
+        said = await rig.say()
+        assert "not for the address" in (said.error_message or "")
+        assert other.requests == []
+
+
+async def test_the_rest_of_a_run_stays_with_who_answered(rig: Rig) -> None:
+    rig.script = lambda key, model: [Cut()] if model == "m" else [f"{model} by {key}"]
+    speaker = rig.speaker()
+    assert (await speaker.respond(ask)).text == "n by one"
+    rig.asked.clear()
+    assert (await speaker.respond(ask)).text == "n by one"
+    assert rig.asked == [("one", "n")]
