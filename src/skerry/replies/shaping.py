@@ -11,7 +11,7 @@ from skerry.replies.tags import Marks, Tags
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
 """What a text has where anything may be to do."""
-_THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.I)
+_THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
 
 Show = Callable[[str], str]
 """From a file that the model names to what stands in its place."""

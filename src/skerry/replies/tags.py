@@ -15,14 +15,16 @@ from skerry.replies.fences import Fence
 
 _SPECIAL: Final = re.compile(r"[<`\[\n]")
 _THINKS: Final = r"(?:think(?:ing)?|thought|antthinking)"
-_TAG: Final = re.compile(rf"<\s{{0,3}}(/?)\s{{0,3}}({_THINKS}|final)\b[^<>\n]{{0,20}}>", re.I)
-_END: Final = re.compile(rf"<\s{{0,3}}/\s{{0,3}}{_THINKS}\s{{0,3}}>", re.I)
+_TAG: Final = re.compile(
+    rf"<\s{{0,3}}(/?)\s{{0,3}}({_THINKS}|final)\b[^<>\n]{{0,20}}>", re.IGNORECASE
+)
+_END: Final = re.compile(rf"<\s{{0,3}}/\s{{0,3}}{_THINKS}\s{{0,3}}>", re.IGNORECASE)
 _LONGEST_TAG: Final = 40
 _NAMES: Final = ("think", "thinking", "thought", "antthinking", "final")
 _DIRECTIVE: Final = re.compile(
     r"\[\[\s{0,3}(?:(reply_to_current)|reply_to\s{0,3}:\s{0,3}([^\[\]\s]{1,128})|audio_as_voice)"
     r"\s{0,3}\]\]",
-    re.I,
+    re.IGNORECASE,
 )
 _LONGEST_DIRECTIVE: Final = 170
 _WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
@@ -33,7 +35,7 @@ _LONGEST: Final = 4096
 """Characters in which code within a line, or a line that is read whole, must end."""
 _LONGEST_CLOSING: Final = 200
 _REFERENCES: Final = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|(\S+)")
-_A_FILE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.I)
+_A_FILE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.IGNORECASE)
 _SURE: Final = 3
 """Letters of a tag after which nothing else is meant by it."""
 
@@ -85,10 +87,10 @@ class Tags:
 
     def feed(self, text: str) -> str:
         """Return what may be said now."""
-        if not (self._held or self._fresh or self._thinking or self._fence or self._swallow):
-            if _SPECIAL.search(text) is None:
-                self._last = text[-1:] or self._last
-                return text
+        busy = self._held or self._fresh or self._thinking or self._fence or self._swallow
+        if not busy and _SPECIAL.search(text) is None:
+            self._last = text[-1:] or self._last
+            return text
         return self._read(text, final=False)
 
     def end(self) -> str:
@@ -144,11 +146,12 @@ class Tags:
         """Read the beginning of a line: a fence and a line of files are read whole."""
         found = _HEAD.match(text, place)
         end = text.find("\n", place, place + _LONGEST) + 1
-        if not end and not final and len(text) - place < _LONGEST:
-            if found is not None or _HEAD_BEGUN.match(text, place):
-                return -1
+        too_long = not end and len(text) - place >= _LONGEST
+        begun = found is not None or _HEAD_BEGUN.match(text, place) is not None
+        if begun and not (end or final or too_long):
+            return -1
         self._fresh = False
-        if found is None or (not end and len(text) - place >= _LONGEST):
+        if found is None or too_long:
             return place
         end = end or len(text)
         line = text[place:end]
