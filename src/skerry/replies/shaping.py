@@ -1,0 +1,82 @@
+"""From what a model says to what a person reads, piece by piece or at once (pure)."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from skerry.replies.silence import SILENT, Silence
+from skerry.replies.tags import Marks, Tags
+
+_PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
+"""What a text has where anything may be to do."""
+_THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
+
+Show = Callable[[str], str]
+"""From a file that the model names to what stands in its place."""
+
+
+def named(reference: str) -> str:
+    """Return what stands in place of a file that cannot be sent along."""
+    return f"📎 {PurePath(reference).name or reference}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """What a person reads of one response, and how it is to be sent."""
+
+    text: str
+    silent: bool = False
+    marks: Marks | None = None
+
+
+class Shaper:
+    """Shapes one response while it comes."""
+
+    __slots__ = ("_silence", "_tags")
+
+    def __init__(self, think: Callable[[str], object] = lambda _: None, show: Show = named) -> None:
+        """Take who hears the thoughts in its tags, and who says what stands for a file."""
+        self._tags = Tags(think, show)
+        self._silence = Silence()
+
+    @property
+    def silent(self) -> bool:
+        """Return whether the response, which has ended, says nothing on purpose."""
+        return self._silence.silent
+
+    @property
+    def marks(self) -> Marks:
+        """Return how it is to be sent, as far as it has said so."""
+        return self._tags.marks
+
+    def feed(self, delta: str) -> str:
+        """Return what the person may read now."""
+        return self._silence.feed(self._tags.feed(delta))
+
+    def end(self, *, cut: bool = False) -> str:
+        """Return what was held back; `cut`: the response broke off."""
+        return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
+
+
+def shaped(text: str, show: Show = named, *, cut: bool = False) -> Shaped:
+    """Return what a person reads of a whole response; the same as piece by piece."""
+    if not cut and _PLAIN.search(text) is None:
+        return Shaped(text)
+    shaper = Shaper(show=show)
+    said = shaper.feed(text) + shaper.end(cut=cut)
+    return Shaped(said, shaper.silent, shaper.marks)
+
+
+def parted(text: str) -> tuple[str, str] | None:
+    """Return a response without its thoughts, and the thoughts; None where it has none.
+
+    Everything else is as the model wrote it: this is for the transcript, which the model reads.
+    """
+    if _THINKS.search(text) is None:
+        return None
+    thoughts: list[str] = []
+    tags = Tags(thoughts.append, None)
+    said = tags.feed(text) + tags.end()
+    return said, "".join(thoughts)

@@ -1,0 +1,286 @@
+"""What a model writes between the lines, taken out of its text while that comes (pure).
+
+`<think>` and its like are thoughts; `<final>` is nothing. `[[reply_to_current]]`, `[[reply_to:ID]]`
+and `[[audio_as_voice]]` say how to send. A line `MEDIA: file` names a file. In code all of them are
+text. The result depends on the text alone, not on how it came.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.replies import fences
+from skerry.replies.fences import Fence
+
+_SPECIAL: Final = re.compile(r"[<`\[\n]")
+_THINKS: Final = r"(?:think(?:ing)?|thought|antthinking)"
+_TAG: Final = re.compile(
+    rf"<\s{{0,3}}(/?)\s{{0,3}}({_THINKS}|final)\b[^<>\n]{{0,20}}>", re.IGNORECASE
+)
+_END: Final = re.compile(rf"<\s{{0,3}}/\s{{0,3}}{_THINKS}\s{{0,3}}>", re.IGNORECASE)
+_LONGEST_TAG: Final = 40
+_NAMES: Final = ("think", "thinking", "thought", "antthinking", "final")
+_DIRECTIVE: Final = re.compile(
+    r"\[\[\s{0,3}(?:(reply_to_current)|reply_to\s{0,3}:\s{0,3}([^\[\]\s]{1,128})|audio_as_voice)"
+    r"\s{0,3}\]\]",
+    re.IGNORECASE,
+)
+_LONGEST_DIRECTIVE: Final = 170
+_WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
+_HEAD: Final = re.compile(r"[ \t]{0,100}(`{3,}|~{3,}|MEDIA:)")
+_HEAD_BEGUN: Final = re.compile(r"[ \t]{0,100}(?:`{1,2}|~{1,2}|M(?:E(?:D(?:I(?:A)?)?)?)?)?\Z")
+_TICKS: Final = re.compile(r"`+")
+_LONGEST: Final = 4096
+"""Characters in which code within a line, or a line that is read whole, must end."""
+_LONGEST_CLOSING: Final = 200
+_REFERENCES: Final = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|(\S+)")
+_A_FILE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.IGNORECASE)
+_SURE: Final = 3
+"""Letters of a tag after which nothing else is meant by it."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """How the model wants its text sent."""
+
+    reply_to: str | None = None
+    """The message to reply to, as the platform names it."""
+    reply_to_current: bool = False
+
+
+def media(line: str) -> list[str] | None:
+    """Return what a line `MEDIA: ...` names; None where it is no such line."""
+    _, begins, rest = line.partition("MEDIA:")
+    if not begins:
+        return None
+    found = [next(filter(None, one.groups())) for one in _REFERENCES.finditer(rest)]
+    return found if found and all(map(_A_FILE.match, found)) else None
+
+
+class Tags:
+    """Lets a text through as it comes, less what is written between the lines."""
+
+    __slots__ = (
+        *("_code_line", "_fence", "_fresh", "_held", "_last", "_media", "_out", "_think"),
+        *("_swallow", "_thinking", "marks"),
+    )
+
+    def __init__(self, think: Callable[[str], object], show: Callable[[str], str] | None) -> None:
+        """Take who hears the thoughts, and who says what stands in place of a file.
+
+        With None only thoughts and `<final>` are taken out.
+        """
+        self._think = think
+        self._media = show
+        self.marks = Marks()
+        self._held = ""
+        self._fresh = True
+        """Whether a line begins."""
+        self._fence: Fence | None = None
+        self._code_line = ""
+        self._thinking = False
+        self._swallow = False
+        """Whether something was just taken out, so that the space behind it goes too."""
+        self._last = ""
+        self._out: list[str] = []
+
+    def feed(self, text: str) -> str:
+        """Return what may be said now."""
+        busy = self._held or self._fresh or self._thinking or self._fence or self._swallow
+        if not busy and _SPECIAL.search(text) is None:
+            self._last = text[-1:] or self._last
+            return text
+        return self._read(text, final=False)
+
+    def end(self) -> str:
+        """Return what was held back; a tag that broke off is left out."""
+        return self._read("", final=True)
+
+    def _read(self, text: str, *, final: bool) -> str:
+        text, self._held = self._held + text, ""
+        place = 0
+        while place < len(text):
+            if self._thinking:
+                after = self._read_thought(text, place, final=final)
+            elif self._fence is not None:
+                after = self._read_code(text, place, final=final)
+            elif self._fresh:
+                after = self._read_head(text, place, final=final)
+            else:
+                after = self._read_line(text, place, final=final)
+            if after < 0:
+                self._held = text[place:] if not self._thinking else self._held
+                break
+            place = after
+        said = "".join(self._out)
+        self._out.clear()
+        return said
+
+    # Each returns the place up to which the text was read; -1 when more must come first.
+
+    def _read_thought(self, text: str, place: int, *, final: bool) -> int:
+        found = _END.search(text, place)
+        if found is not None:
+            self._think(text[place : found.start()])
+            self._thinking, self._swallow = False, True
+            return found.end()
+        end = text.rfind("<", max(place, len(text) - _LONGEST_TAG))
+        end = len(text) if end < 0 or ">" in text[end:] else end
+        if text[place:end]:
+            self._think(text[place:end])
+        self._held = "" if final else text[end:]
+        return -1
+
+    def _read_code(self, text: str, place: int, *, final: bool) -> int:
+        end = text.find("\n", place) + 1 or len(text)
+        if len(self._code_line) < _LONGEST_CLOSING:  # enough to know a closing line
+            self._code_line += text[place:end]
+        self._say(text[place:end])
+        if text[end - 1] == "\n" or final:
+            self._fence = fences.after(self._code_line.rstrip("\n"), self._fence)
+            self._code_line, self._fresh = "", True
+        return end
+
+    def _read_head(self, text: str, place: int, *, final: bool) -> int:
+        """Read the beginning of a line: a fence and a line of files are read whole."""
+        found = _HEAD.match(text, place)
+        end = text.find("\n", place, place + _LONGEST) + 1
+        too_long = not end and len(text) - place >= _LONGEST
+        begun = found is not None or _HEAD_BEGUN.match(text, place) is not None
+        if begun and not (end or final or too_long):
+            return -1
+        self._fresh = False
+        if found is None or too_long:
+            return place
+        end = end or len(text)
+        line = text[place:end]
+        shown = self._files(line) if found[1] == "MEDIA:" else self._fenced(line)
+        if shown is None:
+            return place
+        self._say(shown)
+        self._fresh = True
+        return end
+
+    def _files(self, line: str) -> str | None:
+        """Return what stands in place of a line of files; None where it is no such line."""
+        names = media(line) if self._media is not None else None
+        if names is None or self._media is None:
+            return None
+        shown = "\n".join(map(self._media, names))
+        return f"{shown}{line[len(line.rstrip()) :]}"
+
+    def _fenced(self, line: str) -> str | None:
+        """Return the line if it opens a fence."""
+        self._fence = fences.after(line.rstrip("\n"), None)
+        return line if self._fence is not None else None
+
+    def _read_line(self, text: str, place: int, *, final: bool) -> int:
+        found = _SPECIAL.search(text, place)
+        if found is None:
+            self._say(text[place:])
+            return len(text)
+        at = found.start()
+        if at > place:
+            self._say(text[place:at])
+        match found[0]:
+            case "\n":
+                self._say("\n")
+                self._fresh = True
+                return at + 1
+            case "`":
+                after = self._read_ticks(text, at, final=final)
+            case "<":
+                after = self._read_tag(text, at, final=final)
+            case _:
+                after = self._read_directive(text, at, final=final)
+        if after < 0 and at > place:
+            return at  # what was said is not held
+        return after
+
+    def _read_ticks(self, text: str, at: int, *, final: bool) -> int:
+        begin = _TICKS.match(text, at)
+        start = begin.end() if begin else at + 1
+        if start == len(text) and not final:
+            return -1
+        window = text[start : start + _LONGEST]
+        line = window.partition("\n")[0]
+        for one in _TICKS.finditer(line):
+            if one.end() == len(window) < _LONGEST and not final:
+                return -1
+            if one.end() - one.start() == start - at:
+                self._say(text[at : start + one.end()])
+                return start + one.end()
+        if len(line) == len(window) < _LONGEST and not final:
+            return -1
+        self._say(text[at:start])
+        return start
+
+    def _read_tag(self, text: str, at: int, *, final: bool) -> int:
+        found = _TAG.match(text, at)
+        if found is not None:
+            closes, name = found.groups()
+            self._thinking = not closes and name.lower() != "final"
+            self._swallow = True
+            self._fresh = self._last in {"", "\n"}
+            return found.end()
+        rest = text[at : at + _LONGEST_TAG]
+        return self._broken_off(text, at, _tag_letters(rest), final=final)
+
+    def _read_directive(self, text: str, at: int, *, final: bool) -> int:
+        if self._media is None:
+            self._say("[")
+            return at + 1
+        found = _DIRECTIVE.match(text, at)
+        if found is not None:
+            if found[2]:
+                self.marks.reply_to = found[2]
+            self.marks.reply_to_current |= found[1] is not None
+            self._swallow = True
+            self._fresh = self._last in {"", "\n"}
+            return found.end()
+        letters = _directive_letters(text[at : at + _LONGEST_DIRECTIVE])
+        return self._broken_off(text, at, letters, final=final)
+
+    def _broken_off(self, text: str, at: int, letters: int, *, final: bool) -> int:
+        """Hold back what may be the beginning of a mark; at the end drop what surely is one."""
+        if letters < 0:
+            self._say(text[at])
+            return at + 1
+        if not final:
+            return -1
+        if letters < _SURE:
+            self._say(text[at:])
+        return len(text)
+
+    def _say(self, text: str) -> None:
+        if self._swallow:
+            if self._last == "":
+                text = text.lstrip()
+            elif self._last.isspace():
+                text = text.lstrip(" \t")
+            self._swallow = not text
+        if text:
+            self._last = text[-1]
+            self._out.append(text)
+
+
+def _tag_letters(rest: str) -> int:
+    """Return how many letters of a tag's name `rest` has, if it may go on as a tag; else -1."""
+    if len(rest) == _LONGEST_TAG or ">" in rest or "\n" in rest or "<" in rest[1:]:
+        return -1
+    word = rest[1:].replace("/", "", 1).strip().lower()
+    name = word.split(maxsplit=1)[0] if word else ""
+    begun = name == word and any(one.startswith(name) for one in _NAMES)
+    return len(name) if begun or name in _NAMES else -1
+
+
+def _directive_letters(rest: str) -> int:
+    """Return how many letters of a directive `rest` has, if it may go on as one; else -1."""
+    if len(rest) == _LONGEST_DIRECTIVE or "]]" in rest or "\n" in rest:
+        return -1
+    if not "[[".startswith(rest[:2]):
+        return -1
+    word = "".join(rest[2:].lower().split())
+    begun = any(one.startswith(word) or word.startswith(one) for one in _WORDS)
+    return len(word) if begun else -1
