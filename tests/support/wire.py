@@ -51,7 +51,7 @@ class Wire:
         self._ids = count(1)
 
     async def send(self, frame: object) -> None:
-        await self.socket.send(json.dumps(frame))
+        await self.socket.send(json.dumps(frame, allow_nan=False))  # else it is no JSON
 
     async def receive(self) -> Frame:
         with anyio.fail_after(10):

@@ -106,8 +106,8 @@ TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
 def parse(text: str) -> RequestFrame | Malformed | None:
     """Return the request, what is wrong with it, or None when the text is no JSON at all.
 
-    What is nested too deep to be read is answered: its sender waits. Half a surrogate pair, which a
-    browser sends for a cut emoji, reads as `?`.
+    What is nested too deep to be read, or has an infinite number, is answered: its sender waits.
+    Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
     """
     try:
         return _requests.decode(text)
@@ -116,13 +116,19 @@ def parse(text: str) -> RequestFrame | Malformed | None:
 
 
 def _look_closer(text: str) -> RequestFrame | Malformed | None:
+    loaded: Json = None
     try:
         # Unlike msgspec, the standard library takes a half pair; no encoding does.
-        whole = json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace")
+        loaded = json.loads(text)
+        whole = json.dumps(loaded, ensure_ascii=False).encode(errors="replace")
         value = msgspec.json.decode(whole)
     except RecursionError:
         return TOO_DEEP
-    except (msgspec.MsgspecError, ValueError):
+    except msgspec.MsgspecError:  # it has `NaN` or `Infinity`, as Python writes them
+        name = loaded.get("id") if isinstance(loaded, dict) else None
+        told = name.encode(errors="replace").decode() if isinstance(name, str) else _NO_ID
+        return Malformed(told, "has a number that JSON cannot hold")
+    except ValueError:
         return None
     if not isinstance(value, dict):
         return Malformed(_NO_ID, "must be object")

@@ -56,6 +56,15 @@ async def test_what_is_no_text_of_json_is_ignored(wire: Wire, junk: str | bytes)
     )
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+async def test_a_number_that_json_cannot_hold_is_answered(wire: Wire, number: str) -> None:
+    text = f'{{"type":"req","id":"lost","method":"health","params":{{"a":{number}}}}}'
+    await wire.socket.send(text)
+    answer = await wire.response("lost")
+    message = "invalid request frame: has a number that JSON cannot hold"
+    assert answer["error"] == {"code": "INVALID_REQUEST", "message": message}
+
+
 async def test_half_a_surrogate_pair_reads_as_a_question_mark(rig: Rig, wire: Wire) -> None:
     params = {"sessionKey": "main", "message": "cut \ud83d", "idempotencyKey": "k"}
     await wire.call("chat.send", params)
