@@ -1,5 +1,6 @@
 """The tool `session_search` and the command `/recall`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from skerry.app.command_context import context_commands
@@ -34,8 +35,9 @@ async def test_a_stranger_gets_nothing_of_the_owners_other_conversations(tmp_pat
     model = ScriptedModel([["noted"], looks("treasure", others=True), ["no"]])
     async with open_core(tmp_path, model) as core:
         await core.ask("the treasure is under the tree", key=SessionKey.parse("notes"))
-        await core.dispatch.submit(request("where?", key=MAIN))  # of no known origin
-        assert await core.dispatch.wait(request("where?").run_id, 10)
+        asked = replace(request("where?", key=MAIN), origin=Origin.STRANGER)
+        await core.dispatch.submit(asked)
+        assert await core.dispatch.wait(asked.run_id, 10)
         result = (await core.said())[-2]
     assert isinstance(result, ToolResultMessage)
     assert "tree" not in result.text
