@@ -18,6 +18,7 @@ import anyio
 
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
+from skerry.agent.seeding import seed
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions
@@ -174,7 +175,7 @@ async def open_state(
         except LockedError as error:
             raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
-            config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
+            seed(config.workspace(agent), skip=config.agents.defaults.skip_bootstrap)
         workspace = config.workspace(config.agents.default_id)
         mirror = Mirror(config.state_dir / "agents", workspace, reach)
         path = config.state_dir / DATABASE
