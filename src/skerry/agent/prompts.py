@@ -31,6 +31,8 @@ class Asked:
     session_id: SessionId
     context: RunContext
     """What hooks are told of it."""
+    looking: bool = False
+    """Whether somebody only wants to see the prompt: then nothing is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Prompts:
         """Return what the prompt has of the files. Without tools nobody could do the ritual."""
         request, defaults = asked.request, config.agents.defaults
         workspace = config.workspace(request.key.agent)
-        ritual = ritual and self.ritual.belongs(workspace, request)
+        ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
         files = await self.files.read(workspace, wanted(request, ritual=ritual))
         if hooks.agent_bootstrap.handlers:
             files = await _changed(files, asked.context, hooks)
@@ -102,7 +104,9 @@ class Prompts:
         if notes and is_private(asked.request):
             days = [str(date - timedelta(1)), str(date)]
             found = await self.files.daily(config.workspace(asked.request.key.agent), days)
-        today = self._today[asked.session_id] = Today(date, name, found)
+        today = Today(date, name, found)
+        if not asked.looking:
+            self._today[asked.session_id] = today
         while len(self._today) > KEPT:
             self._today.popitem(last=False)
         return today

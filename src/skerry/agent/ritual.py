@@ -27,10 +27,10 @@ class Ritual:
     def __init__(self) -> None:
         self._owners: dict[Path, str] = {}
 
-    def belongs(self, workspace: Path, request: RunRequest) -> bool:
+    def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
         """Return whether the run's conversation does the ritual; the first that may takes it.
 
-        Costs a look at the file while there is one, and less when it is done.
+        Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file.
         """
         if not is_private(request) or not (workspace / BOOTSTRAP).is_file():
             return False
@@ -38,6 +38,8 @@ class Ritual:
         if not owner:
             if request.purpose is not Purpose.MESSAGE:
                 return False
+            if not claim:
+                return True
             owner = str(request.key)
             write_atomic(workspace / CLAIM, owner.encode())
         self._owners[workspace] = owner

@@ -2,6 +2,7 @@
 
 from collections.abc import (
     AsyncGenerator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -44,8 +45,10 @@ from skerry.infra.lock import LockedError, locked
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import ConfigError, StateLockedError
+from skerry.model.ids import SessionKey
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import Models
+from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
 from skerry.store import DATABASE, Store, nothing, open_store
 from skerry.store.indexing import Indexer
@@ -125,6 +128,12 @@ async def open_application(
     ):
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
         async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+
+            def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
+                from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for
+
+                return report(dispatch.runtime, key)
+
             context = GatewayContext(
                 config=lambda: settings.config,
                 dispatcher=dispatch,
@@ -142,6 +151,7 @@ async def open_application(
                 plugins=extensions.plugins,
                 configuration=settings,
                 hooks=outside.hooks,
+                show_prompt=show_prompt,
             )
             yield Application(context, dispatch, settings, outside.hooks)
 

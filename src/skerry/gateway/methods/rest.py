@@ -14,6 +14,7 @@ from skerry.gateway.methods import (
     models,
     nodes,
     notices,
+    prompt,
     sessions,
     usage,
 )
@@ -24,6 +25,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *models.METHODS,
     *markdown.METHODS,
     *notices.METHODS,
+    *prompt.METHODS,
     *usage.METHODS,
     *logs.METHODS,
     *absent.METHODS,
