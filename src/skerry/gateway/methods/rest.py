@@ -5,6 +5,7 @@ from typing import Any, Final
 from skerry.gateway.method import Method
 from skerry.gateway.methods import (
     absent,
+    agents,
     changes,
     config,
     devices,
@@ -20,6 +21,7 @@ from skerry.gateway.methods import (
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
+    *agents.METHODS,
     *sessions.METHODS,
     *changes.METHODS,
     *models.METHODS,
