@@ -24,6 +24,7 @@ from skerry.hooks.payloads import (
     AfterToolCall,
     BeforeMessageWrite,
     BeforeToolCall,
+    BootstrapDraft,
     LlmInput,
     LlmOutput,
     MessageSending,
@@ -91,6 +92,12 @@ async def test_the_example_of_before_model_resolve_runs() -> None:
         short = await hooks.before_model_resolve.run(ModelResolve(context=CONTEXT, prompt="hi"))
         long = await hooks.before_model_resolve.run(ModelResolve(context=CONTEXT, prompt="x" * 99))
     assert (short.model_override, long.model_override) == ("small-model", None)
+
+
+async def test_the_example_of_agent_bootstrap_runs() -> None:
+    async with example("agent_bootstrap") as hooks:
+        draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=CONTEXT, files=()))
+    assert [one.name for one in draft.files] == ["HOUSE.md"]
 
 
 async def test_the_example_of_before_prompt_build_runs() -> None:

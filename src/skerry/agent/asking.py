@@ -3,7 +3,8 @@
 from typing import Final
 
 from skerry.agent.pipeline import Pipeline, with_context
-from skerry.agent.prompt import system_prompt
+from skerry.agent.prompt import joined
+from skerry.agent.prompts import Asked
 from skerry.agent.runtime import Runtime
 from skerry.config.root import Config
 from skerry.lanes.running import ActiveRun
@@ -54,6 +55,8 @@ class Asking:
         """Take back what was put before the prompt: it was for this run."""
         if self._history.messages[self._place] is not self.prompt:
             self._history.put(self._place, self.prompt)
+        workspace = self._config.workspace(self._agent)
+        self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
         """Return the next request to `model`."""
@@ -79,15 +82,15 @@ class Asking:
     async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         """Return the system prompt of the run; put before the prompt what plugins add to it."""
         history, limit = self._history, model.prompt_limit
-        built = self._built(model, specs)
+        built = await self._built(model, specs)
         system, context = await self._pipeline.prompt(self.prompt, built, model, history.messages)
         if context:
             history.put(self._place, with_context(self.prompt, context))
         return system if limit is None else system[: limit * CHARS_PER_TOKEN]
 
-    def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
-        own = self._config.agents.get(self._agent)
-        workspace = self._config.workspace(self._agent)
-        base = system_prompt(own.name if own else "", self._agent, workspace, model, specs)
-        extra = self._active.request.extra_system_prompt
-        return f"{base}\n\n{extra}" if extra else base
+    async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
+        runtime = self._runtime
+        asked = Asked(self._active.request, self._active.session_id, self._pipeline.context)
+        now = runtime.clock.now_ms()
+        prompt = await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)
+        return joined(prompt.sections)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from skerry.agent.failover import OnCall, unheard
 from skerry.agent.histories import Histories
+from skerry.agent.prompts import Prompts
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
@@ -37,5 +38,6 @@ class Runtime:
     """Wakes the sender of the account; called after the COMMIT."""
     on_call: OnCall = unheard
     """Books each call of a model; must not block."""
+    prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""

@@ -2,6 +2,7 @@
 
 from collections.abc import (
     AsyncGenerator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -18,6 +19,7 @@ import anyio
 
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
+from skerry.agent.seeding import seed
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
@@ -44,8 +46,10 @@ from skerry.infra.lock import LockedError, locked
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import ConfigError, StateLockedError
+from skerry.model.ids import SessionKey
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import Models
+from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
 from skerry.store import DATABASE, Store, nothing, open_store
 from skerry.store.indexing import Indexer
@@ -125,6 +129,12 @@ async def open_application(
     ):
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
         async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+
+            def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
+                from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for
+
+                return report(dispatch.runtime, key)
+
             context = GatewayContext(
                 config=lambda: settings.config,
                 dispatcher=dispatch,
@@ -142,6 +152,7 @@ async def open_application(
                 plugins=extensions.plugins,
                 configuration=settings,
                 hooks=outside.hooks,
+                show_prompt=show_prompt,
             )
             yield Application(context, dispatch, settings, outside.hooks)
 
@@ -175,7 +186,7 @@ async def open_state(
         except LockedError as error:
             raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
-            config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
+            seed(config.workspace(agent), skip=config.agents.defaults.skip_bootstrap)
         workspace = config.workspace(config.agents.default_id)
         mirror = Mirror(config.state_dir / "agents", workspace, reach)
         path = config.state_dir / DATABASE

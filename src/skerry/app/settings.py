@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
+from skerry.agent.seeding import seed
 from skerry.config import source
 from skerry.config.backup import keep_good
 from skerry.config.control import guard
@@ -133,7 +134,7 @@ class Settings:
             write()
         loaded = load(self._given, self.config.state_dir, self.config.path)
         for agent in loaded.config.agents.ids:
-            loaded.config.workspace(agent).mkdir(mode=0o700, parents=True, exist_ok=True)
+            seed(loaded.config.workspace(agent), skip=loaded.config.agents.defaults.skip_bootstrap)
         keep_good(loaded.source, loaded.expanded)
         return loaded
 

@@ -2,11 +2,21 @@
 
 import gc
 import sys
-from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
+from argparse import Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from skerry import __version__
+from skerry.cli.options import Add as _Add
+from skerry.cli.options import bind as _bind
+from skerry.cli.options import command as _command
+from skerry.cli.options import limit as _limit
+from skerry.cli.options import lines as _lines
+from skerry.cli.options import output as _output
+from skerry.cli.options import port as _port
+from skerry.cli.options import reach as _reach
+from skerry.cli.options import session as _session
+from skerry.cli.options import timeout as _timeout
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -16,15 +26,13 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
-    ("what it uses", ("models", "config", "plugins", "devices")),
+    ("what it uses", ("models", "prompt", "config", "plugins", "devices")),
     ("this shell", ("completion",)),
 )
 """The commands as the help lists them."""
 
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 """As `model.thinking` has them, which help does without."""
-
-_Add = Callable[..., ArgumentParser]
 
 
 class _Top(ArgumentParser):
@@ -96,6 +104,7 @@ def make_parser() -> "_Top":
     _chat(add)
     _agent(add)
     _models(add)
+    _prompt(add)
     _config(add)
     _sessions(add)
     _devices(add)
@@ -194,6 +203,14 @@ def _models(add: _Add) -> None:
     test.set_defaults(action="test")
     test.add_argument("model", nargs="?", metavar="REF", help="provider/model or an alias")
     _output(test)
+
+
+def _prompt(add: _Add) -> None:
+    group = _command(add, "prompt", None, "what a model is sent with each message")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    shown = _command(add, "show", "prompt", "print the system prompt, or what its parts cost")
+    shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
+    _output(_session(_reach(shown)))
 
 
 def _config(add: _Add) -> None:
@@ -322,69 +339,3 @@ def _devices(add: _Add) -> None:
             roles = ["operator", "node"]
             command.add_argument("--role", choices=roles, default="operator", help="in which role")
         _output(_reach(command))
-
-
-def _command(add: _Add, name: str, module: str | None, text: str) -> ArgumentParser:
-    parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(module=module, parser=parser)
-    return parser
-
-
-def _reach(parser: ArgumentParser) -> ArgumentParser:
-    parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
-    parser.add_argument("--token", help="its token (default: SKERRY_GATEWAY_TOKEN, configuration)")
-    return parser
-
-
-def _session(parser: ArgumentParser) -> ArgumentParser:
-    parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
-    parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
-    return parser
-
-
-def _timeout(parser: ArgumentParser, text: str) -> None:
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help=text)
-
-
-def _output(parser: ArgumentParser) -> ArgumentParser:
-    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
-    return parser
-
-
-def _port(text: str) -> int:
-    if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
-        raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
-    return int(text)
-
-
-def _lines(text: str) -> int:
-    if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 5000")
-    return int(text)
-
-
-def _bind(text: str) -> str:
-    from ipaddress import ip_address  # noqa: PLC0415 - help does without it
-
-    if text not in {"loopback", "lan"}:
-        try:
-            ip_address(text)
-        except ValueError:
-            raise ArgumentTypeError(f"{text!r} is not loopback, lan or an address") from None
-    return text
-
-
-def _limit(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 86_400:  # noqa: PLR2004 - a day
-        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to 86400")
-    return seconds

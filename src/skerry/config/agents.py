@@ -50,11 +50,33 @@ class AgentDefaults(OpenSection):
     thinking_default: ThinkingLevel | None = None
     """How much a model that can think does so: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`;
     without it `low`."""
+    skip_bootstrap: bool = False
+    """Whether a new workspace stays as it is, without the files that a first start writes."""
+    bootstrap_max_chars: int = Field(default=20_000, ge=200, le=1_000_000)
+    """Characters that the system prompt has of one file of the workspace; of a longer one it has
+    the begin and the end."""
+    bootstrap_total_max_chars: int = Field(default=150_000, ge=200, le=4_000_000)
+    """Characters that the system prompt has of all of them."""
+    user_timezone: str | None = None
+    """The person's time zone, such as `Europe/Lisbon`; without it this machine's."""
     timeout_seconds: float = Field(default=600.0, ge=0)
     """A run is aborted after this many seconds; 0 is no limit."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
     subagents: SubagentDefaults = SubagentDefaults()
+
+    @field_validator("user_timezone")
+    @classmethod
+    def _known_zone(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
+
+        try:
+            return ZoneInfo(value).key
+        except (KeyError, ValueError, OSError) as error:
+            message = f"{value!r} is no time zone of this machine, such as Europe/Lisbon"
+            raise ValueError(message) from error
 
 
 class IdentityConfig(OpenSection):
@@ -62,12 +84,16 @@ class IdentityConfig(OpenSection):
 
     name: str = Field(default="", max_length=50)
     """Shown in place of the agent's name."""
+    creature: str = Field(default="", max_length=500)
+    """What it is."""
+    vibe: str = Field(default="", max_length=500)
+    """How it comes across."""
     theme: str = Field(default="", max_length=500)
     """A few words on its manner."""
     emoji: str = Field(default="", max_length=16)
     """Shown beside its name."""
     avatar: str = Field(default="", max_length=200)
-    """A letter, an emoji, or the https address of a picture."""
+    """A letter, an emoji, the https address of a picture, or its path in the workspace."""
 
 
 class AgentConfig(OpenSection):

@@ -19,6 +19,7 @@ ALLOWED: Final = tuple(
         "agents.defaults.models",
         "agents.defaults.thinkingDefault",
         "agents.defaults.timeoutSeconds",
+        "agents.defaults.userTimezone",
         "agents.list.*.identity",
         "agents.list.*.model",
         "agents.list.*.name",

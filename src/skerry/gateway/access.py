@@ -124,6 +124,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "node.runnerInventory.update": NODES,
         "node.skills.update": NODES,
         "plugins.list": READERS,
+        "prompt.show": READERS,
         "sessions.compact": ADMINS,
         "sessions.delete": ADMINS,
         "sessions.describe": READERS,

@@ -1,6 +1,6 @@
 """What the gateway is given by the application."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,10 +17,12 @@ from skerry.gateway.presence import Presence
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
+from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
+from skerry.ports.prompt import PromptReport
 from skerry.sdk.methods import GatewayMethod
 from skerry.store import Store
 
@@ -72,6 +74,8 @@ class GatewayContext:
     """Requests with an idempotency key that are being carried out: method, key, content."""
     wake_sender: Callable[[ReplyTo], None] = lambda _: None
     """Tells the sender of an account that its outbox has something."""
+    show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
+    """Says what a message would be sent with; None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

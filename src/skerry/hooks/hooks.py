@@ -41,6 +41,15 @@ class Hooks(anyio.AsyncContextManagerMixin):
         )
         """A run begins; its model is about to be chosen. A model that cannot be used leaves the
         configured one."""
+        self.agent_bootstrap = Transform(
+            "agent_bootstrap",
+            run,
+            p.BootstrapDraft.merged,
+            payload=p.BootstrapDraft,
+            returns=p.BootstrapChange,
+        )
+        """The files of the workspace were read; the system prompt is about to be put together.
+        Once for each run whose model has room for them, and when somebody looks at a prompt."""
         self.before_prompt_build = Transform(
             "before_prompt_build",
             run,

@@ -95,6 +95,33 @@ class PromptChange(Struct, frozen=True, kw_only=True):
     """Behind the system prompt."""
 
 
+class BootstrapFile(Struct, frozen=True, kw_only=True):
+    """A file of the workspace that a prompt is to have."""
+
+    name: str
+    """Such as `SOUL.md`; its heading in the prompt."""
+    text: str
+
+
+class BootstrapDraft(Payload, frozen=True, kw_only=True):
+    """The files of the workspace that the system prompt of a run is to have."""
+
+    context: RunContext
+    files: tuple[BootstrapFile, ...]
+    """In their order, whole; what is too long for a prompt is cut afterwards."""
+
+    def merged(self, change: "BootstrapChange") -> Self:
+        """Take the list of the last handler."""
+        return self if change.files is None else replace(self, files=change.files)
+
+
+class BootstrapChange(Struct, frozen=True, kw_only=True):
+    """Another list of files. One that differs from run to run costs the cache of the provider."""
+
+    files: tuple[BootstrapFile, ...] | None = None
+    """In place of the list; None leaves it."""
+
+
 class LlmInput(Payload, frozen=True, kw_only=True):
     """One call of the model, about to be made."""
 

@@ -17,7 +17,7 @@ from skerry.sdk.methods import GatewayMethod, MethodCall
 
 P = TypeVar("P", bound=BaseModel)
 
-PROMPT_HOOKS: Final = frozenset({"before_prompt_build", "before_agent_start"})
+PROMPT_HOOKS: Final = frozenset({"agent_bootstrap", "before_prompt_build", "before_agent_start"})
 """Hooks by which a plugin changes what the model is told."""
 PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", "session_start"})
 """Hooks that tell nothing of what is said."""

@@ -11,7 +11,7 @@ import pytest
 from skerry.gateway.methods import chat as methods
 from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta
-from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.ids import RunId, SessionId, SessionKey, agent_id
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.store import Unit, sessions
 from tests.support.gateway import TOKEN, Rig, running_gateway
@@ -321,3 +321,12 @@ async def test_an_agent_shows_its_identity(tmp_path: Path) -> None:
         mine = await wire.call("agent.identity.get", {"agentId": "a"})
         assert (mine["name"], mine["avatar"], mine["theme"]) == ("Wren", "🐦", "brisk")
         assert (await wire.call("agent.identity.get", {"agentId": "b"}))["avatar"] == "A"
+        workspace = rig.context.config().workspace(agent_id("b"))
+        workspace.mkdir(parents=True)
+        (workspace / "IDENTITY.md").write_text("---\nname: Tern\navatar: ./t.gif\n---\n")
+        (workspace / "t.gif").write_bytes(b"GIF89a")
+        other = await wire.call("agent.identity.get", {"agentId": "b"})
+        assert (other["name"], other["nameSource"]) == ("Tern", "workspace")
+        assert other["avatar"] == "data:image/gif;base64,R0lGODlh"
+        listed = (await wire.call("agents.list"))["agents"]
+        assert listed[1]["identity"] == {"name": "Tern", "avatar": "./t.gif"}

@@ -19,7 +19,7 @@ from skerry.gateway.method import (
     Params,
     RefusedError,
 )
-from skerry.gateway.methods import extension, models, rows, system
+from skerry.gateway.methods import agents, extension, models, rows
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.once import once
 from skerry.hooks.events import RunContext
@@ -78,7 +78,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> Json:
 async def chat_startup(call: Call, params: ChatHistoryParams) -> Json:
     """Return what a page needs when it opens: the conversation, the agents, models, commands."""
     payload = await _history(call, params)
-    payload["agentsList"] = system.agents_list(call, NoParams())
+    payload["agentsList"] = await agents.agents_list(call, NoParams())
     payload["metadata"] = await chat_metadata(call, ChatMetadataParams())
     return payload
 

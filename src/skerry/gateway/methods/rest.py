@@ -5,6 +5,7 @@ from typing import Any, Final
 from skerry.gateway.method import Method
 from skerry.gateway.methods import (
     absent,
+    agents,
     changes,
     config,
     devices,
@@ -14,16 +15,19 @@ from skerry.gateway.methods import (
     models,
     nodes,
     notices,
+    prompt,
     sessions,
     usage,
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
+    *agents.METHODS,
     *sessions.METHODS,
     *changes.METHODS,
     *models.METHODS,
     *markdown.METHODS,
     *notices.METHODS,
+    *prompt.METHODS,
     *usage.METHODS,
     *logs.METHODS,
     *absent.METHODS,

@@ -1,4 +1,4 @@
-"""Methods about the gateway itself: health, status, who is connected, which agents there are."""
+"""Methods about the gateway itself: health, status, who is connected."""
 
 import os
 import time
@@ -6,12 +6,10 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from skerry import __version__
-from skerry.config.agents import IdentityConfig
 from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
-from skerry.gateway.methods.keys import session_key
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, NoParams, Params
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
 from skerry.store import DATABASE, Reader, devices, listing, outbox
@@ -31,13 +29,6 @@ class StatusParams(Params):
 
     include_channel_summary: bool | None = None
     include_cli_projection: bool | None = None
-
-
-class AgentIdentityParams(Params):
-    """Parameters of `agent.identity.get`."""
-
-    agent_id: Name | None = None
-    session_key: Name | None = None
 
 
 def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]:
@@ -213,63 +204,6 @@ def system_presence(call: Call, _params: NoParams) -> Json:
     return call.context.presence.entries()
 
 
-def agents_list(call: Call, _params: NoParams) -> Json:
-    """Return the configured agents."""
-    config = call.context.config()
-    rows: list[Json] = []
-    for agent in config.agents.ids:
-        row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
-        own = config.agents.get(agent)
-        if own is not None and own.name:
-            row["name"] = own.name
-        if own is not None and own.identity is not None:
-            row["identity"] = _identity(own.identity)
-        primary = config.primary_model(agent)
-        if primary:
-            row["model"] = {"primary": primary}
-        rows.append(row)
-    return {
-        "defaultId": config.agents.default_id,
-        "mainKey": "main",
-        "scope": "per-sender",
-        "agents": rows,
-    }
-
-
-def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
-    """Return an agent's name, as shown to people."""
-    config = call.context.config()
-    agent: AgentId = session_key(call, params.session_key, params.agent_id).agent
-    if agent not in config.agents.ids:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f'unknown agent id "{agent}"',
-            details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
-        )
-    own = config.agents.get(agent)
-    identity = _identity(own.identity) if own and own.identity else {}
-    configured = identity.get("name") or (own.name if own else "")
-    name = configured or "Assistant"
-    return {
-        "agentId": agent,
-        "name": name,
-        "nameSource": "config" if configured else "default",
-        "avatar": identity.get("avatar") or identity.get("emoji") or name[0].upper(),
-        **{key: identity[key] for key in ("emoji", "theme") if key in identity},
-    }
-
-
-def _identity(identity: IdentityConfig) -> dict[str, str]:
-    """Return what is set of an identity."""
-    values = {
-        "name": identity.name,
-        "theme": identity.theme,
-        "emoji": identity.emoji,
-        "avatar": identity.avatar,
-    }
-    return {key: value for key, value in values.items() if value}
-
-
 def snapshot(context: GatewayContext) -> dict[str, Json]:
     """Return what a client is told of the gateway when it connects."""
     config = context.config()
@@ -295,6 +229,4 @@ METHODS: Final = (
     Method("health", HealthParams, health),
     Method("status", StatusParams, status),
     Method("system-presence", NoParams, system_presence),
-    Method("agents.list", NoParams, agents_list),
-    Method("agent.identity.get", AgentIdentityParams, agent_identity),
 )

@@ -1,0 +1,130 @@
+"""Puts a run's system prompt together: what the files say now, and what a session began with."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from skerry.agent.files import WorkspaceFiles
+from skerry.agent.prompt import Section, Subject, Today, system_prompt
+from skerry.agent.ritual import Ritual
+from skerry.agent.workspace import FileText, Limits, Shown, fitted, is_private, wanted
+from skerry.config.root import Config
+from skerry.hooks.events import RunContext
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
+from skerry.infra.zone import day, host_zone
+from skerry.model.ids import SessionId
+from skerry.model.run import RunRequest
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import ModelInfo
+
+KEPT: Final = 256
+"""Sessions whose notes are kept as they began; of another they are read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The run that a prompt is for."""
+
+    request: RunRequest
+    session_id: SessionId
+    context: RunContext
+    """What hooks are told of it."""
+    looking: bool = False
+    """Whether somebody only wants to see the prompt: then nothing is noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A system prompt, and what it shows of each file of the workspace."""
+
+    sections: list[Section]
+    files: list[Shown]
+
+
+@dataclass(slots=True)
+class Prompts:
+    """Made once; keeps what it read."""
+
+    files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
+    ritual: Ritual = field(default_factory=Ritual)
+    _today: OrderedDict[SessionId, Today] = field(default_factory=OrderedDict)
+    _zone: str = ""
+
+    async def build(
+        self,
+        asked: Asked,
+        config: Config,
+        model: ModelInfo,
+        tools: tuple[ToolSpec, ...],
+        hooks: Hooks,
+        now_ms: int,
+    ) -> Prompt:
+        """Return the system prompt of a run.
+
+        Equal files, model and tools give an equal prompt in the same session on the same day.
+        """
+        request, agent = asked.request, asked.request.key.agent
+        own = config.agents.get(agent)
+        name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
+        subject = Subject(name, agent, config.workspace(agent), model)
+        shown: list[Shown] = []
+        if model.prompt_limit is None:
+            shown = await self._shown(asked, config, hooks, ritual=bool(tools))
+        today = await self._day(asked, config, now_ms, notes=model.prompt_limit is None)
+        sections = system_prompt(subject, tools, shown, today, request.extra_system_prompt)
+        return Prompt(sections, shown)
+
+    async def _shown(
+        self, asked: Asked, config: Config, hooks: Hooks, *, ritual: bool
+    ) -> list[Shown]:
+        """Return what the prompt has of the files. Without tools nobody could do the ritual."""
+        request, defaults = asked.request, config.agents.defaults
+        workspace = config.workspace(request.key.agent)
+        ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
+        files = await self.files.read(workspace, wanted(request, ritual=ritual))
+        if hooks.agent_bootstrap.handlers:
+            files = await _changed(files, asked.context, hooks)
+        limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
+        return fitted(files, limits)
+
+    async def _day(self, asked: Asked, config: Config, now_ms: int, *, notes: bool) -> Today:
+        """Return the day, with the notes as they were when the session began, or the day did.
+
+        What is noted later stands in the conversation; read again it would cost the cache.
+        """
+        zone = config.agents.defaults.user_timezone
+        date = day(now_ms, zone)
+        kept = self._today.get(asked.session_id)
+        name = zone or self._host_zone()
+        if kept is not None and kept.date == date and kept.zone == name:
+            return kept
+        found: tuple[FileText, ...] = ()
+        if notes and is_private(asked.request):
+            days = [str(date - timedelta(1)), str(date)]
+            found = await self.files.daily(config.workspace(asked.request.key.agent), days)
+        today = Today(date, name, found)
+        if not asked.looking:
+            self._today[asked.session_id] = today
+        while len(self._today) > KEPT:
+            self._today.popitem(last=False)
+        return today
+
+    def _host_zone(self) -> str:
+        if not self._zone:
+            self._zone = host_zone()
+        return self._zone
+
+
+async def _changed(
+    files: tuple[FileText, ...], context: RunContext, hooks: Hooks
+) -> tuple[FileText, ...]:
+    """Return the files after the hook, which may change, add and leave out."""
+    problems = {one.name: one.problem for one in files if one.problem}
+    given = tuple(BootstrapFile(name=one.name, text=one.text) for one in files)
+    draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=given))
+    return tuple(
+        FileText(one.name, one.text.strip(), "" if one.text else problems.get(one.name, ""))
+        for one in draft.files
+    )

@@ -1,0 +1,148 @@
+"""Which files of a workspace a system prompt has, in which order, how much of each (pure).
+
+Sources: seed 003, Identity Files; decisions 6, row 9; openclaw-behaviour 7.2 for the limits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.model.ids import SessionKind
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest
+
+IDENTITY: Final = "IDENTITY.md"
+SOUL: Final = "SOUL.md"
+USER: Final = "USER.md"
+AGENTS: Final = "AGENTS.md"
+TOOLS: Final = "TOOLS.md"
+MEMORY: Final = "MEMORY.md"
+HEARTBEAT: Final = "HEARTBEAT.md"
+BOOTSTRAP: Final = "BOOTSTRAP.md"
+BOOT: Final = "BOOT.md"
+"""Not part of a prompt: what a boot run is told to do."""
+ORDER: Final = (IDENTITY, SOUL, USER, AGENTS, TOOLS, MEMORY, HEARTBEAT, BOOTSTRAP)
+"""In which they stand in the prompt."""
+FOR_SUBAGENTS: Final = frozenset({AGENTS, TOOLS})
+
+HEAD_SHARE: Final = 0.7
+TAIL_SHARE: Final = 0.2
+"""Of its limit, the begin and the end of a file that is longer; the marker has the rest."""
+LEAST: Final = 64
+"""Characters; when less is left of the limit for all files, the next ones are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Characters that one file, and all of them, may have in a prompt."""
+
+    each: int = 20_000
+    total: int = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """One file of the workspace as it was read."""
+
+    name: str
+    text: str
+    problem: str = ""
+    """Why it cannot be read; then there is no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the prompt has of a file."""
+
+    name: str
+    text: str
+    """Empty for one that was left out."""
+    raw: int
+    """Characters of the whole file."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether the prompt has less than the file."""
+        return len(self.text) != self.raw
+
+
+def is_private(request: RunRequest) -> bool:
+    """Return whether only the owner takes part in the conversation.
+
+    That is `main`, what clients of the gateway opened under a name of their own, and a direct chat
+    of a platform whose sender is known to be the owner. Anything else is not: groups, strangers,
+    and runs that others start.
+    """
+    match request.key.kind:
+        case SessionKind.MAIN:
+            return True
+        case SessionKind.DIRECT:
+            return request.reply_to is not None and request.origin is Origin.OWNER
+        case SessionKind.OTHER:
+            return request.reply_to is None and request.purpose is not Purpose.BOOT
+        case _:
+            return False
+
+
+def wanted(request: RunRequest, *, ritual: bool) -> tuple[str, ...]:
+    """Return the files that the run's prompt may have, in their order.
+
+    Args:
+        request: The run.
+        ritual: Whether its conversation is the one in which the first-run ritual is done.
+
+    """
+    if request.key.kind is SessionKind.SUBAGENT or request.purpose is Purpose.SUBAGENT:
+        return tuple(name for name in ORDER if name in FOR_SUBAGENTS)
+    without = set()
+    if not is_private(request):
+        without.add(MEMORY)
+    if request.purpose is not Purpose.HEARTBEAT:
+        without.add(HEARTBEAT)
+    if not ritual:
+        without.add(BOOTSTRAP)
+    return tuple(name for name in ORDER if name not in without)
+
+
+def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
+    """Return what the prompt has of each file, none longer than its limit, all within the total.
+
+    A file that cannot be read is a line that says why; an empty one is left out without a word.
+    """
+    shown: list[Shown] = []
+    left = limits.total
+    for file in files:
+        text = file.text
+        if file.problem:
+            text = f"[{file.name} is not shown: {file.problem}.]"
+        elif not text:
+            continue
+        if left < LEAST:
+            shown.append(Shown(file.name, "", len(text)))
+            continue
+        part = cut(file.name, text, min(limits.each, left))
+        left -= len(part)
+        shown.append(Shown(file.name, part, len(text)))
+    return shown
+
+
+def cut(name: str, text: str, limit: int) -> str:
+    """Return the text, or its begin and end around a marker, with at most `limit` characters."""
+    if len(text) <= limit:
+        return text
+    head, tail = int(limit * HEAD_SHARE), int(limit * TAIL_SHARE)
+    marker = f"\n[… {name}: {head} + {tail} of {len(text)} characters; `read` has the rest …]\n"
+    if len(marker) > limit - head - tail:  # a small limit: the marker is worth more than the end
+        head, tail = max(limit - len(marker), 0), 0
+        marker = marker[:limit]
+    return text[:head] + marker + (text[-tail:] if tail else "")
+
+
+def project(shown: Sequence[Shown]) -> str:
+    """Return the section of the prompt that has the files; nothing where there is none."""
+    parts = [f"### {one.name}\n{one.text}" for one in shown if one.text]
+    if left_out := [one.name for one in shown if not one.text]:
+        parts.append(f"[Left out, there was no room: {', '.join(left_out)}]")
+    if not parts:
+        return ""
+    return "\n\n".join(("## Workspace files", *parts))

@@ -1,0 +1,82 @@
+"""What the parsers of commands share: common options, and checks of values."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+
+Add = Callable[..., ArgumentParser]
+
+
+def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParser:
+    """Return the parser of a new command; `module` runs it, None has some beneath it."""
+    parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(module=module, parser=parser)
+    return parser
+
+
+def reach(parser: ArgumentParser) -> ArgumentParser:
+    """Let the command name the gateway that it speaks to."""
+    parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
+    parser.add_argument("--token", help="its token (default: SKERRY_GATEWAY_TOKEN, configuration)")
+    return parser
+
+
+def session(parser: ArgumentParser) -> ArgumentParser:
+    """Let the command name a conversation."""
+    parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
+    parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+    return parser
+
+
+def timeout(parser: ArgumentParser, text: str) -> None:
+    """Let the command wait for so long."""
+    parser.add_argument("--timeout", type=seconds, metavar="S", help=text)
+
+
+def output(parser: ArgumentParser) -> ArgumentParser:
+    """Let the command print for scripts."""
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    return parser
+
+
+def port(text: str) -> int:
+    """Return a TCP port; 0 lets the system choose."""
+    if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
+        raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+    return int(text)
+
+
+def lines(text: str) -> int:
+    """Return how many lines of the log, as many as a gateway gives."""
+    if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 5000")
+    return int(text)
+
+
+def bind(text: str) -> str:
+    """Return where to listen: `loopback`, `lan` or an address."""
+    from ipaddress import ip_address  # noqa: PLC0415 - help does without it
+
+    if text not in {"loopback", "lan"}:
+        try:
+            ip_address(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is not loopback, lan or an address") from None
+    return text
+
+
+def limit(text: str) -> int:
+    """Return how many rows, as many as a method gives."""
+    if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Return a time of at most a day."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = 0.0
+    if not 0 < given <= 86_400:  # noqa: PLR2004 - a day
+        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to 86400")
+    return given

@@ -1,0 +1,65 @@
+"""`skerry prompt show`: what a model is sent with each message, and what each part costs."""
+
+import os
+from argparse import Namespace
+from typing import Any
+
+import anyio
+
+from skerry.cli.render import notice, one_line, plain, show, show_json, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry prompt show`; return the exit code."""
+    return anyio.run(_show, arguments)
+
+
+async def _show(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    params = {"sessionKey": arguments.session}
+    if arguments.agent:
+        params["agentId"] = arguments.agent
+    async with GatewayClient(address, scopes=("operator.read",)) as client:
+        found: dict[str, Any] = await client.request("prompt.show", params)
+    if arguments.json:
+        show_json(found)
+    elif arguments.sizes:
+        _sizes(found)
+    else:
+        show(plain(found["systemPrompt"]))
+        notice(f"{found['tokens']} tokens with the tools; --sizes says what each part costs.")
+    return 0
+
+
+def _sizes(found: dict[str, Any]) -> None:
+    show(f"{one_line(found['sessionKey'])}, answered by {one_line(found['model'])}")
+    show()
+    rows = [("part", "characters", "about tokens", "share")]
+    rows += [_row(one["name"], one, one["share"]) for one in found["parts"]]
+    rows.append(_row("together", found, 1))
+    show(table(rows))
+    if found["files"]:
+        show()
+        rows = [("file", "characters", "in the prompt", "")]
+        rows += [
+            (
+                one_line(one["name"]),
+                str(one["rawChars"]),
+                str(one["chars"]),
+                "cut" if one["truncated"] else "",
+            )
+            for one in found["files"]
+        ]
+        show(table(rows))
+    show()
+    last = found["contextTokens"]
+    used = f"; at the last call all of it was {last} tokens" if last else ""
+    show(f"The conversation has {found['entries']} entries{used}.")
+    for note in found["notes"]:
+        show(one_line(note))
+
+
+def _row(name: str, sizes: dict[str, Any], share: float) -> tuple[str, str, str, str]:
+    return one_line(name), str(sizes["chars"]), str(sizes["tokens"]), f"{share:.0%}"

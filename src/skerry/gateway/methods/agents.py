@@ -1,0 +1,96 @@
+"""Methods about agents: which there are, and how one shows itself to people."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio.to_thread
+
+from skerry.agent.identity import identity, picture
+from skerry.config.root import Config
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.model.ids import AgentId
+
+_ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
+"""Of an identity; the rest of it is for the model."""
+
+
+class AgentIdentityParams(Params):
+    """Parameters of `agent.identity.get`."""
+
+    agent_id: Name | None = None
+    session_key: Name | None = None
+
+
+async def agents_list(call: Call, _params: NoParams) -> Json:
+    """Return the configured agents."""
+    config = call.context.config()
+    return {
+        "defaultId": config.agents.default_id,
+        "mainKey": "main",
+        "scope": "per-sender",
+        "agents": await anyio.to_thread.run_sync(_rows, config),
+    }
+
+
+def _rows(config: Config) -> list[Json]:
+    rows: list[Json] = []
+    for agent in config.agents.ids:
+        row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
+        own = config.agents.get(agent)
+        if own is not None and own.name:
+            row["name"] = own.name
+        if shown := _shown(identity(config, agent)):
+            row["identity"] = shown
+        primary = config.primary_model(agent)
+        if primary:
+            row["model"] = {"primary": primary}
+        rows.append(row)
+    return rows
+
+
+async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
+    """Return an agent's name and avatar, as shown to people."""
+    config = call.context.config()
+    agent = session_key(call, params.session_key, params.agent_id).agent
+    if agent not in config.agents.ids:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f'unknown agent id "{agent}"',
+            details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
+        )
+    return await anyio.to_thread.run_sync(_identity, config, agent)
+
+
+def _identity(config: Config, agent: AgentId) -> Json:
+    found = identity(config, agent)
+    name = found.get("name") or "Assistant"
+    avatar = found.get("avatar", "")
+    local = picture(config.workspace(agent), avatar)
+    if local is None and ("/" in avatar and "://" not in avatar):
+        avatar = ""  # a path that leads to no picture is nothing to show
+    return {
+        "agentId": agent,
+        "name": name,
+        "nameSource": _source(config, agent, found),
+        "avatar": local or avatar or found.get("emoji") or name[0].upper(),
+        **{key: found[key] for key in ("emoji", "theme") if key in found},
+    }
+
+
+def _source(config: Config, agent: AgentId, found: Mapping[str, str]) -> str:
+    own = config.agents.get(agent)
+    if own is not None and (own.name or (own.identity is not None and own.identity.name)):
+        return "config"
+    return "workspace" if "name" in found else "default"
+
+
+def _shown(found: Mapping[str, str]) -> dict[str, Json]:
+    return {key: found[key] for key in _ON_THE_WIRE if key in found}
+
+
+METHODS: Final = (
+    Method("agents.list", NoParams, agents_list),
+    Method("agent.identity.get", AgentIdentityParams, agent_identity),
+)

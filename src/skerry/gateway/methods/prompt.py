@@ -1,0 +1,59 @@
+"""The method `prompt.show`: what the next message of a conversation would be sent with."""
+
+from typing import Final
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.sessions.window import CHARS_PER_TOKEN
+
+
+class PromptShowParams(Params):
+    """Parameters of `prompt.show`; without them it is the default agent's main conversation."""
+
+    session_key: Name | None = None
+    agent_id: Name | None = None
+
+
+async def prompt_show(call: Call, params: PromptShowParams) -> Json:
+    """Return the system prompt, and what each part costs: characters, tokens at 4 to one, share."""
+    context = call.context
+    key = session_key(call, params.session_key, params.agent_id)
+    if key.agent not in context.config().agents.ids:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{key.agent}"')
+    if context.show_prompt is None:
+        raise RefusedError(ErrorCode.UNAVAILABLE, "this gateway runs no agent")
+    found = await context.show_prompt(key)
+    total = sum(one.chars for one in found.parts)
+    return {
+        "sessionKey": found.session_key,
+        "sessionId": found.session_id or None,
+        "model": found.model,
+        "systemPrompt": found.system,
+        "parts": [
+            {
+                "name": one.name,
+                "chars": one.chars,
+                "tokens": -(-one.chars // CHARS_PER_TOKEN),
+                "share": round(one.chars / total, 4),
+            }
+            for one in found.parts
+        ],
+        "files": [
+            {
+                "name": one.name,
+                "rawChars": one.raw,
+                "chars": one.chars,
+                "truncated": one.chars < one.raw,
+            }
+            for one in found.files
+        ],
+        "chars": total,
+        "tokens": -(-total // CHARS_PER_TOKEN),
+        "entries": found.entries,
+        "contextTokens": found.conversation_tokens or None,
+        "notes": [*found.notes],
+    }
+
+
+METHODS: Final = (Method("prompt.show", PromptShowParams, prompt_show),)

@@ -1,0 +1,31 @@
+"""Time zones: the day that it is for a person."""
+
+import os
+import time
+from datetime import UTC, date, datetime, tzinfo
+from pathlib import Path
+from typing import Final
+
+_LINK: Final = Path("/etc/localtime")
+_DIRECTORY: Final = "/zoneinfo/"
+
+
+def day(now_ms: int, zone: str | None) -> date:
+    """Return the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
+    there: tzinfo | None = None
+    if zone is not None:
+        from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
+
+        there = ZoneInfo(zone)
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(there).date()
+
+
+def host_zone() -> str:
+    """Return the IANA name of this machine's zone, or where it has none the zone's short name."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if not named:
+        try:
+            named = os.readlink(_LINK).partition(_DIRECTORY)[2]  # noqa: PTH115 - text
+        except OSError:
+            named = ""
+    return named or time.tzname[0]

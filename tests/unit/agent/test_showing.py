@@ -1,0 +1,66 @@
+"""What a person is told of the prompt of a conversation."""
+
+from pathlib import Path
+
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import PromptDraft
+from skerry.hooks.runner import Handler
+from skerry.model.ids import SessionKey
+from tests.support.whole import whole_gateway
+
+GROUP = "agent:main:memory:group:1"
+
+
+async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
+    async with whole_gateway(tmp_path / "state", Hooks()) as (application, address):
+        model, _ = await application.context.models.choose(None)
+        async with GatewayClient(address, scopes=("operator.read", "operator.write")) as client:
+            shown = await client.request("prompt.show")
+            await client.request(
+                "chat.send", {"sessionKey": "main", "message": "hi", "idempotencyKey": "1"}
+            )
+            await application.dispatch.wait("1", 5)  # type: ignore[arg-type]  # a run's id is a text
+            later = await client.request("prompt.show")
+    assert model.seen[0].request.system == shown["systemPrompt"] == later["systemPrompt"]  # type: ignore[attr-defined]
+    assert shown["sessionId"] is None
+    assert later["entries"] == 2
+    assert [one["name"] for one in shown["parts"]] == [
+        "base",
+        "tools",
+        "files",
+        "date",
+        "runtime",
+        "tool schemas",
+    ]
+    assert sum(one["share"] for one in shown["parts"]) == pytest.approx(1, abs=0.01)
+    assert "BOOTSTRAP.md" in [one["name"] for one in shown["files"]]
+
+
+async def test_looking_begins_nothing(tmp_path: Path) -> None:
+    async with whole_gateway(tmp_path / "state", Hooks()) as (application, _):
+        assert application.context.show_prompt is not None
+        first = await application.context.show_prompt(SessionKey.parse("agent:main:one"))
+        second = await application.context.show_prompt(SessionKey.parse("agent:main:two"))
+    assert "BOOTSTRAP.md" in [one.name for one in first.files]
+    assert "BOOTSTRAP.md" in [one.name for one in second.files]
+
+
+async def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
+    hooks = Hooks()
+
+    def build(_: PromptDraft) -> None:
+        raise AssertionError
+
+    hooks.before_prompt_build.add(Handler("test", build))
+    async with (
+        whole_gateway(tmp_path / "state", hooks) as (_, address),
+        GatewayClient(address, scopes=("operator.read",)) as client,
+    ):
+        shown = await client.request("prompt.show", {"sessionKey": GROUP})
+        assert "MEMORY.md" not in shown["systemPrompt"].split("## Workspace files")[0]
+        assert shown["notes"] == [
+            "Plugins may add to it when a message comes: before_prompt_build, llm_input."
+        ]
