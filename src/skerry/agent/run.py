@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import anyio
 import msgspec
 
+from skerry.agent import entering
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
 from skerry.agent.ending import (
     announce,
@@ -33,7 +34,6 @@ from skerry.model.event import RunEnded, RunStarted
 from skerry.model.ids import SessionId
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
-from skerry.model.session import SessionSettings
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -94,19 +94,19 @@ class Run:
         if active.entry == 0:
             new_id = SessionId(str(uuid.uuid4()))
 
-            def enter(unit: Unit) -> tuple[SessionId, int, int, SessionSettings]:
-                now = self.runtime.clock.now_ms()
+            def enter(unit: Unit) -> entering.Entered:
                 # While it waited, its conversation may have been reset or deleted.
-                session_id, tail = sessions.ensure(unit, request.key, new_id, now)
-                entry = 0
-                if entries:
-                    entry = sessions.append(unit, session_id, tail, request.run_id, entries, now)
-                runs.enter(unit, request.run_id, session_id, entry)
-                return session_id, tail, entry, sessions.settings(unit, session_id)
+                entered = entering.write(unit, self.runtime, active, entries, new_id)
+                opened = entered.opened
+                runs.enter(unit, request.run_id, opened.session_id, entered.entry)
+                if opened.request is not request:
+                    runs.note_opening(unit, opened.request)
+                return entered
 
             entered = await self.runtime.store.write(enter)
-            active.session_id, last, active.entry, active.settings = entered
-            before, tail = last + 1, active.entry or last
+            entered.apply(active)
+            await entering.tell(self.runtime, entered)
+            before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:
             active.settings = await self.runtime.store.read(
                 lambda reader: sessions.settings(reader, active.session_id)

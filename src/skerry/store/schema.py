@@ -192,4 +192,8 @@ STEPS: Final = (
     CREATE INDEX outbox_undelivered ON outbox (serial)
         WHERE state NOT IN ('sent', 'dropped')
     """,
+    """
+    ALTER TABLE session ADD COLUMN user_at INTEGER NOT NULL DEFAULT 0;
+    UPDATE session SET user_at = updated_at WHERE tail > 0
+    """,
 )
