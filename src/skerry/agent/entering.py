@@ -11,6 +11,7 @@ from skerry.model.message import Message
 from skerry.model.session import SessionSettings
 from skerry.sessions import lifecycle
 from skerry.sessions.opening import Opened, enter
+from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, sessions
 
 NOTICE: Final = -1
@@ -49,8 +50,9 @@ def write(
         heard = at if limits is not None else 0
         sessions.append(unit, session_id, tail, request.run_id, written, at, heard=heard)
     settings = sessions.settings(unit, session_id)
-    to = request.reply_to
-    if opened.notes and to is not None and not settings.mute:
+    policy = runtime.config().session.send_policy
+    to = sends_to(policy, settings, request.key, request.reply_to) if opened.notes else None
+    if to is not None:
         texts = [part for one in opened.notes for part in runtime.parts(to, one.text)]
         outbox.add(unit, request.run_id, NOTICE, to, texts, at)
     tail += len(opened.notes)

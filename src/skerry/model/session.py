@@ -33,11 +33,6 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     pinned: bool = False
     unread: bool = False
 
-    @property
-    def mute(self) -> bool:
-        """Whether replies are kept from the chat platform."""
-        return self.send_policy == "deny"
-
     def after_reset(self) -> "SessionSettings":
         """Return what a new session of the same conversation keeps: all but the model.
 
