@@ -83,7 +83,7 @@ class Dialogue:
         self.conversation = conversation
         self._writing = writing
         self._own = active.settings or SessionSettings()
-        self._command = runtime.commands.match(active.request.text)
+        self._command = runtime.commands.match(active.request.command)
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
@@ -177,6 +177,7 @@ class Dialogue:
             self.context.channel,
             is_owner=request.origin is Origin.OWNER,
             model=self._own.model,
+            opening=request.opening,
         )
         text = await answer(command, call)
         self._emit(MessageUpdate(text))
@@ -236,7 +237,10 @@ class Dialogue:
             if guest is not None:
                 guest_id = guest.request.run_id
                 if last:
-                    new_tail = sessions.append(unit, session_id, new_tail, guest_id, last, now)
+                    heard = guest.accepted_at if self._runtime.limits(guest.request) else 0
+                    new_tail = sessions.append(
+                        unit, session_id, new_tail, guest_id, last, now, heard=heard
+                    )
                 runs.join(unit, guest_id, run_id, new_tail)
             return new_tail
 

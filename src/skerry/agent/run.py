@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import anyio
 import msgspec
 
+from skerry.agent import entering
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
 from skerry.agent.ending import (
     announce,
@@ -31,9 +32,10 @@ from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.ids import SessionId
+from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
-from skerry.model.session import SessionSettings
+from skerry.sessions.sending import sends_to
 from skerry.store import Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -94,19 +96,19 @@ class Run:
         if active.entry == 0:
             new_id = SessionId(str(uuid.uuid4()))
 
-            def enter(unit: Unit) -> tuple[SessionId, int, int, SessionSettings]:
-                now = self.runtime.clock.now_ms()
+            def enter(unit: Unit) -> entering.Entered:
                 # While it waited, its conversation may have been reset or deleted.
-                session_id, tail = sessions.ensure(unit, request.key, new_id, now)
-                entry = 0
-                if entries:
-                    entry = sessions.append(unit, session_id, tail, request.run_id, entries, now)
-                runs.enter(unit, request.run_id, session_id, entry)
-                return session_id, tail, entry, sessions.settings(unit, session_id)
+                entered = entering.write(unit, self.runtime, active, entries, new_id)
+                opened = entered.opened
+                runs.enter(unit, request.run_id, opened.session_id, entered.entry)
+                if opened.request is not request:
+                    runs.note_opening(unit, opened.request)
+                return entered
 
             entered = await self.runtime.store.write(enter)
-            active.session_id, last, active.entry, active.settings = entered
-            before, tail = last + 1, active.entry or last
+            entered.apply(active)
+            await entering.tell(self.runtime, entered)
+            before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:
             active.settings = await self.runtime.store.read(
                 lambda reader: sessions.settings(reader, active.session_id)
@@ -171,7 +173,7 @@ class Run:
     async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
         """Store the end, after the hooks that it passes; return the transcript's new tail."""
         hooks, context = self.runtime.hooks, dialogue.context
-        to = None if _is_mute(self.active) else self.active.request.reply_to
+        to = self._to()
         blocks: list[list[str]] = []
         if to is not None:
             blocks = await outgoing(hooks, context, result, to, self.runtime.parts)
@@ -192,7 +194,7 @@ class Run:
         """
         active = self.active
         guests = [guest.request.run_id for guest in active.joined]
-        to = None if _is_mute(active) else active.request.reply_to
+        to = self._to()
         try:
             blocks: list[list[str]] = []
             if to is not None:
@@ -237,6 +239,11 @@ class Run:
         if active.request.reply_to is not None:
             self.runtime.deliver(active.request.reply_to)
 
+    def _to(self) -> ReplyTo | None:
+        """Return where the reply goes; None where it stays in the transcript."""
+        request, policy = self.active.request, self.runtime.config().session.send_policy
+        return sends_to(policy, self.active.settings, request.key, request.reply_to)
+
     def _failed_to_start(self, error: Exception, started_at: int) -> RunResult:
         request = self.active.request
         return RunResult(
@@ -252,8 +259,3 @@ class Run:
             ended_at=self.runtime.clock.now_ms(),
             error=unexpected(error),
         )
-
-
-def _is_mute(active: ActiveRun) -> bool:
-    """Return whether the session keeps its replies from the chat platform."""
-    return active.settings is not None and active.settings.mute

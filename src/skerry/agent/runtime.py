@@ -8,13 +8,16 @@ from skerry.agent.histories import Histories
 from skerry.agent.prompts import Prompts
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
+from skerry.hooks.events import WEBCHAT
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
 from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
+from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
+from skerry.sessions.resets import Limits, limits
 from skerry.store import Store
 
 
@@ -41,3 +44,10 @@ class Runtime:
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""
+
+    def limits(self, request: RunRequest) -> Limits | None:
+        """Return how long the request's session lives; None where no person speaks to a model."""
+        if request.purpose is not Purpose.MESSAGE or self.commands.match(request.command):
+            return None
+        channel = request.reply_to.channel if request.reply_to else WEBCHAT
+        return limits(self.config().session, request.key, channel)

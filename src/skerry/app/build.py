@@ -244,7 +244,13 @@ async def _core(
         hooks=outside.hooks,
         deliver=delivery.wake,
     )
-    again = await recover(store, outside.clock, delivery.parts, outside.hooks)
+    again = await recover(
+        store,
+        outside.clock,
+        delivery.parts,
+        outside.hooks,
+        settings.config.session.send_policy,
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())

@@ -18,10 +18,12 @@ from typing import Final, TypeVar
 import anyio
 from msgspec.structs import replace
 
+from skerry.agent import entering
 from skerry.agent.dialogue import run_context
 from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
-from skerry.hooks.events import MessageReceived, SessionStart
+from skerry.app.openings import opened
+from skerry.hooks.events import MessageReceived
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
@@ -32,6 +34,7 @@ from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, 
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
+from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs, sessions
 
 T = TypeVar("T")
@@ -71,13 +74,14 @@ class Dispatch:
             reply_to=to,
             origin=Origin.OWNER if owns else Origin.STRANGER,
         )
-        await self._admit(request, arrived)
+        await self._admit(await opened(self.runtime, request), arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
         """Accept the run durably, or say what is already known of its id."""
         known = self.runtime.config().agents.ids
         if request.key.agent not in known:
             raise UnknownAgentError(request.key.agent, known)
+        request = await opened(self.runtime, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
@@ -170,28 +174,31 @@ class Dispatch:
         new_id = SessionId(str(uuid.uuid4()))
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
-                known = await self.runtime.store.write(
+                found = await self.runtime.store.write(
                     lambda unit: self._accept(unit, active, arrived, new_id, enter=enter)
                 )
             except BaseException:
                 self.runtime.running.withdraw(active)
                 raise
-        if known is not None:
-            self.runtime.running.withdraw(active)
-            return _known(known)
-        self._tell(active, arrived, new=active.session_id == new_id)
+        match found:
+            case runs.OpenRun() | RunResult():
+                self.runtime.running.withdraw(active)
+                return _known(found)
+            case entering.Entered():
+                found.apply(active)
+                await entering.tell(self.runtime, found)
+            case session_id:
+                active.session_id = session_id
+                if session_id == new_id:
+                    lifecycle.start(self.runtime.hooks, request.key, session_id)
+        self._tell(active, arrived)
         active.admitted.set()
         self.reach("dispatch.accepted")
         return _admission(active, AdmissionStatus.ACCEPTED)
 
-    def _tell(self, active: ActiveRun, arrived: InboundMessage | None, *, new: bool) -> None:
+    def _tell(self, active: ActiveRun, arrived: InboundMessage | None) -> None:
         """Let plugins see what was accepted, each message once; nothing waits for them."""
         hooks, request = self.runtime.hooks, active.request
-        if new and hooks.session_start.handlers:
-            key, session_id = request.key, active.session_id
-            hooks.session_start.start(
-                SessionStart(agent_id=key.agent, session_key=str(key), session_id=session_id)
-            )
         if not hooks.message_received.handlers:
             return
         context = run_context(
@@ -218,7 +225,9 @@ class Dispatch:
         """
         host = self.runtime.running.working(active.request.key)
         # A command is no word to the model: it is answered in a turn of its own.
-        is_command = self.runtime.commands.match(active.request.text) is not None
+        request = active.request
+        is_command = self.runtime.commands.match(request.command) is not None
+        is_command |= request.opening is not None
         if host is not None and not is_command and _same_place(host.request, active.request):
             if active.request.queue_mode is QueueMode.STEER:
                 host.steering.append(active)
@@ -238,8 +247,11 @@ class Dispatch:
         new_id: SessionId,
         *,
         enter: bool,
-    ) -> runs.OpenRun | RunResult | None:
-        """Write what accepting means; return what is known if the id, or message, is not new."""
+    ) -> runs.OpenRun | RunResult | entering.Entered | SessionId:
+        """Write what accepting means; return what is known if the id, or message, is not new.
+
+        Else return where the message stands, or, while it waits, the session that it waits for.
+        """
         request = active.request
         run_id = request.run_id
         if arrived is not None:
@@ -250,17 +262,15 @@ class Dispatch:
             if arrived is None and runs.says_other(unit, request):
                 raise KeyReusedError(run_id)
             return known
-        active.session_id, tail = sessions.ensure(unit, request.key, new_id, active.accepted_at)
-        entry = 0
-        if enter:
-            said = request.said(active.accepted_at)
-            entry = sessions.append(
-                unit, active.session_id, tail, run_id, [said], active.accepted_at
-            )
-            active.settings = sessions.settings(unit, active.session_id)
-        runs.add(unit, request, active.session_id, entry, active.accepted_at)
-        active.entry = entry
-        return None
+        at = active.accepted_at
+        if not enter:
+            session_id, _ = sessions.ensure(unit, request.key, new_id, at)
+            runs.add(unit, request, session_id, 0, at)
+            return session_id
+        entered = entering.write(unit, self.runtime, active, [request.said(at)], new_id)
+        opened = entered.opened
+        runs.add(unit, opened.request, opened.session_id, entered.entry, at)
+        return entered
 
 
 def _same_place(host: RunRequest, guest: RunRequest) -> bool:

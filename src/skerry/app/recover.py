@@ -10,11 +10,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from skerry.agent.dialogue import run_context
 from skerry.agent.ending import INTERRUPTED, announce, outgoing, settle
 from skerry.agent.writing import Writing
+from skerry.config.session import SendPolicy
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.model.ids import RunId
@@ -22,6 +24,7 @@ from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.sessions.history import aborted_result, open_calls
+from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -32,11 +35,14 @@ MAX_RESTARTS: Final = 5
 Parts = Callable[[ReplyTo, str], list[str]]
 
 
-async def recover(store: Store, clock: Clock, parts: Parts, hooks: Hooks) -> list[runs.OpenRun]:
+async def recover(
+    store: Store, clock: Clock, parts: Parts, hooks: Hooks, policy: SendPolicy | None = None
+) -> list[runs.OpenRun]:
     """Close what cannot run again; return what is to run, in the order of acceptance."""
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
-    found = await store.read(_sorted)
+    policy = policy or SendPolicy()
+    found = await store.read(partial(_sorted, policy=policy))
     now = clock.now_ms()
     closings = [await _closing(one, now, parts, hooks) for one in found.interrupted]
 
@@ -81,7 +87,7 @@ class _Closing:
     blocks: list[list[str]]
 
 
-def _sorted(reader: Reader) -> _Found:
+def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
     guests: dict[RunId, list[RunId]] = defaultdict(list)
     found = _Found([], [])
     unfinished = runs.unfinished(reader)
@@ -97,8 +103,8 @@ def _sorted(reader: Reader) -> _Found:
             logger.warning("run %s was interrupted; it is closed", run_id)
             entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
             messages = [one.message for one in entries if one.run_id == run_id]
-            mute = sessions.settings(reader, run.session_id).mute
-            to = None if mute else run.request.reply_to
+            own, request = sessions.settings(reader, run.session_id), run.request
+            to = sends_to(policy, own, request.key, request.reply_to)
             found.interrupted.append(_Interrupted(run, guests[run_id], messages, to))
         else:
             found.again.append(run)

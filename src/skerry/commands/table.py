@@ -11,6 +11,7 @@ from typing import Final
 
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
+from skerry.model.run import Opening
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ class CommandCall:
     `commands.ownerAllowFrom` names."""
     model: str | None = None
     """The model that was chosen for this conversation alone, or None."""
+    opening: Opening | None = None
+    """What the message did to the conversation before the command was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ Content = TextBlock | ImageBlock
 
 COMMAND: Final = ("skerry", "command")
 """Provider and model of the answer to a command, which no model gave."""
+NOTICE: Final = ("skerry", "notice")
+"""Provider and model of what the gateway tells the person, and no model reads."""
 COMPACTION: Final = ("skerry", "compaction")
 """Provider and model of a summary that stands for the messages before it."""
 

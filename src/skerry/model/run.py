@@ -38,6 +38,32 @@ class Purpose(StrEnum):
     SUBAGENT = "subagent"
 
 
+class OpeningKind(StrEnum):
+    """What a message does to its conversation before it is said there."""
+
+    NEW = "new"
+    RESET = "reset"
+    RESUME = "resume"
+    """It brings an earlier session back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A message that begins its conversation anew, or brings an earlier session back."""
+
+    kind: OpeningKind
+    bare: bool = True
+    """Whether nothing else is said with it: the gateway answers, not a model."""
+    target: str = ""
+    """Of an earlier session, the beginning of the id, or its place in the list; empty is the last
+    one."""
+    model: str | None = None
+    """What the new session is to ask."""
+    done: bool = False
+    ended: SessionId | None = None
+    """The session whose place was taken, once that is done."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run to do. The run id is the caller's idempotency key."""
@@ -56,6 +82,14 @@ class RunRequest:
     """Come with the text, behind it."""
     origin: Origin = Origin.STRANGER
     purpose: Purpose = Purpose.MESSAGE
+    opening: Opening | None = None
+
+    @property
+    def command(self) -> str:
+        """Return the text in which a command may stand."""
+        if self.opening is not None and self.opening.bare:
+            return f"/{self.opening.kind} {self.opening.target}"
+        return self.text
 
     def said(self, at: int) -> UserMessage:
         """Return what the person says with it, as a message of the transcript."""

@@ -33,17 +33,24 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     pinned: bool = False
     unread: bool = False
 
-    @property
-    def mute(self) -> bool:
-        """Whether replies are kept from the chat platform."""
-        return self.send_policy == "deny"
-
     def after_reset(self) -> "SessionSettings":
         """Return what a new session of the same conversation keeps: all but the model.
 
         Source: openclaw-behaviour 2.3.
         """
         return msgspec.structs.replace(self, model=None, unread=False)
+
+    def with_model(self, model: str) -> "SessionSettings":
+        """Return the same with another model."""
+        return msgspec.structs.replace(self, model=model)
+
+    def after_expiry(self) -> "SessionSettings":
+        """Return what a session keeps that began by itself: none of the levels.
+
+        Whether it is pinned, and where its replies go, belongs to the conversation.
+        Source: openclaw-behaviour 2.3.
+        """
+        return SessionSettings(send_policy=self.send_policy, pinned=self.pinned)
 
     def shown(self) -> dict[str, Any]:
         """Return what is set, in the words of the seeds' session map."""
@@ -79,6 +86,8 @@ class SessionEntry:
     provider: str = ""
     model: str = ""
     label: str = ""
+    user_at: int = 0
+    """When a person last said something in it that went to a model; 0 when nobody did."""
     archived: Archived | None = None
     """None while it is the present session of its key."""
     archived_at: int = 0

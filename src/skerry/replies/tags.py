@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.replies import fences
-from skerry.replies.fences import Fence
 
 _SPECIAL: Final = re.compile(r"[<`\[\n]")
 _THINKS: Final = r"(?:think(?:ing)?|thought|antthinking)"
@@ -77,7 +76,7 @@ class Tags:
         self._held = ""
         self._fresh = True
         """Whether a line begins."""
-        self._fence: Fence | None = None
+        self._fence: fences.Fence | None = None
         self._code_line = ""
         self._thinking = False
         self._swallow = False

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from skerry.model.message import (
     COMMAND,
+    NOTICE,
     AssistantMessage,
     Message,
     TextBlock,
@@ -41,10 +42,19 @@ def command_answer(text: str, at: int) -> AssistantMessage:
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
 
 
+def notice(text: str, at: int) -> AssistantMessage:
+    """Return what the transcript has of something that the gateway tells the person."""
+    provider, model = NOTICE
+    said = (TextBlock(text),)
+    return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
+
+
 def without_commands(messages: Iterable[Message]) -> list[Message]:
-    """Return the conversation without commands and their answers, which are not the model's."""
+    """Return the conversation without notices, commands and their answers: none is the model's."""
     kept: list[Message] = []
     for message in messages:
+        if _is(message, NOTICE):
+            continue
         if not is_command_answer(message):
             kept.append(message)
         elif kept and isinstance(kept[-1], UserMessage):
@@ -54,4 +64,8 @@ def without_commands(messages: Iterable[Message]) -> list[Message]:
 
 def is_command_answer(message: Message) -> bool:
     """Return whether `command_answer` made it."""
-    return isinstance(message, AssistantMessage) and (message.provider, message.model) == COMMAND
+    return _is(message, COMMAND)
+
+
+def _is(message: Message, what: tuple[str, str]) -> bool:
+    return isinstance(message, AssistantMessage) and (message.provider, message.model) == what

@@ -11,18 +11,22 @@ import msgspec
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived, SessionEntry, SessionSettings
 from skerry.store import sessions
-from skerry.store.unit import Unit
+from skerry.store.unit import Reader, Unit
 
 
-def reset(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> SessionEntry | None:
+def reset(
+    unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, expired: bool = False
+) -> SessionEntry | None:
     """Begin the conversation anew as `new_id`; return the session that is archived, if there was.
 
-    The label and the settings, but the model, hold on.
+    The label and the settings, but the model, hold on; of one that `expired`, the label and what
+    belongs to the conversation.
     """
     old = _archive(unit, key, Archived.RESET, now)
-    sessions.ensure(unit, key, new_id, now)
+    sessions.begin(unit, key, new_id, now)
     if old is not None:
-        change(unit, new_id, label=old.label, settings=old.settings.after_reset())
+        kept = old.settings.after_expiry() if expired else old.settings.after_reset()
+        change(unit, new_id, label=old.label, settings=kept)
     return old
 
 
@@ -32,14 +36,28 @@ def delete(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
 
 
 def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
-    """Make an archived session the present one again; return the one whose place it takes."""
+    """Make an archived session the present one again; return the one whose place it takes.
+
+    It is as fresh as if somebody had just spoken in it: else the next message would end it again.
+    """
     displaced = _archive(unit, SessionKey.parse(session.key), Archived.RESET, now)
     unit.execute(
-        "UPDATE session SET current = 1, archived = NULL, archived_at = 0 WHERE session_id = ?",
-        (session.session_id,),
+        "UPDATE session SET current = 1, archived = NULL, archived_at = 0,"
+        " user_at = max(user_at, ?) WHERE session_id = ?",
+        (now, session.session_id),
     )
     unit.touched.append(session.session_id)
     return displaced
+
+
+def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
+    """Return sessions of the conversation that were reset after a person spoke, the last first."""
+    rows = reader.all(
+        f"SELECT {sessions.COLUMNS} FROM session WHERE key = ? AND archived = ? AND user_at > 0"  # noqa: S608 - constant columns
+        " ORDER BY archived_at DESC, created_at DESC, session_id LIMIT ?",
+        (key, Archived.RESET, limit),
+    )
+    return [sessions.entry(row) for row in rows]
 
 
 def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:

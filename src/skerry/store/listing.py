@@ -20,7 +20,7 @@ class Wanted:
     """Only sessions of these agents."""
     label: str | None = None
     search: str = ""
-    """In the key, the id, the label, the first or the last message, whatever the case."""
+    """In the key, the id, the label, what the person first said, the last message; in any case."""
     active_since: int = 0
     archived: bool | None = False
     """True: archived sessions with content; None: these and the present ones."""
@@ -31,7 +31,10 @@ class Wanted:
 _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
     {False: "current", True: "NOT current AND tail > 0", None: "(current OR tail > 0)"}
 )
-_FIRST: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq = 1)"
+_FIRST: Final = (  # a notice may stand before it
+    "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq <= 2"
+    " AND json_extract(CAST(body AS TEXT), '$.role') = 'user' ORDER BY seq LIMIT 1)"
+)
 _LAST: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq = tail)"
 EVERY: Final = Wanted()
 """Every present session."""
@@ -77,7 +80,8 @@ def _found(
     )
     for first, last, *row in rows:
         one = sessions.entry(tuple(row))
-        texts = (one.key, one.session_id, one.label, *(_text(body) for body in (first, last)))
+        said = (_text(body) for body in (first, last))
+        texts = (one.key, one.session_id, one.label, *said)
         if any(needle in text.casefold() for text in texts):
             yield one
 

@@ -51,8 +51,10 @@ def digest(request: RunRequest) -> bytes:
     How it is to be answered (time, thinking, queue) does not count: clients that send again may
     leave that out.
     """
-    said = _encode((str(request.key), request.text, request.images))
-    return hashlib.blake2b(said, digest_size=16).digest()
+    said: tuple[object, ...] = (str(request.key), request.text, request.images)
+    if (opening := request.opening) is not None:
+        said = (*said, opening.kind, opening.target)
+    return hashlib.blake2b(_encode(said), digest_size=16).digest()
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
@@ -125,6 +127,11 @@ def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
         "UPDATE run SET session_id = ?, entry = ?, restarts = restarts + (? = 0) WHERE run_id = ?",
         (session_id, entry, entry, run_id),
     )
+
+
+def note_opening(unit: Unit, request: RunRequest) -> None:
+    """Keep what the run's message did to its conversation, so that it does it once."""
+    unit.execute("UPDATE run SET request = ? WHERE run_id = ?", (_encode(request), request.run_id))
 
 
 def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:

@@ -205,4 +205,8 @@ STEPS: Final = (
         PRIMARY KEY (profile, model, reason)
     ) WITHOUT ROWID
     """,
+    """
+    ALTER TABLE session ADD COLUMN user_at INTEGER NOT NULL DEFAULT 0;
+    UPDATE session SET user_at = updated_at WHERE tail > 0
+    """,
 )

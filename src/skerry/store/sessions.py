@@ -13,18 +13,34 @@ from skerry.store.unit import Reader, Unit
 
 COLUMNS = (
     "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
-    " output_tokens, total_tokens, aborted_last_run, provider, model, label, archived, archived_at,"
-    " settings"
+    " output_tokens, total_tokens, aborted_last_run, provider, model, label, user_at, archived,"
+    " archived_at, settings"
 )
 TITLE_LENGTH = 60
+_BEGINNING = 6
+"""Entries among which the title is looked for; notices and commands may stand before it."""
 _settings = msgspec.json.Decoder(SessionSettings)
 
 
 def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
     """Return the id and the tail of the key's present session, made as `new_id` when missing."""
-    row = unit.one("SELECT session_id, tail FROM session WHERE key = ? AND current", (str(key),))
-    if row is not None:
-        return SessionId(row[0]), int(row[1])
+    found = present(unit, key)
+    if found is not None:
+        return found[0], found[1]
+    begin(unit, key, new_id, now)
+    return new_id, 0
+
+
+def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | None:
+    """Return the id and the tail of the key's present session, and when a person last spoke."""
+    row = reader.one(
+        "SELECT session_id, tail, user_at FROM session WHERE key = ? AND current", (str(key),)
+    )
+    return (SessionId(row[0]), int(row[1]), int(row[2])) if row is not None else None
+
+
+def begin(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> None:
+    """Make `new_id` the present session of a key that has none."""
     kind = key.kind
     unit.execute(
         "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at)"
@@ -38,22 +54,30 @@ def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[Se
             now,
         ),
     )
-    return new_id, 0
 
 
-def append(
-    unit: Unit, session_id: SessionId, tail: int, run_id: str, messages: Sequence[Message], now: int
+def append(  # noqa: PLR0913 - one statement writes them all
+    unit: Unit,
+    session_id: SessionId,
+    tail: int,
+    run_id: str,
+    messages: Sequence[Message],
+    now: int,
+    *,
+    heard: int = 0,
 ) -> int:
     """Add `messages` after entry `tail`; return the new tail.
+
+    `heard`: when the person spoke who is among them, which keeps the session fresh; 0 for nobody.
 
     Raises:
         StaleTailError: the transcript moved on; the unit writes nothing.
     """
     new_tail = tail + len(messages)
     changed = unit.execute(
-        "UPDATE session SET tail = ?, updated_at = max(updated_at, ?)"
+        "UPDATE session SET tail = ?, updated_at = max(updated_at, ?), user_at = max(user_at, ?)"
         " WHERE session_id = ? AND tail = ?",
-        (new_tail, now, session_id, tail),
+        (new_tail, now, heard, session_id, tail),
     )
     if changed != 1:
         row = unit.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
@@ -161,11 +185,10 @@ def bodies_after(
 
 
 def title(reader: Reader, session_id: str) -> str:
-    """Return the beginning of what the person first said."""
-    for first in entries(reader, session_id, limit=1, before=2):
-        if isinstance(first.message, UserMessage):
-            return _short(first.message)
-    return ""
+    """Return the beginning of what the person first said, a command only where nothing else is."""
+    found = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
+    said = [_short(one.message) for one in found if isinstance(one.message, UserMessage)]
+    return next((text for text in said if not text.startswith("/")), said[0] if said else "")
 
 
 def preview(reader: Reader, session_id: str) -> str:

@@ -9,13 +9,14 @@ from pydantic import Field
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
-from skerry.gateway.methods import lifecycle, rows
+from skerry.gateway.methods import rows
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.once import once
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
+from skerry.sessions import lifecycle
 from skerry.store import DATABASE, Reader, Unit, archive, listing, sessions
 from skerry.store.listing import Wanted
 
@@ -130,12 +131,13 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
         return old, _present(unit, new_id)
 
     async def work() -> tuple[SessionEntry | None, SessionEntry]:
-        await lifecycle.will_reset(context, key, params.reason)
+        present = await context.store.read(lambda reader: sessions.find(reader, str(key)))
+        await lifecycle.will_reset(context.hooks, context.store, present, params.reason)
         return await context.store.write(write)
 
     old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
-    lifecycle.ended(context, old, params.reason)
-    lifecycle.began(context, session, after=old)
+    lifecycle.ended(context.hooks, old, params.reason)
+    lifecycle.start(context.hooks, key, session.session_id, old)
     context.news.touch([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
@@ -166,7 +168,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     if session is not None:
         context.news.touch([session.session_id], "delete")
     if params.emit_lifecycle_hooks:
-        lifecycle.ended(context, session, "delete")
+        lifecycle.ended(context.hooks, session, "delete")
     return {
         "ok": True,
         "key": str(key),
@@ -196,8 +198,8 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         key, lambda: context.store.write(write)
     )
     if restored:
-        lifecycle.ended(context, displaced, "restore")
-        lifecycle.began(context, session, after=displaced)
+        lifecycle.ended(context.hooks, displaced, "restore")
+        lifecycle.start(context.hooks, key, session.session_id, displaced)
     context.news.touch([session.session_id], "restore")
     return {
         "ok": True,

@@ -1,0 +1,81 @@
+"""Tells plugins which sessions begin and end; nothing waits for them."""
+
+import logging
+
+from skerry.hooks.events import BeforeReset, SessionEnd, SessionStart
+from skerry.hooks.hooks import Hooks
+from skerry.model.errors import StateError
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import SessionEntry
+from skerry.sessions.opening import RESTORE, Opened
+from skerry.store import Reader, Store, sessions
+
+logger = logging.getLogger(__name__)
+
+
+def start(
+    hooks: Hooks, key: SessionKey, session_id: SessionId, after: SessionEntry | None = None
+) -> None:
+    """Tell that a session of the conversation began or came back, and which one it follows."""
+    point = hooks.session_start
+    if point.handlers:
+        point.start(
+            SessionStart(
+                agent_id=key.agent,
+                session_key=str(key),
+                session_id=session_id,
+                resumed_from=after.session_id if after else None,
+            )
+        )
+
+
+def ended(hooks: Hooks, session: SessionEntry | None, reason: str) -> None:
+    """Tell that `session`, if there was one, was archived."""
+    point = hooks.session_end
+    if session is not None and point.handlers:
+        point.start(
+            SessionEnd(
+                agent_id=session.agent_id,
+                session_key=session.key,
+                session_id=session.session_id,
+                message_count=session.tail,
+                duration_ms=max(session.archived_at - session.created_at, 0),
+                reason=reason,
+            )
+        )
+
+
+async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, reason: str) -> None:
+    """Tell that `session` ends because its conversation begins anew, with what was said in it."""
+    point = hooks.before_reset
+    if session is None or not point.handlers:
+        return
+
+    def look(reader: Reader) -> BeforeReset:
+        said = sessions.entries(reader, session.session_id, limit=-1)
+        return BeforeReset(
+            agent_id=session.agent_id,
+            session_key=session.key,
+            session_id=session.session_id,
+            messages=tuple(one.message for one in said),
+            reason=reason,
+        )
+
+    point.start(await store.read(look))
+
+
+async def opened(hooks: Hooks, store: Store, what: Opened) -> None:
+    """Tell what a message did to its conversation.
+
+    It was written in the unit that took the message, so handlers hear of it right after; what was
+    said in the old session is still there for them.
+    """
+    old = what.ended
+    if old is not None and what.why != RESTORE:
+        try:
+            await will_reset(hooks, store, old, what.why)
+        except StateError:
+            # The message is taken, whatever its plugins miss.
+            logger.exception("before_reset is not told of %s", old.session_id)
+    ended(hooks, old, what.why)
+    start(hooks, what.request.key, what.session_id, old)

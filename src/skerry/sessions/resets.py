@@ -1,0 +1,103 @@
+"""When a conversation begins anew by itself (pure); looked at when a message arrives.
+
+Source: openclaw-behaviour 2.3; only what a person says keeps a session fresh.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from enum import StrEnum
+from typing import Final
+
+from skerry.config.session import ResetConfig, ResetMode, SessionConfig
+from skerry.model.ids import SessionKey, SessionKind
+
+AT_HOUR: Final = 4
+IDLE_MINUTES: Final = 60
+_MINUTE_MS: Final = 60_000
+_WITHOUT_PEOPLE: Final = frozenset(
+    {SessionKind.CRON, SessionKind.HOOK, SessionKind.NODE, SessionKind.SUBAGENT}
+)
+
+
+class Expiry(StrEnum):
+    """Which limit a session has passed."""
+
+    DAILY = "daily"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a session lives; None is no limit of that kind."""
+
+    at_hour: int | None = None
+    """0 to 23, local time."""
+    idle_minutes: int | None = None
+
+    def passed(self, spoke: int, now: int, zone: tzinfo | None = None) -> Expiry | None:
+        """Return which limit came first after a person last spoke; None while there was none.
+
+        Args:
+            spoke: Milliseconds since 1970; 0 when nobody did, and then nothing can expire.
+            now: When the next message arrives.
+            zone: That of the gateway's machine, which None is.
+
+        """
+        if not spoke:
+            return None
+        ends: list[tuple[int, Expiry]] = []
+        if self.idle_minutes is not None and now > spoke + self.idle_minutes * _MINUTE_MS:
+            ends.append((spoke + self.idle_minutes * _MINUTE_MS, Expiry.IDLE))
+        if self.at_hour is not None and spoke < (end := boundary(now, self.at_hour, zone)):
+            # What counts is the first boundary since, not the last.
+            ends.append((min(end, boundary(spoke + 86_400_000, self.at_hour, zone)), Expiry.DAILY))
+        return min(ends)[1] if ends else None
+
+
+def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
+    """Return what holds for a conversation when a message comes over `channel`."""
+    if key.kind in _WITHOUT_PEOPLE:
+        return Limits()
+    by_channel = {name.lower(): one for name, one in config.reset_by_channel.items()}
+    own = by_channel.get(channel.lower())
+    if own is not None:
+        return _limits(own, ResetConfig())
+    kinds = {"dm": "direct"}
+    by_type = {kinds.get(kind, kind): one for kind, one in config.reset_by_type.items()}
+    if config.reset is None and not by_type and config.idle_minutes is not None:
+        return Limits(idle_minutes=config.idle_minutes)
+    return _limits(by_type.get(kind_of(key), ResetConfig()), config.reset or ResetConfig())
+
+
+def kind_of(key: SessionKey) -> str:
+    """Return `thread`, `group` or `direct`."""
+    if {"thread", "topic"} & set(key.scope[1:]):
+        return "thread"
+    return "group" if key.kind in {SessionKind.GROUP, SessionKind.CHANNEL} else "direct"
+
+
+def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
+    """Return the last time at or before `now` at which it was `hour` o'clock, in milliseconds.
+
+    Where clocks are put forward over that hour it is the moment at which they are; where the hour
+    comes twice it is the first.
+    """
+    here = datetime.fromtimestamp(now / 1000, zone).replace(
+        hour=hour, minute=0, second=0, microsecond=0, fold=0
+    )
+    while (at := int(here.timestamp() * 1000)) > now:
+        here -= timedelta(days=1)
+    return at
+
+
+def _limits(own: ResetConfig, general: ResetConfig) -> Limits:
+    mode = own.mode or general.mode or ResetMode.DAILY
+    hour = own.at_hour if own.at_hour is not None else general.at_hour
+    idle = own.idle_minutes or general.idle_minutes
+    match mode:
+        case ResetMode.NONE:
+            return Limits()
+        case ResetMode.IDLE:
+            return Limits(idle_minutes=idle or IDLE_MINUTES)
+        case ResetMode.DAILY:
+            return Limits(AT_HOUR if hour is None else hour, idle)

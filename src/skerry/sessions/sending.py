@@ -1,0 +1,41 @@
+"""Whether a conversation's replies go out to its chat platform (pure).
+
+Source: openclaw-behaviour 2.4, `session.sendPolicy`.
+"""
+
+from skerry.config.session import SendMatch, SendPolicy
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import ReplyTo
+from skerry.model.session import SessionSettings
+
+
+def sends_to(
+    policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo | None
+) -> ReplyTo | None:
+    """Return where replies go; None where they stay here, as those of clients do."""
+    return None if to is None or is_mute(policy, own, key, to) else to
+
+
+def is_mute(policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo) -> bool:
+    """Return whether replies stay here: what the conversation says counts before the policy.
+
+    Any rule that fits and denies counts, then any that fits and allows, then the default.
+    """
+    if own is not None and own.send_policy in {"allow", "deny"}:
+        return own.send_policy == "deny"
+    actions = {rule.action for rule in policy.rules if _fits(rule.match, key, to)}
+    if "deny" in actions:
+        return True
+    return not actions and policy.default == "deny"
+
+
+def _fits(match: SendMatch, key: SessionKey, to: ReplyTo) -> bool:
+    whole, inner = str(key), ":".join(key.scope)
+    kind = "direct" if match.chat_type == "dm" else match.chat_type
+    prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
+    return (
+        (match.channel or to.channel).lower() == to.channel.lower()
+        and kind in {None, to.peer.kind.value}
+        and (whole.startswith(prefix) or inner.startswith(prefix))
+        and whole.startswith(raw)
+    )
