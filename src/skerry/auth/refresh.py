@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import anyio
 import anyio.to_thread
@@ -59,11 +60,32 @@ async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], 
         TokenRefusedError: it refused.
         ModelConnectionError: it could not be reached, failed, or answered with something else.
     """
+    body, host = await _post(http, url, "x-www-form-urlencoded", urlencode(form).encode())
+    return _tokens(body, host, now)
+
+
+async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: str) -> Tokens:
+    """Return the API key that a service gives for a code, as one token that does not end.
+
+    Raises:
+        TokenRefusedError: it refused.
+        ModelConnectionError: as `exchange`.
+    """
+    form = {"code": code, "code_verifier": verifier, "code_challenge_method": "S256"}
+    body, host = await _post(http, url, "json", msgspec.json.encode(form))
+    said = _json(body)
+    if not (isinstance(said, dict) and isinstance(said.get("key"), str)):
+        raise ModelConnectionError(f"{host} answered with no key.")
+    return Tokens(said["key"], "", None)
+
+
+async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -> tuple[bytes, str]:
+    """Return the body of the answer, and the host that gave it."""
     request = httpx2.Request(
         "POST",
         url,
-        data=dict(form),
-        headers={"accept": "application/json"},
+        content=content,
+        headers={"accept": "application/json", "content-type": f"application/{kind}"},
         extensions={BODY_LIMIT: _LIMIT},
     )
     host = request.url.host
@@ -78,14 +100,18 @@ async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], 
         raise TokenRefusedError(f"{host} refused it ({response.status_code})")
     if response.status_code != httpx2.codes.OK:
         raise ModelConnectionError(f"{host} gave no token ({response.status_code}).")
-    return _tokens(response.content, host, now)
+    return response.content, host
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return None
 
 
 def _tokens(body: bytes, host: str, now: int) -> Tokens:
-    try:
-        said = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        said = None
+    said = _json(body)
     if isinstance(said, dict) and "error" in said:  # some answer 200 and say no in the body
         raise TokenRefusedError(f"{host} refused it")
     if not (isinstance(said, dict) and isinstance(said.get("access_token"), str)):

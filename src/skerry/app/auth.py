@@ -1,0 +1,196 @@
+"""Enters, lists, orders and removes credentials, in the files that a running gateway looks at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from skerry.auth.credentials import profiles_file, refuse_in_workspace, vault_of
+from skerry.auth.profiles import SECRETS, Kind, Profile, Profiles, change, is_id, read
+from skerry.config.load import load_good
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.model.errors import CredentialError, UnknownAgentError
+from skerry.model.ids import AgentId
+from skerry.providers.known import KNOWN, known_provider
+
+LONGEST: Final = 16_384
+"""Characters of a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A credential as somebody enters it."""
+
+    provider: str
+    name: str
+    kind: Kind
+    secrets: Mapping[str, str] = field(repr=False)
+    """Field to secret, or to `${NAME}`."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else is to stand in the profile."""
+    plain: bool = False
+    """Whether the secrets stand in the profile itself, not in the vault."""
+
+    @property
+    def id(self) -> str:
+        """Return the name of its profile."""
+        return f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Changes the credentials of one agent."""
+
+    config: Config
+    environ: Mapping[str, str]
+    agent: AgentId
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], agent: str | None) -> "Keeper":
+        """Return the keeper of an agent, of the default one where none is named.
+
+        Raises:
+            ConfigError: the configuration cannot be used.
+            UnknownAgentError: no agent has that id.
+        """
+        loaded = load_good(environ)
+        config = loaded.config
+        wanted = AgentId(agent) if agent else config.agents.default_id
+        if wanted not in config.agents.ids:
+            raise UnknownAgentError(wanted, config.agents.ids)
+        return cls(config, loaded.expanded.environ, wanted)
+
+    def provider(self, name: str) -> tuple[str, str]:
+        """Return a provider's id and the address for which its credentials count.
+
+        Raises:
+            CredentialError: nobody has that name.
+        """
+        described = self.config.models.providers.get(name)
+        known = known_provider(name)
+        if described is not None:
+            return (known.id if known else name), str(described.base_url)
+        if known is None:
+            listed = ", ".join([*(one.id for one in KNOWN), *self.config.models.providers])
+            raise CredentialError(
+                f"There is no provider {name!r}. Known: {listed}.",
+                "Describe others under models.providers first.",
+            )
+        return known.id, known.base_url
+
+    def profiles(self) -> Profiles:
+        """Return what the agent's file has.
+
+        Raises:
+            CredentialError: it cannot be used.
+        """
+        return read(profiles_file(self.config, self.agent), self.agent)
+
+    def keep(self, entered: Entered, clock: Clock) -> Profile:
+        """Keep a credential, in the place of one of the same name; return its profile.
+
+        Raises:
+            CredentialError: it makes no sense, or cannot be kept; nothing changed.
+        """
+        path = profiles_file(self.config, self.agent)
+        if not is_id(entered.id):
+            message = f"{entered.id!r} is no profile id."
+            raise CredentialError(message, "Name it with letters, digits, '.', '-', '_', '@'.")
+        _, base_url = self.provider(entered.provider)
+        secrets: dict[str, Any] = dict(entered.secrets)
+        for name, text in secrets.items():
+            _check(name, text)
+        references = all(text.startswith("${") for text in secrets.values())
+        if not (entered.plain or references):
+            vault = vault_of(self.config, self.environ)
+            refuse_in_workspace(self.config, vault.directory)
+            named = {name: f"{self.agent}/{entered.id}#{name}" for name in secrets}
+            vault.put(entered.provider, {named[name]: text for name, text in secrets.items()})
+            secrets = {name: {"source": "vault", "id": entry} for name, entry in named.items()}
+        content = {
+            "type": entered.kind.value,
+            "provider": entered.provider,
+            "baseUrl": base_url,
+            "saved": clock.now_ms(),
+            **entered.more,
+            **secrets,
+        }
+        change(path, lambda file: file["profiles"].update({entered.id: content}))
+        return Profile(entered.id, entered.provider, entered.kind, self.agent, content)
+
+    def remove(self, name: str) -> Profile:
+        """Forget a credential, in the vault too.
+
+        Raises:
+            CredentialError: there is none of that name, or the file cannot be written.
+        """
+        found = self._named(name)
+
+        def edit(content: dict[str, Any]) -> None:
+            content["profiles"].pop(found.id, None)
+            for provider, ids in list(content.get("order", {}).items()):
+                content["order"][provider] = [one for one in ids if one != found.id]
+
+        change(profiles_file(self.config, self.agent), edit)
+        entries = {entry for one in SECRETS[found.kind] if (entry := found.entry(one))}
+        if entries:
+            vault_of(self.config, self.environ).drop(found.provider, entries)
+        return found
+
+    def order(self, provider: str, ids: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the order of a provider's profiles, after giving it `ids`; none takes turns.
+
+        Raises:
+            CredentialError: an id names no profile of the provider.
+        """
+        provider, _ = self.provider(provider)
+        if ids is not None:
+            wanted = [self._named(name, provider).id for name in ids]
+
+            def edit(content: dict[str, Any]) -> None:
+                order = content.setdefault("order", {})
+                order[provider] = wanted
+                if not wanted:
+                    del order[provider]
+
+            change(profiles_file(self.config, self.agent), edit)
+        return self.profiles().order.get(provider, ())
+
+    def _named(self, name: str, provider: str = "") -> Profile:
+        found = self.profiles().profiles
+        for one in (name, f"{provider}:{name}"):
+            if one in found and provider in {"", found[one].provider}:
+                return found[one]
+        known = ", ".join(found) or "none"
+        message = f"{self.agent} has no profile {name!r}; there are: {known}."
+        raise CredentialError(message, "`skerry auth list` shows them.")
+
+
+def _check(name: str, text: str) -> None:
+    if not text or len(text) > LONGEST or not (text.isascii() and text.isprintable()):
+        message = f"That is no {name}: it is empty, too long, or has characters that none has."
+        raise CredentialError(message, "Copy and enter it again.")
+
+
+def where(profile: Profile) -> str:
+    """Return where a profile's secret is: `vault`, `environment` or `file`."""
+    name = SECRETS[profile.kind][0]
+    value = profile.fields.get(name)
+    if profile.entry(name):
+        return "vault"
+    if isinstance(value, dict) or (isinstance(value, str) and value.startswith("${")):
+        return "environment"
+    return "file"
+
+
+def problem(profile: Profile, keeper: Keeper, now: int) -> str:
+    """Return why a profile cannot be used, or nothing."""
+    name = SECRETS[profile.kind][0]
+    try:
+        profile.secret(name, keeper.environ, vault_of(keeper.config, keeper.environ))
+    except CredentialError as error:
+        return str(error)
+    expires = profile.expires
+    if profile.kind is Kind.TOKEN and expires is not None and expires <= now:
+        return "its token has ended"
+    return ""

@@ -1,0 +1,225 @@
+"""Signing in to a provider in the browser: OAuth 2 with PKCE for a program on one's own machine.
+
+RFC 8252 (native applications): the browser comes back to a port on the loopback address, which is
+open only meanwhile and takes one answer; `state` and the verifier (RFC 7636) tie that to the start.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import anyio
+import anyio.abc
+import httpx2
+
+from skerry.auth.refresh import TokenRefusedError, Tokens, exchange, exchange_key
+from skerry.model.errors import CredentialError, ModelConnectionError
+
+WAIT_SECONDS: Final = 600.0
+_HEAD_LIMIT: Final = 16 * 1024
+_HEAD_SECONDS: Final = 10.0
+_DONE: Final = "You are signed in. You can close this page."
+_FAILED: Final = "That did not work; the terminal says why. You can close this page."
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where one signs in to a provider."""
+
+    authorize_url: str
+    token_url: str
+    client_id: str
+    """Empty for a service that asks for none."""
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    port: int = 0
+    """To which the browser comes back; 0 lets the system choose."""
+    gives_key: bool = False
+    """Whether it gives an API key for the code, as OpenRouter does, in place of tokens."""
+
+
+PRESETS: Final = {
+    "openrouter": Service(
+        "https://openrouter.ai/auth",
+        "https://openrouter.ai/api/v1/auth/keys",
+        "",
+        port=3000,
+        gives_key=True,
+    )
+}
+"""Services whose documentation tells everybody how: https://openrouter.ai/docs/oauth."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """One sign-in from its start to its tokens."""
+
+    service: Service
+    port: int
+    """Where the browser comes back."""
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+    @property
+    def path(self) -> str:
+        """Return the path to which the browser comes back; a service without `state` gets it so."""
+        return f"/callback/{self.state}" if self.service.gives_key else "/callback"
+
+    @property
+    def redirect(self) -> str:
+        """Return the address to which the browser comes back."""
+        host = "localhost" if self.service.gives_key else "127.0.0.1"
+        return f"http://{host}:{self.port}{self.path}"
+
+    @property
+    def url(self) -> str:
+        """Return the address that a person opens in a browser."""
+        digest = hashlib.sha256(self.verifier.encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        query = {"code_challenge": challenge, "code_challenge_method": "S256"}
+        if self.service.gives_key:
+            query["callback_url"] = self.redirect
+        else:
+            query |= {
+                "response_type": "code",
+                "client_id": self.service.client_id,
+                "redirect_uri": self.redirect,
+                "state": self.state,
+            }
+            if self.service.scopes:
+                query["scope"] = " ".join(self.service.scopes)
+        joint = "&" if "?" in self.service.authorize_url else "?"
+        return f"{self.service.authorize_url}{joint}{urlencode(query)}"
+
+    def code(self, answer: str) -> str:
+        """Return the code in what came back: an address, `code#state`, or the code alone.
+
+        Raises:
+            CredentialError: the service refused, or the answer belongs to another sign-in.
+        """
+        answer = answer.strip()
+        if "://" not in answer and not answer.startswith("/"):
+            code, mark, state = answer.partition("#")
+            query = {"code": [code]} | ({"state": [state]} if mark else {})
+        else:
+            split = urlsplit(answer)
+            query = parse_qs(split.query)
+            if self.service.gives_key:
+                query["state"] = [split.path.rpartition("/")[2]]
+            query.setdefault("state", [""])
+        if error := query.get("error"):
+            raise CredentialError(f"The service refused the sign-in: {error[0][:100]!r}.", _AGAIN)
+        if not hmac.compare_digest(
+            query.get("state", [self.state])[0].encode(), self.state.encode()
+        ):
+            raise CredentialError("The answer belongs to another sign-in.", _AGAIN)
+        if not (code := query.get("code", [""])[0]):
+            raise CredentialError("There is no code in it.", _AGAIN)
+        return code
+
+    async def finish(self, http: httpx2.AsyncClient, code: str, now: int) -> Tokens:
+        """Return what the service gives for the code.
+
+        Raises:
+            CredentialError: it refuses, or cannot be reached.
+        """
+        service = self.service
+        try:
+            if service.gives_key:
+                return await exchange_key(http, service.token_url, code, self.verifier)
+            form = {
+                "grant_type": "authorization_code",
+                "code": code,
+                "redirect_uri": self.redirect,
+                "client_id": service.client_id,
+                "code_verifier": self.verifier,
+            }
+            if service.client_secret:
+                form["client_secret"] = service.client_secret
+            return await exchange(http, service.token_url, form, now)
+        except (TokenRefusedError, ModelConnectionError) as error:
+            raise CredentialError(f"The sign-in failed: {error}.", _AGAIN) from error
+
+
+_AGAIN: Final = "Start it again: skerry auth login."
+
+
+@dataclass(slots=True)
+class Callback:
+    """A port of this machine that waits for the browser."""
+
+    port: int
+    _answers: "anyio.abc.ObjectReceiveStream[str]"
+
+    async def answer(self) -> str:
+        """Return the path and query with which the browser came back."""
+        return await self._answers.receive()
+
+
+@asynccontextmanager
+async def callback(port: int, wanted: str = "/callback") -> AsyncGenerator[Callback]:
+    """Wait on the loopback address for the block; only paths that begin with `wanted` count.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    send, receive = anyio.create_memory_object_stream[str](1)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+    bound: int = listener.extra(  # noqa: S610 - anyio's, not Django's
+        anyio.abc.SocketAttribute.local_port
+    )
+
+    async def serve(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            with anyio.move_on_after(_HEAD_SECONDS):
+                target = await _target(stream, bound)
+                good = target is not None and target.startswith(wanted) and "?" in target
+                if good and target is not None:
+                    with send.clone() as one:
+                        await _hand_over(one, target)
+                text = _DONE if good and "error=" not in str(target) else _FAILED
+                await stream.send(_page(text, ok=good))
+
+    with send, receive:
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, serve)
+            yield Callback(bound, receive)
+            tasks.cancel_scope.cancel()
+
+
+async def _hand_over(send: "anyio.abc.ObjectSendStream[str]", target: str) -> None:
+    with anyio.move_on_after(1.0):  # the first answer counts
+        await send.send(target)
+
+
+async def _target(stream: anyio.abc.SocketStream, port: int) -> str | None:
+    """Return the target of a GET that a browser on this machine sent to us by our name."""
+    head = b""
+    try:
+        while b"\r\n\r\n" not in head and len(head) < _HEAD_LIMIT:
+            head += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
+    ours = headers.get("host") in {f"127.0.0.1:{port}", f"localhost:{port}"}
+    return rest.rpartition(" ")[0] if method == "GET" and ours else None
+
+
+def _page(text: str, *, ok: bool) -> bytes:
+    body = f"<!doctype html><meta charset=utf-8><title>Skerry</title><p>{text}</p>".encode()
+    status = "200 OK" if ok else "400 Bad Request"
+    return (
+        f"HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {len(body)}\r\n"
+        "cache-control: no-store\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n"
+    ).encode() + body
