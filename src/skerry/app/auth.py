@@ -132,7 +132,7 @@ class Keeper:
                 content["order"][provider] = [one for one in ids if one != found.id]
 
         change(profiles_file(self.config, self.agent), edit)
-        entries = {entry for one in SECRETS[found.kind] if (entry := found.entry(one))}
+        entries = {entry for one in found.fields if (entry := found.entry(one))}
         if entries:
             vault_of(self.config, self.environ).drop(found.provider, entries)
         return found

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import doctor_files, doctor_running, doctor_safety
+from skerry.app import doctor_auth, doctor_files, doctor_running, doctor_safety
 from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
@@ -56,6 +56,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += [*doctor_safety.secret(gateway), *doctor_safety.exposure(gateway)]
         checks += [await _gateway(environ, loaded), await _model(environ)]
         checks += await _asked(environ, loaded)
+        checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
         checks.append(doctor_safety.service(environ, loaded.config))
         checks.append(doctor_files.mirror(state_dir, loaded))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]

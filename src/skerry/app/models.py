@@ -14,7 +14,7 @@ from skerry.client.models import model_list, model_status, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
 from skerry.infra.http import http_client
-from skerry.model.errors import GatewayUnreachableError, ModelError
+from skerry.model.errors import ClientError, ConfigError, GatewayUnreachableError, ModelError
 from skerry.model.message import Usage, user
 from skerry.ports.model import (
     History,
@@ -24,7 +24,9 @@ from skerry.ports.model import (
     ModelProvider,
     ModelRequest,
     ModelStatus,
+    Resting,
 )
+from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 
 QUESTION: Final = "Answer with the one word: ready"
@@ -55,6 +57,15 @@ async def standing(environ: Mapping[str, str]) -> Standing:
             )
     except GatewayUnreachableError:
         return await expected(environ)
+
+
+async def resting(environ: Mapping[str, str]) -> list[Resting]:
+    """Return which credentials the running gateway passes over now; none without one."""
+    try:
+        async with GatewayClient(find(environ)) as client:
+            return list((await model_status(client)).resting)
+    except (ConfigError, ClientError):
+        return []
 
 
 async def expected(environ: Mapping[str, str]) -> Standing:
@@ -141,8 +152,12 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
+        config = load_good(environ).config
+        agent = config.agents.default_id
+        primary = config.primary_model(agent)
         try:
-            return await _tried(*await catalog.choose(ref))
+            (entry, *_) = await catalog.entries(ref or primary, Wanted(agent=agent))
+            return await _tried(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error
 

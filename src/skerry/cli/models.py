@@ -3,6 +3,7 @@
 import os
 from argparse import Namespace
 from dataclasses import asdict
+from datetime import MAXYEAR, UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.model.errors import ModelError
-from skerry.ports.model import ModelInfo, ModelPick, ModelState
+from skerry.ports.model import ModelInfo, ModelPick, ModelState, Resting
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
 
@@ -123,13 +124,22 @@ def _status(found: Standing, *, as_json: bool) -> int:
                 "message": status.message,
                 "remedy": status.remedy,
                 "gatewayRunning": found.running,
+                "resting": [asdict(one) for one in status.resting],
             }
         )
-    elif usable:
-        show(f"{_who(found)}: {model_line(status)}")
+    else:
+        if usable:
+            show(f"{_who(found)}: {model_line(status)}")
+        for one in status.resting:
+            show(one_line(f"passed over {_end(one)} ({one.reason}): {one.profile}, {one.model}"))
     if usable:
         return 0
     return complain(status.message or "No model can be used.", status.remedy, "skerry models")
+
+
+def _end(one: Resting) -> str:
+    end = datetime.fromtimestamp(one.until / 1000, UTC).astimezone()
+    return "until somebody signs in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
 
 
 def _use(arguments: Namespace) -> int:

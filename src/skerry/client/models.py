@@ -4,7 +4,7 @@ from typing import Any
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
-from skerry.ports.model import ModelCost, ModelInfo, ModelPick, ModelState, ModelStatus
+from skerry.ports.model import ModelCost, ModelInfo, ModelPick, ModelState, ModelStatus, Resting
 
 
 async def model_status(client: GatewayClient) -> ModelStatus:
@@ -48,6 +48,10 @@ def _status(status: dict[str, Any]) -> ModelStatus:
         _info(model) if model else None,
         status.get("message", ""),
         status.get("remedy", ""),
+        tuple(
+            Resting(one["profile"], one["model"], one["reason"], one["until"])
+            for one in status.get("resting", ())
+        ),
     )
 
 

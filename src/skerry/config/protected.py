@@ -17,6 +17,8 @@ LOADED: Final = frozenset({"hooks", "plugins", "skills"})
 """Directories at the top of a workspace from which code or instructions are loaded."""
 CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
 """Directories, at any depth of a workspace, in which files are run or trusted."""
+PROFILES: Final = "auth-profiles.json"
+"""An agent's credentials, wherever its `agentDir` is."""
 HOOK: Final = "hook.md"
 """Makes a hook of the directory in which it lies."""
 
@@ -71,7 +73,8 @@ def protected(config: Config) -> Protected:
     home = config.path.parent
     plugins = [home / path.expanduser() for path in config.plugins.load.paths]
     installed = (Path(__file__).parents[1], Path(sys.prefix))
-    own = (config.path, *config.included)
+    profiles = (config.agent_dir(one) / PROFILES for one in config.agents.ids)
+    own = (config.path, *config.included, *profiles)
     return Protected(
         state=config.state_dir.resolve(),
         # The place of a link too: the file could be put in its place.

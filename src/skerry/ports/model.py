@@ -229,6 +229,19 @@ class ModelState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Resting:
+    """A credential that is not asked for a model for a while, after failures."""
+
+    profile: str
+    """`agent/provider:name`, or `environment/provider` for a key without a profile."""
+    model: str
+    reason: str
+    """`rate_limit`, `overloaded`, `auth`, `billing` or `sign_in`."""
+    until: int
+    """Milliseconds since 1970; the end of the year 9999 is until a person signs in again."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStatus:
     """What the page and `status` say of the model: which, whether, and what a person can do."""
 
@@ -236,6 +249,8 @@ class ModelStatus:
     model: ModelInfo | None
     message: str = ""
     remedy: str = ""
+    resting: tuple[Resting, ...] = ()
+    """What is passed over now, what rests shortest in front."""
 
 
 class Models(Protocol):

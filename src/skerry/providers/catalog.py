@@ -14,7 +14,7 @@ from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ModelUnavailableError
-from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus
+from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus, Resting
 from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
@@ -232,12 +232,17 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""
+        credentials = self.credentials
+        rests = credentials.cooldowns.rows(credentials.clock.now_ms())
+        resting = tuple(Resting(one.profile, one.model, one.reason, one.until) for one in rests)
         try:
             _, info = await self.choose(None)
         except ModelUnavailableError as error:
-            return ModelStatus(ModelState.UNAVAILABLE, None, str(error), error.remedy)
+            state = ModelState.UNAVAILABLE
+            return ModelStatus(state, None, str(error), error.remedy, resting)
         starting = info.provider == EMBEDDED and self._embedded.starting
-        return ModelStatus(ModelState.STARTING if starting else ModelState.READY, info, info.note)
+        state = ModelState.STARTING if starting else ModelState.READY
+        return ModelStatus(state, info, info.note, resting=resting)
 
     def _named(self, ref: str) -> Choice:
         provider = ref.partition("/")[0]

@@ -98,6 +98,10 @@ def _status(status: ModelStatus) -> Json:
         "state": status.state.value,
         "message": status.message,
         "remedy": status.remedy,
+        "resting": [
+            {"profile": one.profile, "model": one.model, "reason": one.reason, "until": one.until}
+            for one in status.resting
+        ],
         "model": model
         and {
             "ref": model.ref,

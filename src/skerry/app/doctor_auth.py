@@ -1,0 +1,33 @@
+"""Checks of the credentials of model providers."""
+
+from collections.abc import Iterator, Mapping
+
+from skerry.app.auth import Keeper, problem
+from skerry.app.checks import Check, Level
+from skerry.auth.credentials import refuse_in_workspace, vault_of
+from skerry.config.root import Config
+from skerry.infra.clock import SystemClock
+from skerry.model.errors import CredentialError
+
+
+def credentials(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Yield what is wrong with the profiles of each agent, or that they can be used."""
+    count = 0
+    for agent in config.agents.ids:
+        keeper = Keeper(config, environ, agent)
+        try:
+            refuse_in_workspace(config, vault_of(config, environ).directory)
+            found = keeper.profiles()
+        except CredentialError as error:
+            yield Check("credentials", Level.FAILURE, str(error), error.remedy)
+            continue
+        count += len(found.profiles)
+        for text in found.problems:
+            remedy = f"Mend {config.agent_dir(agent)}, or skerry auth add."
+            yield Check("credentials", Level.WARNING, f"{agent}: {text}.", remedy)
+        for profile in found.profiles.values():
+            if why := problem(profile, keeper, SystemClock().now_ms()):
+                remedy = f"skerry auth add {profile.provider} --agent {agent}"
+                yield Check("credentials", Level.WARNING, f"{agent}: {why}", remedy)
+    plural = "profile" if count == 1 else "profiles"
+    yield Check("credentials", Level.OK, f"{count} {plural}; keys elsewhere count without one")

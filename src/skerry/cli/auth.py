@@ -1,0 +1,129 @@
+"""`skerry auth`: which credentials there are, and entering, ordering and removing them."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from getpass import getpass
+from typing import Any, Final
+
+import anyio
+
+from skerry.app.auth import Entered, Keeper, problem, where
+from skerry.app.models import resting
+from skerry.app.signin import sign_in
+from skerry.auth.profiles import SECRETS, Kind, Profile
+from skerry.cli.failure import complain
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.infra.clock import SystemClock
+from skerry.ports.model import Resting
+
+_EMPTY: Final = (
+    "No credential is kept. Keys in the environment (such as OPENAI_API_KEY) and in"
+    " models.providers count without one.\nEnter one: skerry auth add PROVIDER"
+)
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry auth ...`; return the exit code."""
+    keeper = Keeper.of(os.environ, arguments.agent)
+    match arguments.action:
+        case "add":
+            return _add(keeper, arguments)
+        case "remove":
+            gone = keeper.remove(arguments.profile)
+            return _done(arguments, {"removed": gone.id}, f"{gone.id} is removed.")
+        case "order":
+            return _order(keeper, arguments)
+        case "login":
+            return _login(keeper, arguments)
+        case _:
+            return _list(keeper, arguments)
+
+
+def _list(keeper: Keeper, arguments: Namespace) -> int:
+    found = keeper.profiles()
+    rests = anyio.run(resting, os.environ)
+    rows = [_row(one, keeper, rests) for one in found.profiles.values()]
+    for text in found.problems:
+        notice(f"Left out: {one_line(text)}")
+    if arguments.json:
+        order = {provider: list(ids) for provider, ids in found.order.items()}
+        show_json({"agent": keeper.agent, "profiles": rows, "order": order})
+    elif not rows:
+        show(_EMPTY)
+    else:
+        head = ("PROFILE", "PROVIDER", "TYPE", "SECRET IN", "STATE")
+        keys = ("id", "provider", "type", "secretIn", "state")
+        show(table([head, *(tuple(one_line(str(row[key])) for key in keys) for row in rows)]))
+        for provider, ids in found.order.items():
+            show(f"order of {one_line(provider)}: {', '.join(map(one_line, ids))}")
+    return 0
+
+
+def _row(profile: Profile, keeper: Keeper, rests: list[Resting]) -> dict[str, Any]:
+    mine = [one for one in rests if one.profile == profile.key]
+    why = problem(profile, keeper, SystemClock().now_ms())
+    state = why or "; ".join(f"rests for {one.model}: {one.reason}" for one in mine) or "ready"
+    return {
+        "id": profile.id,
+        "provider": profile.provider,
+        "type": profile.kind.value,
+        "secretIn": where(profile),
+        "usable": not why,
+        "state": state,
+        "expires": profile.expires,
+        "resting": [{"model": one.model, "reason": one.reason, "until": one.until} for one in mine],
+    }
+
+
+def _add(keeper: Keeper, arguments: Namespace) -> int:
+    provider, _ = keeper.provider(arguments.provider)
+    kind = Kind(arguments.type)
+    field = SECRETS[kind][0]
+    secret = f"${{{arguments.env}}}" if arguments.env else _asked(f"{field} for {provider}: ")
+    if not secret:
+        return complain("Nothing was entered.", "Enter it, or pipe it in.", "skerry auth add", 2)
+    entered = Entered(provider, arguments.name, kind, {field: secret}, plain=arguments.plain)
+    kept = keeper.keep(entered, SystemClock())
+    if problem_now := problem(kept, keeper, SystemClock().now_ms()):
+        notice(f"It cannot be used yet: {problem_now}")
+    return _done(arguments, {"kept": kept.id, "secretIn": where(kept)}, _kept(kept))
+
+
+def _kept(profile: Profile) -> str:
+    return f"{profile.id} is kept ({where(profile)}). A running gateway uses it from now on."
+
+
+def _asked(prompt: str) -> str:
+    """Return the secret that a person types unseen, or that comes through a pipe."""
+    if sys.stdin.isatty():
+        return getpass(prompt).strip()
+    return sys.stdin.readline(20_000).strip()
+
+
+def _order(keeper: Keeper, arguments: Namespace) -> int:
+    ids: list[str] | None = arguments.profiles or None
+    if arguments.clear:
+        ids = []
+    order = keeper.order(arguments.provider, ids)
+    text = ", ".join(order) or "They take turns: the one that was used longest ago is next."
+    return _done(arguments, {"provider": arguments.provider, "order": list(order)}, text)
+
+
+def _login(keeper: Keeper, arguments: Namespace) -> int:
+    kept = anyio.run(sign_in, keeper, arguments.provider, arguments.name, notice)
+    text = _kept(kept)
+    if kept.expires:
+        end = datetime.fromtimestamp(kept.expires / 1000, UTC).astimezone()
+        text += f" Its token counts until {end:%Y-%m-%d %H:%M} and is renewed before."
+    return _done(arguments, {"kept": kept.id, "secretIn": where(kept)}, text)
+
+
+def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
+    if arguments.json:
+        show_json(value)
+    else:
+        show(one_line(text))
+    return 0

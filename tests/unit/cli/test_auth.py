@@ -1,0 +1,157 @@
+"""`skerry auth` as a process: no secret on the command line, none in what it prints."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpx2
+import pytest
+
+from skerry.infra.http import http_client
+from skerry.testing.oauth_server import StubOAuthServer
+from tests.support.fake_gateway import FakeGateway
+
+from .conftest import Command
+
+SECRET = b"sk-canary-4242"
+
+
+@pytest.fixture
+def state(environ: dict[str, str]) -> Path:
+    return Path(environ["SKERRY_STATE_DIR"])
+
+
+def on_disk(state: Path) -> bytes:
+    return b"".join(one.read_bytes() for one in state.rglob("*") if one.is_file())
+
+
+async def test_without_profiles_the_list_says_how_to_get_one(command: Command) -> None:
+    done = await command("auth", "list")
+    assert (done.returncode, b"skerry auth add PROVIDER" in done.stdout) == (0, True)
+
+
+async def test_a_key_comes_through_a_pipe_into_the_vault(command: Command, state: Path) -> None:
+    done = await command("auth", "add", "openai", stdin=SECRET + b"\n")
+    assert done.stdout.startswith(b"openai:default is kept (vault).")
+    assert SECRET not in done.stdout + done.stderr + on_disk(state)
+    listed = json.loads((await command("auth", "list", "--json")).stdout)
+    (row,) = listed["profiles"]
+    assert (row["id"], row["secretIn"], row["state"]) == ("openai:default", "vault", "ready")
+
+
+async def test_a_key_can_be_a_name_in_the_environment(
+    command: Command, environ: dict[str, str]
+) -> None:
+    environ["MY_KEY"] = SECRET.decode()
+    await command("auth", "add", "groq", "--name", "work", "--env", "MY_KEY")
+    listed = await command("auth", "list")
+    assert b"groq:work" in listed.stdout
+    assert b"environment" in listed.stdout
+    del environ["MY_KEY"]
+    assert b"needs MY_KEY" in (await command("auth", "list")).stdout
+
+
+async def test_a_profile_is_removed_from_the_vault_too(command: Command, state: Path) -> None:
+    await command("auth", "add", "openai", stdin=SECRET)
+    assert (await command("auth", "remove", "openai:default")).returncode == 0
+    assert json.loads((state / "credentials" / "openai.json").read_bytes())["secrets"] == {}
+    again = await command("auth", "remove", "openai:default")
+    assert (again.returncode, b"there are: none" in again.stderr) == (1, True)
+
+
+async def test_the_order_is_given_and_taken_away(command: Command) -> None:
+    for name in ("one", "two"):
+        await command("auth", "add", "openai", "--name", name, "--plain", stdin=SECRET)
+    given = await command("auth", "order", "openai", "two", "openai:one")
+    assert given.stdout == b"openai:two, openai:one\n"
+    assert (await command("auth", "order", "openai")).stdout == given.stdout
+    assert b"take turns" in (await command("auth", "order", "openai", "--clear")).stdout
+    assert (await command("auth", "order", "openai", "three")).returncode == 1
+
+
+async def test_what_makes_no_sense_is_refused(command: Command) -> None:
+    for arguments, said in (
+        (("add", "nobody"), b"There is no provider"),
+        (("add", "openai"), b"Nothing was entered"),
+        (("add", "openai", "--name", "a b"), b"no profile id"),
+        (("list", "--agent", "ghost"), b"No agent"),
+        (("login", "openai"), b"not known how to sign in"),
+    ):
+        stdin = b"" if said == b"Nothing was entered" else SECRET
+        done = await command("auth", *arguments, stdin=stdin)
+        assert done.returncode != 0
+        assert said in done.stderr
+
+
+async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command: Command) -> None:
+    await command("auth", "add", "openai", stdin=SECRET)
+    resting = [
+        {
+            "profile": "main/openai:default",
+            "model": "openai/gpt",
+            "reason": "rate_limit",
+            "until": 1_900_000_000_000,
+        }
+    ]
+    answer: dict[str, Any] = {"state": "ready", "model": None, "resting": resting}
+    gateway.answer("models.status", answer)
+    assert b"rests for openai/gpt: rate_limit" in (await command("auth", "list")).stdout
+    assert b"passed over until 2030-" in (await command("models", "status")).stdout
+
+
+@pytest.mark.requirement("auth-oauth-login-command")
+async def test_a_person_signs_in_with_the_browser(environ: dict[str, str], state: Path) -> None:
+    async with StubOAuthServer() as server, http_client() as http:
+        describe(state, server)
+        words = [sys.executable, "-m", "skerry", "auth", "login", "mine", "--json"]
+        with anyio.fail_after(30):
+            async with await anyio.open_process(words, env=environ, stdin=-3) as process:
+                url = await address(process)
+                page = await http.send(httpx2.Request("GET", server.approve(url)))
+                assert page.status_code == 200
+                assert await process.wait() == 0
+        disk = on_disk(state)
+        assert not any(token.encode() in disk for token in server.access)
+    profiles = state / "agents" / "main" / "agent" / "auth-profiles.json"
+    (kept,) = json.loads(profiles.read_bytes())["profiles"].values()
+    assert (kept["type"], kept["tokenUrl"]) == ("oauth", server.token_url)
+
+
+async def test_a_person_pastes_the_address_where_the_browser_is_elsewhere(
+    environ: dict[str, str], state: Path
+) -> None:
+    async with StubOAuthServer() as server:
+        describe(state, server)
+        words = [sys.executable, "-m", "skerry", "auth", "login", "mine"]
+        with anyio.fail_after(30):
+            async with await anyio.open_process(words, env=environ) as process:
+                url = await address(process)
+                assert process.stdin is not None
+                await process.stdin.send(server.approve(url).encode() + b"\n")
+                assert await process.wait() == 0
+
+
+def describe(state: Path, server: StubOAuthServer) -> None:
+    state.mkdir(mode=0o700, exist_ok=True)
+    service = {
+        "authorizeUrl": server.authorize_url,
+        "tokenUrl": server.token_url,
+        "clientId": "client",
+    }
+    models = {"providers": {"mine": {"baseUrl": "https://models.example/v1"}}}
+    content = {"models": models, "auth": {"providers": {"mine": service}}}
+    path = state / "skerry.json"
+    path.write_text(json.dumps(content))
+    path.chmod(0o600)
+
+
+async def address(process: anyio.abc.Process) -> str:
+    """Return the address that the command prints for the browser."""
+    assert process.stderr is not None
+    text = ""
+    while "paste" not in text:
+        text += (await process.stderr.receive()).decode()
+    return next(line.strip() for line in text.splitlines() if "code_challenge" in line)
