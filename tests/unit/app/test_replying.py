@@ -207,7 +207,7 @@ async def test_an_abort_sends_what_was_said_and_not_sent(tmp_path: Path) -> None
 
 
 async def test_a_failure_after_a_block_is_told_and_the_rest_is_kept(tmp_path: Path) -> None:
-    script = [[ONE, "And the", ModelOverloadedError("busy")]]
+    script: list[list[Step]] = [[ONE, "And the", ModelOverloadedError("busy")]]
     async with chat(tmp_path, script, **BLOCKS) as person:
         assert (await person.ask()).stop_reason is StopReason.ERROR
         sent = await person.sent()
