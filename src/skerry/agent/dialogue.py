@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,9 @@ from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
+from skerry.agent.replying import replying
 from skerry.agent.runtime import Runtime
+from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
 from skerry.commands.table import Command, CommandCall, answer
@@ -88,8 +91,15 @@ class Dialogue:
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         wanted = wanted_by(active, self._config)
+        self.show = shown_files(self._config, self._agent)
         self.speaker = Speaker(
-            Failover(runtime.models, wanted, runtime.on_call), self._emit, runtime.clock.now_ms
+            Failover(runtime.models, wanted, runtime.on_call),
+            self._emit,
+            runtime.clock.now_ms,
+            show=self.show,
+        )
+        self.replying = replying(
+            runtime, self._config, active, self.context, self.show, self._variables
         )
         self.loop = AgentLoop(
             LoopPorts(
@@ -125,9 +135,10 @@ class Dialogue:
         if seconds > 0:
             scope.deadline = anyio.current_time() + seconds
         try:
-            with scope:
-                active.open(scope, alone=self._command is not None)
-                await self.loop.run(prompt)
+            async with self.replying or nullcontext():
+                with scope:
+                    active.open(scope, alone=self._command is not None)
+                    await self.loop.run(prompt)
         except Exception as error:
             # The person must hear of it, whatever it was; the log has the details.
             logger.exception("run %s failed", active.request.run_id)
@@ -245,6 +256,8 @@ class Dialogue:
             return new_tail
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+            if self.replying is not None:
+                await self.replying.settle()
             own = await self._writing.entries(own, self.context)
             if guest is not None:
                 own_context = run_context(guest.request, guest.session_id, self.context.workspace)
@@ -256,6 +269,8 @@ class Dialogue:
     # What it tells
 
     def _emit(self, event: LoopEvent) -> None:
+        if self.replying is not None:
+            self.replying.hear(event, self.speaker.marks)
         match event:
             case MessageUpdate(delta):
                 self._publish(self._active, TextDelta(delta))
@@ -274,6 +289,18 @@ class Dialogue:
                 self._publish(self._active, TextEnded())
             case _:
                 pass
+
+    def _variables(self) -> Mapping[str, str]:
+        """Return what the prefix of an answer may name."""
+        agent = self._config.agents.get(self._agent)
+        identity = agent.identity if agent else None
+        thinking = self._active.request.thinking or self._own.thinking_level
+        return {
+            "model": self.speaker.model,
+            "provider": self.speaker.provider,
+            "thinkingLevel": str(thinking or self._config.thinking(self._agent) or ""),
+            "identity.name": (identity and identity.name) or (agent and agent.name) or self._agent,
+        }
 
     def _publish(self, run: ActiveRun, body: RunEventBody) -> None:
         self._runtime.publish(run_event(run, body))

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -13,7 +14,8 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, Usage
 from skerry.model.run import RunResult, StopReason
-from skerry.sessions.history import aborted_result, open_calls
+from skerry.replies.shaping import Shaped, Show, named, shaped
+from skerry.sessions.history import aborted_result, is_command_answer, open_calls
 from skerry.store import Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -26,11 +28,23 @@ INTERRUPTED: Final = (
 )
 
 
-def payloads(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the texts of the reply: what each response said, in order."""
-    return tuple(
-        one.text for one in messages if isinstance(one, AssistantMessage) and one.text.strip()
-    )
+def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
+    """Return the texts of the reply as a person reads them: what each response said, in order."""
+    return tuple(one.text for one in said_by(messages, show))
+
+
+def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
+    """Return what each response said, less those that say nothing, or nothing on purpose."""
+    found = []
+    for one in messages:
+        if not isinstance(one, AssistantMessage):
+            continue
+        # What broke off was kept as it was read; a command's answer is no model's.
+        if one.stop_reason in {"error", "aborted"} or is_command_answer(one):
+            found.append(Shaped(one.text))
+        else:
+            found.append(shaped(one.text, show))
+    return [one for one in found if one.text.strip()]
 
 
 def cut_off(messages: Sequence[Message]) -> bool:
@@ -51,18 +65,35 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
     )
 
 
-def said_to_person(result: RunResult) -> tuple[str, ...]:
-    """Return the blocks that a chat platform gets; there is always something to read."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One message for a person, before it is cut into parts."""
+
+    text: str
+    quote: str | None = None
+    """The message that it quotes, as the platform names it."""
+
+    def addressed(self, to: ReplyTo) -> ReplyTo:
+        """Return where it goes."""
+        return replace(to, quote=self.quote) if self.quote else to
+
+
+Outgoing = list[tuple[ReplyTo, Sequence[str]]]
+"""The parts of each block, and where they go."""
+
+
+def told_at_end(result: RunResult) -> list[Block]:
+    """Return what the person is told of how the run ended, where that is not plain to see."""
     match result.stop_reason:
         case StopReason.ABORTED:
-            return (*result.payloads, STOPPED)
+            return [Block(STOPPED)]
         case StopReason.INTERRUPTED:
-            return (*result.payloads, INTERRUPTED)
+            return [Block(INTERRUPTED)]
         case _ if result.error is not None:
-            return (*result.payloads, f"⚠️ I could not answer: {result.error.message}")
+            return [Block(f"⚠️ I could not answer: {result.error.message}")]
         case _ if result.cut_off:
-            return (*result.payloads, CUT_OFF)
-    return result.payloads
+            return [Block(CUT_OFF)]
+    return []
 
 
 def settle(
@@ -112,22 +143,23 @@ def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[Ru
 async def outgoing(
     hooks: Hooks,
     context: RunContext,
-    result: RunResult,
+    blocks: Sequence[Block],
     to: ReplyTo,
     parts: Callable[[ReplyTo, str], list[str]],
-) -> list[list[str]]:
+) -> Outgoing:
     """Return the parts of each block that the person is to read; none where hooks cancel it."""
-    blocks = []
-    for text in said_to_person(result):
-        content: str | None = text
-        if hooks.message_sending.handlers:
-            content = await _passed(hooks, context, to, text)
-        blocks.append(parts(to, content) if content else [])
-    return blocks
+    going: Outgoing = []
+    for block in blocks:
+        addressed = block.addressed(to)
+        content = await passed(hooks, context, addressed, block.text)
+        going.append((addressed, parts(addressed, content) if content else []))
+    return going
 
 
-async def _passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
+async def passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
     """Return the text as hooks let it out, or None."""
+    if not hooks.message_sending.handlers:
+        return text
     draft = await hooks.message_sending.run(
         MessageSending(
             context=context,
@@ -144,7 +176,7 @@ async def _passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> 
     return None
 
 
-def announce(unit: Unit, result: RunResult, to: ReplyTo, blocks: Sequence[Sequence[str]]) -> None:
-    """Write the parts of each block for the sender, in the unit that ends the run."""
-    for block, texts in enumerate(blocks):
+def announce(unit: Unit, result: RunResult, going: Outgoing, first: int = 0) -> None:
+    """Write the parts for the sender, in the unit that ends the run; `first` numbers the blocks."""
+    for block, (to, texts) in enumerate(going, first):
         outbox.add(unit, result.run_id, block, to, texts, result.ended_at)

@@ -16,6 +16,7 @@ import msgspec
 from skerry.agent import entering
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
 from skerry.agent.ending import (
+    Outgoing,
     announce,
     cut_off,
     for_guest,
@@ -23,6 +24,7 @@ from skerry.agent.ending import (
     payloads,
     settle,
     settle_failed,
+    told_at_end,
 )
 from skerry.agent.histories import Conversation
 from skerry.agent.runtime import Runtime
@@ -36,7 +38,7 @@ from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.sessions.sending import sends_to
-from skerry.store import Unit, runs, sessions
+from skerry.store import Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +145,7 @@ class Run:
             session_key=str(active.request.key),
             session_id=active.session_id,
             stop_reason=stop_reason,
-            payloads=payloads(dialogue.loop.messages),
+            payloads=payloads(dialogue.loop.messages, dialogue.show),
             provider=dialogue.speaker.provider,
             model=dialogue.speaker.model,
             usage=dialogue.speaker.usage,
@@ -172,16 +174,16 @@ class Run:
 
     async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
         """Store the end, after the hooks that it passes; return the transcript's new tail."""
-        hooks, context = self.runtime.hooks, dialogue.context
-        to = self._to()
-        blocks: list[list[str]] = []
-        if to is not None:
-            blocks = await outgoing(hooks, context, result, to, self.runtime.parts)
+        hooks, context, replying = self.runtime.hooks, dialogue.context, dialogue.replying
+        going, first = Outgoing(), 0
+        if replying is not None:
+            left = await replying.finish(result, dialogue.loop.messages)
+            first = replying.blocks
+            going = await outgoing(hooks, context, left, replying.to, self.runtime.parts)
         unsaved = await writing.entries(dialogue.loop.unsaved, context)
 
         def end(unit: Unit) -> int:
-            if to is not None:
-                announce(unit, result, to, blocks)
+            announce(unit, result, going, first)
             guests = [guest.request.run_id for guest in self.active.joined]
             return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
 
@@ -196,14 +198,14 @@ class Run:
         guests = [guest.request.run_id for guest in active.joined]
         to = self._to()
         try:
-            blocks: list[list[str]] = []
+            going = Outgoing()
             if to is not None:
-                context = run_context(active.request, active.session_id)
-                blocks = await outgoing(self.runtime.hooks, context, result, to, self.runtime.parts)
+                context, told = run_context(active.request, active.session_id), told_at_end(result)
+                going = await outgoing(self.runtime.hooks, context, told, to, self.runtime.parts)
 
             def end(unit: Unit) -> None:
-                if to is not None:
-                    announce(unit, result, to, blocks)
+                if going:
+                    announce(unit, result, going, outbox.next_block(unit, result.run_id))
                 settle_failed(unit, result, active.entry, guests)
 
             await self._persist(lambda: self.runtime.store.write(end))

@@ -1,6 +1,6 @@
 """What every run needs; made once by the application."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from skerry.agent.failover import OnCall, unheard
@@ -14,11 +14,21 @@ from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
 from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
+from skerry.model.outbound import TextUnit
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
 from skerry.sessions.resets import Limits, limits
 from skerry.store import Store
+
+
+def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
+    """Return what most platforms take: openclaw-behaviour 6.7."""
+    return 4000, TextUnit.CHARACTERS
+
+
+async def no_signal(_: ReplyTo) -> None:
+    """Show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class Runtime:
     hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
+    room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
+    """Says how much the platform takes at once."""
+    typing: Callable[[ReplyTo], Awaitable[None]] = no_signal
+    """Shows on the platform that an answer is being written."""
     on_call: OnCall = unheard
     """Books each call of a model; must not block."""
     prompts: Prompts = field(default_factory=Prompts)

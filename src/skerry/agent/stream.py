@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from skerry.agent.failover import Failover
 from skerry.model.errors import ModelError
@@ -10,6 +11,8 @@ from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlo
 from skerry.model.run import RunFailure
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.ports.tries import Candidate
+from skerry.replies.shaping import Shaper, Show, named, parted
+from skerry.replies.tags import Marks
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +30,24 @@ class Speaker:
         emit: Callable[[LoopEvent], None],
         now_ms: Callable[[], int],
         has_left: Callable[[], bool] = lambda: False,
+        show: Show = named,
     ) -> None:
-        """`has_left` says whether part of the present response is where it cannot be taken back."""
+        """Make the model of a run.
+
+        Args:
+            failover: Finds who answers.
+            emit: Hears what is said, as a person reads it.
+            now_ms: The time.
+            has_left: Says whether part of the present response cannot be taken back.
+            show: Says what stands in place of a file that the model names.
+
+        """
         self._failover = failover
         self._emit = emit
         self._now_ms = now_ms
         self._has_left = has_left
+        self._show = show
+        self._shaper = Shaper(self._think, show)
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
         self._listener = Listener(self._say, self._think)
@@ -65,8 +80,13 @@ class Speaker:
 
     @property
     def partial(self) -> str:
-        """Return the text that the present, or interrupted, response has said."""
+        """Return what a person has read of the present, or interrupted, response."""
         return "".join(self._pieces)
+
+    @property
+    def marks(self) -> Marks:
+        """Return how the model wants its response sent."""
+        return self._shaper.marks
 
     async def respond(
         self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
@@ -77,7 +97,8 @@ class Speaker:
 
         async def one(candidate: Candidate) -> ModelReply:
             request = await ask(candidate.model)
-            return await candidate.provider.complete(request, self._listener)
+            reply = await candidate.provider.complete(request, self._listener)
+            return without_thoughts(reply)
 
         try:
             reply = await self._failover.call(one, self._withdraw)
@@ -85,12 +106,15 @@ class Speaker:
             logger.warning("no model answered: %s", error)
             self.failure = RunFailure(error.code, str(error), error.retryable)
             return self.broken_off("error", str(error))
-        self._forget()
+        self._hear_rest(cut=False)
+        self._pieces.clear()
+        self._thoughts.clear()
         self.usage += reply.usage
         return self._message(reply.content, reply.stop_reason, reply.usage)
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""
+        self._hear_rest(cut=True)
         said: list[Block] = []
         if self._thoughts:
             said.append(ThinkingBlock("".join(self._thoughts)))
@@ -110,6 +134,7 @@ class Speaker:
     def _forget(self) -> None:
         self._pieces.clear()
         self._thoughts.clear()
+        self._shaper = Shaper(self._think, self._show)
 
     def _message(
         self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
@@ -121,9 +146,32 @@ class Speaker:
         )
 
     def _say(self, delta: str) -> None:
-        self._pieces.append(delta)
-        self._emit(MessageUpdate(delta))
+        self._hear(self._shaper.feed(delta))
+
+    def _hear_rest(self, *, cut: bool) -> None:
+        self._hear(self._shaper.end(cut=cut))
+
+    def _hear(self, said: str) -> None:
+        if said:
+            self._pieces.append(said)
+            self._emit(MessageUpdate(said))
 
     def _think(self, delta: str) -> None:
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))
+
+
+def without_thoughts(reply: ModelReply) -> ModelReply:
+    """Return the reply with the thoughts in its text as thinking, where they belong."""
+    content: list[Block] = []
+    for block in reply.content:
+        found = parted(block.text) if isinstance(block, TextBlock) else None
+        if found is None:
+            content.append(block)
+            continue
+        text, thoughts = found
+        if thoughts.strip():
+            content.append(ThinkingBlock(thoughts))
+        if text.strip():
+            content.append(TextBlock(text))
+    return replace(reply, content=tuple(content))

@@ -243,6 +243,8 @@ async def _core(
         parts=delivery.parts,
         hooks=outside.hooks,
         deliver=delivery.wake,
+        room=delivery.room,
+        typing=delivery.typing,
     )
     again = await recover(
         store,

@@ -17,13 +17,14 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
+from skerry.agent.runtime import usual_room
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
-from skerry.model.outbound import OutboundPart, Receipt, Settlement
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import ChannelAdapter
 from skerry.replies.splitting import split
 from skerry.store import Reader, Store, outbox
@@ -184,6 +185,17 @@ class Delivery:
         if sender is None:
             return [text]
         return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
+
+    def room(self, to: ReplyTo) -> tuple[int, TextUnit]:
+        """Return how much the platform takes at once; without its adapter what most take."""
+        sender = self.senders.get((to.channel, to.account))
+        return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else usual_room(to)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Show on the platform that an answer is being written."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is not None:
+            await sender.adapter.typing(to)
 
     def wake(self, to: ReplyTo) -> None:
         """Tell the account's sender that its outbox has something."""

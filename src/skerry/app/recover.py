@@ -14,7 +14,16 @@ from functools import partial
 from typing import Final
 
 from skerry.agent.dialogue import run_context
-from skerry.agent.ending import INTERRUPTED, announce, outgoing, settle
+from skerry.agent.ending import (
+    INTERRUPTED,
+    Block,
+    Outgoing,
+    announce,
+    outgoing,
+    payloads,
+    settle,
+    told_at_end,
+)
 from skerry.agent.writing import Writing
 from skerry.config.session import SendPolicy
 from skerry.hooks.hooks import Hooks
@@ -23,9 +32,10 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.replies.chunking import remainder
 from skerry.sessions.history import aborted_result, open_calls
 from skerry.sessions.sending import sends_to
-from skerry.store import Reader, Store, Unit, runs, sessions
+from skerry.store import Reader, Store, Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -83,8 +93,7 @@ class _Closing:
     result: RunResult
     guests: list[RunId]
     entries: Sequence[Message]
-    to: ReplyTo | None
-    blocks: list[list[str]]
+    going: Outgoing
 
 
 def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
@@ -117,13 +126,12 @@ async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _
     ending: list[Message] = [aborted_result(call, now) for call in open_calls(one.messages)]
     text = (TextBlock(run.partial),) if run.partial else ()
     ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))
-    said = [each.text for each in (*one.messages, *ending) if isinstance(each, AssistantMessage)]
     result = RunResult(
         run_id=run.request.run_id,
         session_key=str(run.request.key),
         session_id=run.session_id,
         stop_reason=StopReason.INTERRUPTED,
-        payloads=tuple(each for each in said if each.strip()),
+        payloads=payloads([*one.messages, *ending]),
         provider="",
         model="",
         usage=Usage(),
@@ -132,13 +140,24 @@ async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _
         error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
     )
     context = run_context(run.request, run.session_id)
-    blocks = await outgoing(hooks, context, result, to, parts) if to is not None else []
+    going = Outgoing()
+    if to is not None:
+        left = [*_unsaid(run, result), *told_at_end(result)]
+        going = await outgoing(hooks, context, left, to, parts)
     entries = await Writing(hooks).entries(ending, context)
-    return _Closing(result, one.guests, entries, to, blocks)
+    return _Closing(result, one.guests, entries, going)
+
+
+def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
+    """Return what the person has not been sent: all, or what no block has said."""
+    if run.delivered is None:
+        return [Block(text) for text in result.payloads]
+    rest = remainder(run.partial, run.delivered).text.strip("\n")
+    return [Block(rest)] if rest.strip() else []
 
 
 def _close(unit: Unit, one: _Closing) -> None:
     result = one.result
     settle(unit, result, sessions.tail(unit, result.session_id), one.entries, one.guests)
-    if one.to is not None:
-        announce(unit, result, one.to, one.blocks)
+    if one.going:
+        announce(unit, result, one.going, outbox.next_block(unit, result.run_id))

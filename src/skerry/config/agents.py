@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.config.models import AllowedModel
+from skerry.config.replies import ReplyDefaults
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
@@ -38,7 +39,7 @@ class SubagentDefaults(OpenSection):
     """Runs of sub-agents at the same time; they do not count towards `agents.defaults`."""
 
 
-class AgentDefaults(OpenSection):
+class AgentDefaults(ReplyDefaults):
     """What holds for every agent."""
 
     model: ModelChoice = ModelChoice()

@@ -1,5 +1,7 @@
 """Section `messages`: what happens to messages that come during a run."""
 
+from pydantic import Field
+
 from skerry.config.base import OpenSection
 from skerry.model.run import QueueMode
 
@@ -16,3 +18,6 @@ class MessagesConfig(OpenSection):
     """What happens to messages."""
 
     queue: QueueConfig = QueueConfig()
+    response_prefix: str = Field(default="", max_length=200)
+    """Stands before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
+    `{identity.name}` are filled in."""

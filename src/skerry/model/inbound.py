@@ -50,3 +50,5 @@ class ReplyTo:
     peer: Peer
     message_id: str
     thread_id: str | None = None
+    quote: str | None = None
+    """The message that a part is to quote where the platform can, because the model said so."""

@@ -120,7 +120,7 @@ class Chunker:
 
 
 class Coalescer:
-    """Joins small blocks that follow each other in one text."""
+    """Joins blocks that follow each other quickly in one text."""
 
     def __init__(self, minimum: int, maximum: int, unit: TextUnit) -> None:
         self._minimum = minimum
@@ -135,22 +135,29 @@ class Coalescer:
 
     def add(self, block: Piece) -> list[Piece]:
         """Take a block; return those that are to leave."""
-        held = self._held
+        held, self._held = self._held, block
         if held is None:
-            return self._hold(block)
+            return []
         both = Piece(held.body + block.body, held.opening, block.closing)
-        if size(both.text, self._unit) <= self._maximum:
-            return self._hold(both)
-        return [held, *self._hold(block)]
+        if size(both.text, self._unit) > self._maximum:
+            return [held]
+        self._held = both
+        return []
+
+    def idle(self) -> list[Piece]:
+        """Return what waits, if it is long enough: nothing came for a while."""
+        if self._held is None or len(self._held.body) < self._minimum:
+            return []
+        return self.flush()
 
     def flush(self) -> list[Piece]:
-        """Return what waits: the text ended, or nothing came for a while."""
+        """Return what waits: the text ended."""
         held, self._held = self._held, None
         return [held] if held is not None else []
 
-    def _hold(self, block: Piece) -> list[Piece]:
-        self._held = None
-        if size(block.text, self._unit) >= self._minimum:
-            return [block]
-        self._held = block
-        return []
+
+def remainder(text: str, start: int) -> Piece:
+    """Return what follows the first `start` characters, inside the fence that is open there."""
+    place = Lines(text[:start], START).at(start)
+    fence = "" if place.fence is None else f"{place.fence.opening}\n"
+    return Piece(text[start:], fence)

@@ -50,6 +50,12 @@ def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str]
     )
 
 
+def next_block(reader: Reader, run_id: RunId) -> int:
+    """Return the number of the next block of a run."""
+    row = reader.one("SELECT coalesce(max(block) + 1, 0) FROM outbox WHERE run_id = ?", (run_id,))
+    return int(row[0]) if row else 0
+
+
 def waiting(
     reader: Reader, channel: ChannelId, account: AccountId, *, after: int = 0, limit: int = 100
 ) -> list[WaitingPart]:

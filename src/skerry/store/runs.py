@@ -13,7 +13,7 @@ _encode = msgspec.json.encode
 _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
 _LARGE = 65_536  # bytes; a request with images, which stand in the transcript by then
-_OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host"
+_OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class OpenRun:
     partial: str
     host: RunId | None = None
     """The run that its message has entered, where it has."""
+    delivered: int | None = None
+    """Characters of `partial` that stand in the outbox as blocks; None where none does, nor
+    anything that earlier responses of the run have said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +152,29 @@ def restart(unit: Unit, run_id: RunId) -> None:
 
 
 def leave_trace(unit: Unit, run_id: RunId) -> None:
-    """Note, before it happens, that the run has an effect: it must not run a second time."""
-    unit.execute("UPDATE run SET left_trace = 1, partial = '' WHERE run_id = ?", (run_id,))
+    """Note, before it happens, that the run has an effect: it must not run a second time.
+
+    What the response has said stands in the transcript now, and in the outbox where it left there.
+    """
+    unit.execute(
+        "UPDATE run SET left_trace = 1, partial = '',"
+        " delivered = CASE WHEN delivered IS NULL THEN NULL ELSE 0 END WHERE run_id = ?",
+        (run_id,),
+    )
+
+
+def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None:
+    """Note that a block of the run left.
+
+    `said` is the text of the present response and how many characters of it have left; None where
+    its text leaves at the end only.
+    """
+    text, delivered = said or (None, None)
+    unit.execute(
+        "UPDATE run SET left_trace = 1, partial = coalesce(?, partial),"
+        " delivered = coalesce(?, delivered) WHERE run_id = ?",
+        (text, delivered, run_id),
+    )
 
 
 def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
@@ -168,7 +192,7 @@ def finish(unit: Unit, ended: RunResult) -> None:
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:
-    request, session_id, accepted_at, entry, left_trace, restarts, partial, host = row
+    request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered = row
     return OpenRun(
         _requests.decode(request),  # type: ignore[arg-type]  # the column holds bytes
         SessionId(str(session_id)),
@@ -178,4 +202,5 @@ def _open(row: tuple[object, ...]) -> OpenRun:
         int(str(restarts)),
         str(partial),
         RunId(str(host)) if host else None,
+        None if delivered is None else int(str(delivered)),
     )

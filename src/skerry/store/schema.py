@@ -209,4 +209,7 @@ STEPS: Final = (
     ALTER TABLE session ADD COLUMN user_at INTEGER NOT NULL DEFAULT 0;
     UPDATE session SET user_at = updated_at WHERE tail > 0
     """,
+    """
+    ALTER TABLE run ADD COLUMN delivered INTEGER
+    """,
 )

@@ -156,7 +156,10 @@ async def running_gateway(
         written: dict[str, Any] = dict(config or {})
         if model is not None:
             gateway = GatewayProcess(gateway.home, arguments=[*arguments, "--model", "configured"])
+            given = written.get("agents", {})
             written |= model_config(model)
+            defaults = given.get("defaults", {}) | written["agents"]["defaults"]
+            written["agents"] = given | {"defaults": defaults}
         if written:
             path = gateway.home / "skerry.json"
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,149 @@
+"""How the answers of one run are sent, as its session and the configuration say (pure)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from skerry.config.replies import HumanDelay, ReplyDefaults
+from skerry.model.message import ToolCall, Usage
+from skerry.model.outbound import TextUnit
+from skerry.model.session import SessionSettings
+from skerry.replies.chunking import Chunking
+from skerry.replies.cutting import Break
+
+NATURAL: Final = (0.8, 2.5)
+"""Seconds of a natural pause: openclaw-behaviour 6.5."""
+TOOL_CHARS: Final = 2000
+"""Characters of a tool's result that a message shows."""
+_ABOUT: Final = 120
+_VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
+
+
+class Level(StrEnum):
+    """How much of something is shown."""
+
+    OFF = "off"
+    ON = "on"
+    FULL = "full"
+    STREAM = "stream"
+    TOKENS = "tokens"
+
+
+class TypingMode(StrEnum):
+    """When a platform shows that an answer is being written."""
+
+    NEVER = "never"
+    INSTANT = "instant"
+    THINKING = "thinking"
+    MESSAGE = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one run's answers are sent to a platform."""
+
+    chunking: Chunking
+    streams: bool
+    """Whether the text leaves in blocks while the run goes on."""
+    whole: bool
+    """Whether blocks wait for the end of the model's message."""
+    joined_from: int
+    joined_to: int
+    idle: float
+    """Characters, units and seconds by which blocks are joined."""
+    pause: tuple[float, float] | None
+    reasoning: Level
+    verbose: Level
+    usage: Level
+    typing: TypingMode
+    interval: float
+
+
+def style(
+    defaults: ReplyDefaults,
+    own: SessionSettings,
+    limit: int,
+    unit: TextUnit,
+    *,
+    direct: bool,
+) -> Style:
+    """Return how a run's answers are sent to a platform that takes `limit` units at once."""
+    chunk, join = defaults.block_streaming_chunk, defaults.block_streaming_coalesce
+    most = min(chunk.max_chars, limit)
+    least = min(chunk.min_chars, most)
+    verbose = Level(own.verbose_level or defaults.verbose_default)
+    usual = TypingMode.INSTANT if direct else TypingMode.MESSAGE
+    return Style(
+        chunking=Chunking(least, most, Break(chunk.break_preference), unit),
+        streams=defaults.block_streaming_default == "on",
+        whole=defaults.block_streaming_break == "message_end",
+        joined_from=min(join.min_chars or least, limit),
+        joined_to=min(join.max_chars or limit, limit),
+        idle=join.idle_ms / 1000,
+        pause=_pause(defaults.human_delay),
+        reasoning=Level(own.reasoning_level or "off"),
+        verbose=verbose if direct else Level.OFF,  # openclaw-behaviour 4.10
+        usage=Level(own.response_usage or "off"),
+        typing=TypingMode(defaults.typing_mode) if defaults.typing_mode else usual,
+        interval=defaults.typing_interval_seconds,
+    )
+
+
+def prefix(template: str, variables: Mapping[str, str]) -> str:
+    """Return what stands before an answer; a variable that is not known stays as it is."""
+    known = {name.lower(): value for name, value in variables.items()}
+
+    def value(found: re.Match[str]) -> str:
+        return known.get(found[1].lower(), found[0])
+
+    return _VARIABLE.sub(value, template)
+
+
+def footer(level: Level, usage: Usage, key: str) -> str:
+    """Return the line that says what an answer took, or nothing."""
+    if level is Level.OFF or not usage.total_tokens:
+        return ""
+    said = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
+    if level is not Level.FULL:
+        return said
+    if usage.cache_read or usage.cache_write:
+        said += f" · cache {_count(usage.cache_read)} read / {_count(usage.cache_write)} written"
+    if usage.cost.total:
+        said += f" · ${usage.cost.total:.4f}"
+    return f"{said} · session {key}"
+
+
+def reasoning(thoughts: str) -> str:
+    """Return thoughts as a message of their own."""
+    lines = (f"_{line.strip()}_" if line.strip() else "" for line in thoughts.strip().split("\n"))
+    return "Reasoning:\n" + "\n".join(lines)
+
+
+def tool_begun(call: ToolCall) -> str:
+    """Return the message that says which tool is called, and with what in few words."""
+    texts = (one for one in call.arguments.values() if isinstance(one, str))
+    about = " ".join(next(texts, "").split())[:_ABOUT]
+    return f"🛠️ {call.name}: {about}" if about else f"🛠️ {call.name}"
+
+
+def tool_ended(call: ToolCall, text: str, *, failed: bool) -> str:
+    """Return the message that says what a tool answered."""
+    sign = "⚠️" if failed else "✅"
+    shown = text[:TOOL_CHARS] + ("…" if len(text) > TOOL_CHARS else "")
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", shown)), 3)
+    return f"{sign} {call.name}\n{fence}\n{shown.rstrip()}\n{fence}"
+
+
+def _pause(delay: HumanDelay) -> tuple[float, float] | None:
+    match delay.mode:
+        case "natural":
+            return NATURAL
+        case "custom":
+            return delay.min_ms / 1000, max(delay.max_ms, delay.min_ms) / 1000
+    return None
+
+
+def _count(tokens: int) -> str:
+    return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)  # noqa: PLR2004 - a thousand

@@ -1,0 +1,108 @@
+"""Blocks of an answer and `kill -9`: counted from the platform's log, nothing twice or missing."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.agent.ending import INTERRUPTED
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import HttpStep, StubModelServer
+from tests.support.chaos import disagreements, until
+
+PARAGRAPHS = [f"Paragraph {number} of the answer to a question." for number in range(1, 7)]
+CODE = "```py\n" + "\n".join(f"line_{number} = {number}" for number in range(12)) + "\n```"
+ANSWER = "\n\n".join([*PARAGRAPHS, CODE, "The end."])
+CONFIG = {
+    "blockStreamingDefault": "on",
+    "blockStreamingChunk": {"minChars": 40, "maxChars": 120},
+    "blockStreamingCoalesce": {"idleMs": 0},
+}
+
+
+def answers(body: dict[str, Any]) -> list[HttpStep]:
+    """Answer a person at length, and everything else with one word."""
+    said = str(body["messages"][-1]["content"])
+    return [ANSWER] if "m1" in said else ["Yes."]
+
+
+def words(texts: list[str]) -> list[str]:
+    """Return the words of the texts, without the lines that keep code fenced."""
+    return [word for text in texts for word in text.split() if not word.startswith(("```", "~~~"))]
+
+
+async def killed(gateway: GatewayProcess) -> None:
+    with anyio.fail_after(20):
+        assert await gateway.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "store.before-commit:2",  # before the first block is stored
+        "store.after-commit:2",
+        "delivery.after-send:1",
+        "delivery.before-send:3",
+        "store.after-commit:9",
+        "delivery.after-send:5",
+    ],
+)
+async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, fault: str) -> None:
+    platform = Platform(tmp_path / "platform")
+    async with (
+        StubModelServer(answers, pieces=60, delay=0.01) as model,
+        running_gateway(
+            model=model.base_url,
+            home=tmp_path / "home",
+            config={"agents": {"defaults": CONFIG}},
+            arguments=["--platform", str(platform.folder)],
+            first=("--fault", fault),
+        ) as gateway,
+    ):
+        platform.say("m1", message_id="m1")
+        await killed(gateway)
+        await gateway.start("--port", "0")
+
+        def ended() -> bool:
+            last = platform.received()[-1:]
+            return bool(last) and last[0].text.endswith((INTERRUPTED, "The end."))
+
+        await until(ended)
+        platform.say("m2", message_id="m2")
+        await until(lambda: platform.received()[-1].text == "Yes.")
+        assert await gateway.stop() == 0
+        received = platform.received()
+        assert len({one.nonce for one in received}) == len(received)
+        texts = [one.text for one in received if one.in_reply_to == "m1"]
+        whole = words([ANSWER])
+        if texts[-1] == INTERRUPTED:
+            said = words(texts[:-1])
+            assert said == whole[: len(said)]
+        else:
+            assert words(texts) == whole
+        assert await disagreements(gateway.home) == []
+
+
+async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    async with (
+        StubModelServer(answers, pieces=60, delay=0.002) as model,
+        running_gateway(
+            model=model.base_url,
+            home=tmp_path / "home",
+            config={"agents": {"defaults": CONFIG}},
+            arguments=["--platform", str(platform.folder)],
+        ) as gateway,
+    ):
+        platform.say("m1", message_id="m1")
+        await until(lambda: platform.received()[-1:] and "end" in platform.received()[-1].text)
+        texts = [one.text for one in platform.received()]
+        assert len(texts) > 5
+        assert words(texts) == words([ANSWER])
+        assert all(text.count("```") in {0, 2} for text in texts)
+        assert platform.typed()[:1] == ["alice"]
+        assert await gateway.stop() == 0
+        assert await disagreements(gateway.home) == []
