@@ -26,6 +26,7 @@ from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions
 from skerry.app.receive import receive
 from skerry.app.recover import recover
+from skerry.app.retain import retain
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
 from skerry.app.upkeep import keep_up
@@ -256,7 +257,8 @@ async def _core(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
-        background = (partial(mirror.run, store), partial(keep_up, store))
+        retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
+        background = (partial(mirror.run, store), partial(keep_up, store), retaining)
         await stack.enter_async_context(_running(*background, *sending))
         limits = settings.config.agents.defaults
         opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)

@@ -293,6 +293,10 @@ def _sessions(add: _Add) -> None:
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
+    prune = _sessions_command(add, "prune", "archive and remove what is over the limits")
+    prune.add_argument(
+        "--dry-run", action="store_true", help="say what it would be, change nothing"
+    )
     mirror = _command(
         add, "mirror", "sessions", "write sessions.json and the transcripts anew; none may run"
     )

@@ -156,6 +156,26 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
         show(f"{key} is named {one_line(arguments.label) or 'after its first message again'}.")
 
 
+async def _prune(client: GatewayClient, arguments: Namespace) -> None:
+    payload = await client.request("sessions.prune", {"dryRun": arguments.dry_run})
+    if arguments.json:
+        show_json(payload)
+        return
+    lines = [
+        (what, row["key"], row["sessionId"], row["why"])
+        for what in ("archived", "removed")
+        for row in payload[what]
+    ]
+    if not lines:
+        show("Nothing is over the limits of session.maintenance.")
+        return
+    show(table([("WHAT", "KEY", "SESSION", "WHY"), *lines]))
+    if arguments.dry_run:
+        notice("Nothing was changed. Without --dry-run this is done; what is removed is gone.")
+    else:
+        notice("`skerry sessions list --archived` names what can be restored.")
+
+
 async def _mirror(arguments: Namespace) -> int:
     # The application is a heavy import, which only this action needs.
     from skerry.app.build import open_state  # noqa: PLC0415 - see above
@@ -180,5 +200,6 @@ _ACTIONS: Final = MappingProxyType[str, Callable[[GatewayClient, Namespace], Awa
         "reset": _reset,
         "restore": _restore,
         "rename": _rename,
+        "prune": _prune,
     }
 )

@@ -133,6 +133,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.messages.unsubscribe": READERS,
         "sessions.patch": WRITERS,
         "sessions.preview": READERS,
+        "sessions.prune": ADMINS,
         "sessions.reset": ADMINS,
         "sessions.resolve": READERS,
         "sessions.restore": ADMINS,

@@ -108,3 +108,20 @@ def _text(body: bytes) -> str:
     except msgspec.ValidationError:
         logger.exception("an entry cannot be read; the search does not find it")
         return ""
+
+
+def forget(unit: Unit, session_id: str) -> None:
+    """Take the session out of the index, before its entries go."""
+    row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
+    if row is None:
+        return
+    serial, last = row
+    found = unit.all(
+        "SELECT seq, body FROM entry WHERE session_id = ? AND seq <= ? AND kind IS NULL",
+        (session_id, last),
+    )
+    rows = [(serial << 32 | seq, text) for seq, body in found if (text := _text(body))]
+    unit.executemany(
+        "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
+    )
+    unit.execute("DELETE FROM entry_indexed WHERE serial = ?", (serial,))

@@ -16,6 +16,7 @@ from skerry.gateway.methods import (
     nodes,
     notices,
     prompt,
+    prune,
     sessions,
     usage,
 )
@@ -24,6 +25,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
     *sessions.METHODS,
     *changes.METHODS,
+    *prune.METHODS,
     *models.METHODS,
     *markdown.METHODS,
     *notices.METHODS,

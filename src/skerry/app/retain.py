@@ -1,0 +1,47 @@
+"""Looks once a day at what is over the limits of `session.maintenance`."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
+from skerry.model.errors import StateError
+from skerry.store import Store
+
+logger = logging.getLogger(__name__)
+
+FIRST_SECONDS: Final = 600.0
+"""After the start, which has other things to do."""
+DAY_SECONDS: Final = 86_400.0
+
+
+async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks: Hooks) -> None:
+    """Say what is over the limits, or clear it away, once a day until cancelled."""
+    await anyio.sleep(FIRST_SECONDS)
+    while True:
+        try:
+            await look(store, config(), clock.now_ms(), hooks)
+        except (StateError, OSError):
+            logger.exception("session.maintenance was not looked at; it is tried again tomorrow")
+        await anyio.sleep(DAY_SECONDS)
+
+
+async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
+    """Say what is over the limits, or clear it away."""
+    # Imported here: a gateway needs it once a day.
+    from skerry.sessions.retention import carry_out, plan, told  # noqa: PLC0415
+    from skerry.store.retention import kept  # noqa: PLC0415
+
+    maintenance = config.session.maintenance
+    due = plan(await store.read(kept), maintenance, now)
+    if not (due.archive or due.remove):
+        return
+    if maintenance.mode == "warn":
+        logger.warning(told(due, done=False))
+        return
+    done = await carry_out(store, hooks, config.state_dir / "agents", due, now)
+    logger.warning(told(done, done=True))

@@ -1,0 +1,48 @@
+"""The method that clears away what is over the limits of `session.maintenance`."""
+
+from typing import Final
+
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Params
+from skerry.sessions.retention import Due, Plan, carry_out, plan
+from skerry.store.retention import kept
+
+
+class SessionsPruneParams(Params):
+    """Parameters of `sessions.prune`. With `dryRun` nothing is changed."""
+
+    dry_run: bool = False
+
+
+async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
+    """Archive and remove what is over the limits, whatever the mode; somebody asked for it."""
+    context = call.context
+    config, now = context.config(), context.clock.now_ms()
+    due = plan(await context.store.read(kept), config.session.maintenance, now)
+    if not params.dry_run:
+        agents = config.state_dir / "agents"
+        due = await carry_out(context.store, context.hooks, agents, due, now)
+        context.news.touch([one.session.session_id for one in due.archive], "delete")
+    return {"ok": True, "dryRun": params.dry_run, **_shown(due)}
+
+
+def _shown(due: Plan) -> dict[str, Json]:
+    return {
+        "archived": [_row(one) for one in due.archive],
+        "removed": [_row(one) for one in due.remove],
+        "bytes": due.size,
+    }
+
+
+def _row(one: Due) -> Json:
+    session = one.session
+    return {
+        "key": session.key,
+        "sessionId": session.session_id,
+        "updatedAt": session.updated_at,
+        "bytes": session.size,
+        "why": one.why,
+    }
+
+
+METHODS: Final = (Method("sessions.prune", SessionsPruneParams, sessions_prune),)

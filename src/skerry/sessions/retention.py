@@ -1,0 +1,118 @@
+"""How long conversations are kept: decided purely, and carried out one session at a time.
+
+Source: openclaw-behaviour 2.4, `session.maintenance`. What is unused is archived first, and can be
+restored; what was archived long ago is removed.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from skerry.config.session import MaintenanceConfig
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import SessionKey, SessionKind
+from skerry.sessions import lifecycle
+from skerry.store import Store, retention
+from skerry.store.retention import Kept
+
+logger = logging.getLogger(__name__)
+
+PRUNE: Final = "prune"
+"""Why a session ended that retention archived."""
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A session that is over a limit."""
+
+    session: Kept
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is over the limits."""
+
+    archive: tuple[Due, ...] = ()
+    remove: tuple[Due, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the transcripts that would be removed."""
+        return sum(one.session.size for one in self.remove)
+
+
+def plan(kept: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
+    """Return what is over the limits; `kept` begins with what was used longest ago.
+
+    A main conversation, one that is pinned and one with an open run are never archived. What is
+    archived now is not removed in the same turn: it can be restored until the next.
+    """
+    before, days = now - config.prune_after, config.prune_after / _DAY_MS
+    present = [one for one in kept if not one.archived_at]
+    archived = sorted(
+        (one for one in kept if one.archived_at), key=lambda one: (one.archived_at, one.session_id)
+    )
+    left = Counter(one.agent_id for one in present)
+    away: list[Due] = []
+    for one in present:
+        if one.pinned or one.busy or _stays(one.key):
+            continue
+        if one.updated_at < before:
+            away.append(Due(one, f"unused for {days:g} days"))
+        elif left[one.agent_id] > config.max_entries:
+            away.append(Due(one, f"over {config.max_entries} conversations of the agent"))
+        else:
+            continue
+        left[one.agent_id] -= 1
+    gone = [Due(one, f"archived for {days:g} days") for one in archived if one.archived_at < before]
+    if config.max_disk_bytes is not None:
+        size = sum(one.size for one in kept) - sum(one.session.size for one in gone)
+        for one in archived[len(gone) :]:
+            if size <= config.max_disk_bytes:
+                break
+            gone.append(Due(one, "transcripts take more than session.maintenance.maxDiskBytes"))
+            size -= one.size
+    return Plan(tuple(away), tuple(gone))
+
+
+def _stays(key: str) -> bool:
+    parsed = SessionKey.parse(key)
+    return parsed.kind is SessionKind.MAIN or parsed.scope == ("global",)
+
+
+async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now: int) -> Plan:
+    """Archive and remove what is due; return what was, less what somebody used meanwhile."""
+    away, gone = [], []
+    for one in due.archive:
+        session = await store.write(partial(retention.put_away, session=one.session, now=now))
+        if session is not None:
+            away.append(one)
+            lifecycle.ended(hooks, session, PRUNE)
+    for one in due.remove:
+        session_id = one.session.session_id
+        await store.read(
+            partial(retention.remove_file, agents_dir=agents_dir, session_id=session_id)
+        )
+        if await store.write(partial(retention.remove, session_id=session_id)):
+            gone.append(one)
+    return Plan(tuple(away), tuple(gone))
+
+
+def told(due: Plan, *, done: bool) -> str:
+    """Return a line for the log."""
+    text = (
+        f"{len(due.archive)} conversations {'were' if done else 'would be'} archived,"
+        f" {len(due.remove)} archived ones ({due.size // 1024} KiB) removed"
+    )
+    if done:
+        return f"session.maintenance: {text}"
+    return (
+        f"over the limits of session.maintenance: {text}. `skerry sessions prune --dry-run` lists"
+        " them; mode enforce does it"
+    )

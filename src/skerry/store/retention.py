@@ -1,0 +1,87 @@
+"""What is kept of each session, and how one is removed for good: the only place where one is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import SessionEntry, SessionSettings
+from skerry.store import archive, indexing, sessions
+from skerry.store.mirror import transcript_file
+from skerry.store.unit import Reader, Unit
+
+_settings = msgspec.json.Decoder(SessionSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session as retention sees it."""
+
+    session_id: SessionId
+    key: str
+    agent_id: str
+    updated_at: int
+    archived_at: int
+    """0 while it is the present one of its key."""
+    size: int
+    """Bytes of its transcript file."""
+    pinned: bool
+    busy: bool
+    """Whether a run of its conversation is open."""
+
+
+def kept(reader: Reader) -> list[Kept]:
+    """Return every session, the one used longest ago first."""
+    rows = reader.all(
+        "SELECT session.session_id, key, agent_id, updated_at, archived_at, coalesce(size, 0),"
+        " settings, key IN (SELECT session_key FROM run WHERE result IS NULL)"
+        " FROM session LEFT JOIN mirror USING (session_id)"
+        " ORDER BY updated_at, session.session_id"
+    )
+    return [
+        Kept(
+            SessionId(session_id),
+            key,
+            agent_id,
+            updated_at,
+            archived_at,
+            size,
+            pinned=_settings.decode(own).pinned,
+            busy=bool(busy),
+        )
+        for session_id, key, agent_id, updated_at, archived_at, size, own, busy in rows
+    ]
+
+
+def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
+    """Archive a present session; None when somebody used it meanwhile."""
+    found = sessions.get(unit, session.session_id)
+    open_run = unit.one(
+        "SELECT 1 FROM run WHERE session_key = ? AND result IS NULL", (session.key,)
+    )
+    if found is None or found.archived or open_run or found.updated_at != session.updated_at:
+        return None
+    return archive.delete(unit, SessionKey.parse(found.key), now)
+
+
+def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
+    """Remove the file of an archived session.
+
+    It goes before the rows: where a crash comes between, the mirror writes it again and the next
+    time both go.
+    """
+    found = sessions.get(reader, session_id)
+    if found is not None and found.archived:
+        transcript_file(agents_dir, found).unlink(missing_ok=True)
+
+
+def remove(unit: Unit, session_id: str) -> bool:
+    """Remove an archived session and all that was said in it; return whether it was there still."""
+    gone = unit.execute("DELETE FROM session WHERE session_id = ? AND NOT current", (session_id,))
+    if not gone:
+        return False
+    indexing.forget(unit, session_id)
+    unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
+    unit.execute("DELETE FROM mirror WHERE session_id = ?", (session_id,))
+    return True
