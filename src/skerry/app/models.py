@@ -14,7 +14,13 @@ from skerry.client.models import model_list, model_status, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
 from skerry.infra.http import http_client
-from skerry.model.errors import ClientError, ConfigError, GatewayUnreachableError, ModelError
+from skerry.model.errors import (
+    ClientError,
+    ConfigError,
+    GatewayUnreachableError,
+    ModelConnectionError,
+    ModelError,
+)
 from skerry.model.message import Usage, user
 from skerry.ports.model import (
     History,
@@ -31,6 +37,8 @@ from skerry.providers.catalog import Catalog
 
 QUESTION: Final = "Answer with the one word: ready"
 """What `trial` asks."""
+TRIAL_SECONDS: Final = 300.0
+"""For the whole of a trial: an embedded model may load for two minutes before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,10 @@ async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:
 
     begin = anyio.current_time()
     request = ModelRequest(model, "", History([user(QUESTION, 0)]))
-    reply = await provider.complete(request, Listener(hear, hear))
+    with anyio.move_on_after(TRIAL_SECONDS) as patience:
+        reply = await provider.complete(request, Listener(hear, hear))
+    if patience.cancelled_caught:
+        raise ModelConnectionError(f"{model.ref} gave no whole answer within {TRIAL_SECONDS:g} s.")
     end = anyio.current_time()
     first = (heard[0] if heard else end) - begin
     return Trial(model, model.cost.of(reply.usage), first, end - begin)

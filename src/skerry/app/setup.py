@@ -1,5 +1,6 @@
 """Lets a person choose the model while the gateway runs. Implements `ports.model.Setup`."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,11 @@ def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
     return values
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting: a pipe that nobody writes into would be waited for, for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def gguf(choice: str) -> Path:
     """Return the absolute path of a file that looks like a model.
 
@@ -65,7 +71,7 @@ def gguf(choice: str) -> Path:
     """
     file = Path(choice).expanduser().absolute()
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb", opener=_at_once) as opened:
             magic = opened.read(len(MAGIC))
     except OSError as error:
         unread = ConfigError(f"{file} cannot be read: {error.strerror}.")

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from queue import SimpleQueue
 from typing import Final
 from uuid import uuid4
@@ -89,7 +90,8 @@ class Terminal:
             _LeaveError: Ctrl-C twice in a row.
         """
         if not self.interactive:
-            yield from filter(None, map(str.strip, sys.stdin))
+            piped = takewhile(lambda line: line not in LEAVE, map(str.strip, sys.stdin))
+            yield from filter(None, piped)
             return
         _complete(self.commands)
         while True:

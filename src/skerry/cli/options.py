@@ -4,6 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 
 Add = Callable[..., ArgumentParser]
+TOKEN_CHARACTERS = 4096
+"""The longest token that is read from a file."""
 
 
 def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParser:
@@ -16,7 +18,12 @@ def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParse
 def reach(parser: ArgumentParser) -> ArgumentParser:
     """Let the command name the gateway that it speaks to."""
     parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
-    parser.add_argument("--token", help="its token (default: SKERRY_GATEWAY_TOKEN, configuration)")
+    parser.add_argument(
+        "--token",
+        type=token,
+        help="its token; @FILE reads it from a file, so that no list of processes shows it"
+        " (default: SKERRY_GATEWAY_TOKEN, configuration)",
+    )
     return parser
 
 
@@ -36,6 +43,21 @@ def output(parser: ArgumentParser) -> ArgumentParser:
     """Let the command print for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     return parser
+
+
+def token(text: str) -> str:
+    """Return a token, of `@FILE` the first line of the file."""
+    if not text.startswith("@"):
+        return text
+    try:
+        with open(text[1:], encoding="utf-8") as file:  # noqa: PTH123 - help does without pathlib
+            found = file.readline(TOKEN_CHARACTERS).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ArgumentTypeError(f"{text[1:]!r} cannot be read: {reason}") from None
+    if not found:
+        raise ArgumentTypeError(f"{text[1:]!r} begins with an empty line")
+    return found
 
 
 def port(text: str) -> int:

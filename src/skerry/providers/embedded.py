@@ -186,6 +186,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
         except TimeoutError as error:
             raise _failed(settings, f"was not ready after {_START_SECONDS:g} s", log) from error
         except (anyio.EndOfStream, anyio.BrokenResourceError) as error:
+            _kill(process)  # it may have closed its output and live on
             await process.wait()
             raise _failed(settings, "ended while it loaded the model", log) from error
         endpoint = Endpoint(

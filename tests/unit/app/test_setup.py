@@ -1,9 +1,12 @@
 """Choosing a model on the page: what is written, and what is refused."""
 
+import os
+from pathlib import Path
+
 import pytest
 from pydantic import HttpUrl, SecretStr
 
-from skerry.app.setup import changes
+from skerry.app.setup import changes, gguf
 from skerry.config.models import ProviderConfig
 from skerry.model.errors import ConfigError
 from skerry.ports.model import ModelSetup
@@ -58,3 +61,10 @@ def test_what_is_unclear_is_refused(setup: ModelSetup) -> None:
     with pytest.raises(ConfigError) as caught:
         changes(setup, None, {})
     assert caught.value.remedy == "Nothing was changed."
+
+
+def test_a_pipe_is_no_model_and_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.gguf"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="is no GGUF file"):
+        gguf(str(pipe))

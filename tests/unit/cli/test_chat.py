@@ -35,6 +35,15 @@ async def test_through_a_pipe_each_line_is_a_message_and_stdout_has_only_the_ans
     assert done.stdout == b"You said zero.\nYou said one.\nYou said two.\n"
 
 
+@pytest.mark.parametrize("leave", [b"/exit", b"/quit"])
+async def test_through_a_pipe_one_leaves_as_at_the_prompt(
+    gateway: FakeGateway, command: Command, leave: bytes
+) -> None:
+    gateway.methods["chat.send"] = echo
+    done = await command("chat", stdin=b"one\n%b\ntwo\n" % leave)
+    assert (done.returncode, done.stdout) == (0, b"You said one.\n")
+
+
 async def test_an_answer_cannot_steer_the_terminal(gateway: FakeGateway, command: Command) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})

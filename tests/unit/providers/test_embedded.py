@@ -223,6 +223,23 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
     anyio.run(until_gone, child)
 
 
+async def test_a_child_that_goes_silent_and_lives_on_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec >&-\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF")
+    able = Machine("x86_64", Machine.here().features, True, None, lambda: None)  # noqa: FBT003 - as the class has it
+    with anyio.fail_after(PATIENCE):
+        async with httpx2.AsyncClient() as http, EmbeddedProvider(http, {}, able) as provider:
+            provider.use(EmbeddedSettings(file))
+            with pytest.raises(ModelUnavailableError, match="ended while it loaded"):
+                await say(provider)
+
+
 async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")

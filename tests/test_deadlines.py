@@ -1,0 +1,181 @@
+"""Every wait of the program has a deadline, or a reason why it has none."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+SOURCE: Final = ROOT / "src/skerry"
+WAITS: Final = {"acquire", "join", "receive", "recv", "run_sync", "sleep_forever", "wait"}
+"""Names of functions that may wait for ever, less a leading underscore."""
+LIMITS: Final = {"fail_after", "move_on_after"}
+
+COMMIT: Final = "ends with a COMMIT; SQLite gives up a lock after 5 s"
+DISK: Final = "reads or writes plain files of bounded size; a disk that hangs stops all else too"
+OWNER: Final = "a service that waits for work; who owns its task cancels it"
+PERSON: Final = "waits for the person, who can end it"
+CALLER: Final = "whoever calls it sets the deadline"
+RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
+
+WITHOUT: Final = {
+    "agent/dialogue.py:Dialogue._let_enter": COMMIT,
+    "agent/files.py:WorkspaceFiles.daily": DISK,
+    "agent/files.py:WorkspaceFiles.read": DISK,
+    "agent/run.py:Run.execute": COMMIT,
+    "app/dispatch.py:Dispatch.submit": COMMIT,
+    "app/dispatch.py:Dispatch.alone.hold": "holds the lane while one change is written",
+    "app/settings.py:Settings.look": DISK,
+    "app/settings.py:Settings._apply": DISK,
+    "app/setup.py:ModelChoice.use_model": DISK,
+    "auth/credentials.py:Credentials.secret": DISK,
+    "auth/refresh.py:Renewal._renewed": DISK,
+    "auth/refresh.py:Renewal._secret": DISK,
+    "cli/config.py:_edit": PERSON,
+    "cli/conversation.py:Conversation.say": PERSON,
+    "cli/conversation.py:Conversation._connected": PERSON,
+    "cli/conversation.py:Conversation._keep": PERSON,
+    "cli/logs.py:_of_file.read": DISK,
+    "cli/sessions.py:_export": DISK,
+    "client/client.py:GatewayClient._greet": "within the deadline of `_greeted`",
+    "client/client.py:GatewayClient._device": "signs; within the deadline of `_greeted`",
+    "client/client.py:GatewayClient._receive": OWNER,
+    "gateway/connection.py:Connection._breathe": "a client that does not read; it is given up",
+    "gateway/connection.py:Connection._next_text": "the client may be silent; ticks find it gone",
+    "gateway/dispatch.py:MethodTable._call_rest": "imports a module",
+    "gateway/identity.py:check": "verifies a signature, within the deadline of the handshake",
+    "gateway/listen.py:_Server.main_loop": OWNER,
+    "gateway/methods/agents.py:agent_identity": DISK,
+    "gateway/methods/agents.py:agents_list": DISK,
+    "gateway/methods/config.py:config_schema": "computes",
+    "gateway/methods/logs.py:logs_tail": DISK,
+    "gateway/methods/markdown.py:markdown_render": "computes, six seconds at worst",
+    "gateway/methods/runs.py:_agent": RUN,
+    "gateway/methods/runs.py:agent_wait": "has `timeoutMs`",
+    "gateway/news.py:News.run": OWNER,
+    "gateway/presence.py:Presence.after": OWNER,
+    "gateway/server.py:_Sockets.__call__": "uvicorn's first message, which is there",
+    "infra/sockets.py:_Stream.read": "has `timeout`",
+    "infra/sockets.py:_Stream.write": "has `timeout`",
+    "infra/threads.py:in_daemon_thread": CALLER,
+    "providers/embedded.py:EmbeddedProvider._run": OWNER,
+    "providers/embedded.py:EmbeddedProvider._greet": "the process was killed",
+    "providers/tries.py:CatalogTries._freed": "ends with another run's call of the model",
+    "providers/tries.py:Probes.wait": CALLER,
+    "store/indexing.py:Indexer.run": OWNER,
+    "store/mirror.py:Mirror._append": DISK,
+    "store/mirror.py:Mirror._index": DISK,
+    "store/store.py:Store.read": "reads the database, on its own disk",
+    "store/store.py:open_store": "the last units are committed; what is refused fails at once",
+    "tools/edit.py:Edit.run": DISK,
+    "tools/read.py:Read.run": DISK,
+    "tools/write.py:Write.run": DISK,
+}
+
+DEADLINES: Final = {
+    "a client's HTTP request; each connection carries one": "gateway.protocol.HEAD_SECONDS",
+    "a client's `connect`": "gateway.connection.HANDSHAKE_SECONDS",
+    "a client's answer to a close": "gateway.protocol.CLOSE_SECONDS",
+    "a change of a session that is at work": "app.dispatch.ALONE_SECONDS",
+    "a platform that is sent a reply": "app.delivery.SEND_SECONDS",
+    "a plugin that registers": "plugins.load.REGISTER_SECONDS",
+    "a plugin's tool": "plugins.guarded.TOOL_SECONDS",
+    "a plugin's command": "plugins.guarded.COMMAND_SECONDS",
+    "a plugin's gateway method": "plugins.guarded.METHOD_SECONDS",
+    "a hook": "hooks.points.SECONDS",
+    "the embedded model that loads": "providers.embedded._START_SECONDS",
+    "a provider that renews a sign-in": "auth.refresh.EXCHANGE_SECONDS",
+    "a local model server that is looked for": "providers.probe.PROBE_SECONDS",
+    "`skerry models test`": "app.models.TRIAL_SECONDS",
+    "`skerry update check`": "cli.update.SECONDS",
+    "systemd, for `skerry service`": "cli.service._SECONDS",
+    "the greeting of a gateway, for every command": "client.client.HANDSHAKE_SECONDS",
+    "replies that leave, and files that are written, at the end": "app.build.FLUSH_SECONDS",
+}
+
+
+class Finder(ast.NodeVisitor):
+    """Collects the functions that wait outside a deadline."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+        self._names: list[str] = []
+        self._limits = 0
+
+    def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        outer, self._limits = self._limits, 0
+        self._names.append(node.name)
+        self.generic_visit(node)
+        self._names.pop()
+        self._limits = outer
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _inside  # noqa: N815 - ast calls them by these names
+
+    def _block(self, node: ast.With | ast.AsyncWith) -> None:
+        calls = [item.context_expr for item in node.items]
+        limits = sum(isinstance(one, ast.Call) and _name(one) in LIMITS for one in calls)
+        self._limits += limits
+        self.generic_visit(node)
+        self._limits -= limits
+
+    visit_With = visit_AsyncWith = _block  # noqa: N815 - the same
+
+    def visit_Await(self, node: ast.Await) -> None:
+        call = node.value
+        if isinstance(call, ast.Call) and _name(call) in WAITS and not self._limits:
+            self.found.add(".".join(self._names))
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        runs = ast.unparse(node.func) in {"subprocess.run", "urlopen", "urllib.request.urlopen"}
+        if runs and "timeout" not in {one.arg for one in node.keywords}:
+            self.found.add(".".join(self._names))
+        self.generic_visit(node)
+
+
+def _name(call: ast.Call) -> str:
+    named = call.func
+    name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
+    return name.lstrip("_")
+
+
+def _waiting() -> Iterator[str]:
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.is_relative_to(SOURCE / "testing"):
+            continue
+        finder = Finder()
+        finder.visit(ast.parse(file.read_text()))
+        yield from (f"{file.relative_to(SOURCE)}:{one}" for one in finder.found)
+
+
+def test_what_waits_has_a_deadline_or_a_reason() -> None:
+    assert set(_waiting()) == WITHOUT.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("async def f(e):\n    await e.wait()", {"f"}),
+        ("async def f(e):\n    with fail_after(1):\n        await e.wait()", set()),
+        ("def f():\n    with move_on_after(1):\n        async def g(): await recv()", {"f.g"}),
+        ("def f():\n    subprocess.run(['x'])", {"f"}),
+        ("def f():\n    subprocess.run(['x'], timeout=1)", set()),
+    ],
+)
+def test_the_finder_finds(code: str, found: set[str]) -> None:
+    finder = Finder()
+    finder.visit(ast.parse(code))
+    assert finder.found == found
+
+
+@pytest.mark.parametrize("what", DEADLINES)
+def test_the_guide_tells_the_deadline(what: str) -> None:
+    module, _, name = DEADLINES[what].rpartition(".")
+    seconds = getattr(import_module(f"skerry.{module}"), name)
+    guide = (ROOT / "docs/guide/security.md").read_text()
+    row = re.escape(f"| {what[0].upper()}{what[1:]} | {seconds:g} s |")
+    assert re.search(row, guide), f"{row} is not in docs/guide/security.md"
