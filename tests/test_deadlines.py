@@ -23,6 +23,7 @@ CALLER: Final = "whoever calls it sets the deadline"
 RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
+    "agent/composing.py:Composing.run": OWNER,
     "agent/dialogue.py:Dialogue._let_enter": COMMIT,
     "agent/files.py:WorkspaceFiles.daily": DISK,
     "agent/files.py:WorkspaceFiles.read": DISK,
@@ -35,6 +36,8 @@ WITHOUT: Final = {
     "auth/credentials.py:Credentials.secret": DISK,
     "auth/refresh.py:Renewal._renewed": DISK,
     "auth/refresh.py:Renewal._secret": DISK,
+    "auth/signin.py:Callback.answer": CALLER,
+    "auth/signin.py:_target": "within the deadline of the one who reads it, `_HEAD_SECONDS`",
     "cli/config.py:_edit": PERSON,
     "cli/conversation.py:Conversation.say": PERSON,
     "cli/conversation.py:Conversation._connected": PERSON,

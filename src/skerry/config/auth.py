@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, HttpUrl, SecretStr
 
-from skerry.config.base import Section
+from skerry.config.base import OpenSection, Section
 
 
 def _safe(value: HttpUrl) -> HttpUrl:
@@ -34,7 +34,7 @@ class SignInConfig(Section):
     """Port on this machine to which the browser comes back; 0 lets the system choose."""
 
 
-class AuthConfig(Section):
+class CredentialsConfig(OpenSection):
     """Credentials of model providers; the secrets themselves are in no section of this file."""
 
     order: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=200)

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
-from skerry.config.auth import AuthConfig
+from skerry.config.auth import CredentialsConfig
 from skerry.config.base import OpenSection
 from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
@@ -31,7 +31,7 @@ class Config(OpenSection):
     gateway: GatewayConfig = GatewayConfig()
     agents: AgentsConfig = AgentsConfig()
     models: ModelsConfig = ModelsConfig()
-    auth: AuthConfig = AuthConfig()
+    auth: CredentialsConfig = CredentialsConfig()
     messages: MessagesConfig = MessagesConfig()
     plugins: PluginsConfig = PluginsConfig()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)

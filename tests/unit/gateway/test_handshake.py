@@ -288,7 +288,7 @@ async def test_a_client_that_leaves_in_the_handshake_leaves_nothing(rig: Rig) ->
 async def test_requests_behind_connect_are_answered_after_hello_in_order(rig: Rig) -> None:
     async with dial(rig.url) as wire:
         frames = [request("connect", connect_params(), id="0")]
-        frames += [request("commands.list", id=str(number)) for number in range(1, 50)]
+        frames += [request("system-presence", id=str(number)) for number in range(1, 50)]
         for frame in frames:
             await wire.socket.send(json.dumps(frame))
         await wire.response("49")

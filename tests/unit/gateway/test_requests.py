@@ -223,7 +223,7 @@ async def test_more_waiting_requests_than_allowed_are_refused(rig: Rig, wire: Wi
         await wire.send(request("agent.wait", wait, id=str(number)))
     error = (await wire.response(str(MAX_IN_FLIGHT)))["error"]
     assert (error["code"], error["retryable"]) == ("UNAVAILABLE", True)
-    assert await wire.call("commands.list")
+    assert await wire.call("system-presence")
     assert rig.dispatcher.waiting == MAX_IN_FLIGHT
 
 
