@@ -24,6 +24,7 @@ RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
     "agent/dialogue.py:Dialogue._let_enter": COMMIT,
+    "agent/composing.py:Composing.run": OWNER,
     "agent/files.py:WorkspaceFiles.daily": DISK,
     "agent/files.py:WorkspaceFiles.read": DISK,
     "agent/run.py:Run.execute": COMMIT,
@@ -35,6 +36,8 @@ WITHOUT: Final = {
     "auth/credentials.py:Credentials.secret": DISK,
     "auth/refresh.py:Renewal._renewed": DISK,
     "auth/refresh.py:Renewal._secret": DISK,
+    "auth/signin.py:Callback.answer": CALLER,
+    "auth/signin.py:_target": "within the deadline of its connection",
     "cli/config.py:_edit": PERSON,
     "cli/conversation.py:Conversation.say": PERSON,
     "cli/conversation.py:Conversation._connected": PERSON,
