@@ -37,7 +37,7 @@ WITHOUT: Final = {
     "auth/refresh.py:Renewal._renewed": DISK,
     "auth/refresh.py:Renewal._secret": DISK,
     "auth/signin.py:Callback.answer": CALLER,
-    "auth/signin.py:_target": "within the deadline of the one who reads it, `_HEAD_SECONDS`",
+    "auth/signin.py:_target": "within the deadline of its connection",
     "cli/config.py:_edit": PERSON,
     "cli/conversation.py:Conversation.say": PERSON,
     "cli/conversation.py:Conversation._connected": PERSON,
