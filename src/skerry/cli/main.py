@@ -293,10 +293,26 @@ def _sessions(add: _Add) -> None:
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
+    found = _sessions_command(add, "search", "find what was said, however long ago")
+    found.add_argument("text", metavar="TEXT", help="words of it")
+    found.add_argument("--session", metavar="SESSION", help="in this conversation only")
+    found.add_argument("--limit", type=_limit, default=8, metavar="N", help="how many, to 50")
+    _session_files(add)
+
+
+def _session_files(add: _Add) -> None:
     prune = _sessions_command(add, "prune", "archive and remove what is over the limits")
     prune.add_argument(
         "--dry-run", action="store_true", help="say what it would be, change nothing"
     )
+    importing = _command(add, "import", "imports", "take transcripts in; no gateway may run")
+    importing.add_argument(
+        "paths", nargs="+", metavar="PATH", help="JSONL files of pi sessions v3, or their folder"
+    )
+    importing.add_argument("--key", help="the conversation they belong to, where none is known")
+    importing.add_argument("--agent", metavar="ID", help="whose they are (the default agent)")
+    importing.add_argument("--dry-run", action="store_true", help="check them, change nothing")
+    _output(importing)
     mirror = _command(
         add, "mirror", "sessions", "write sessions.json and the transcripts anew; none may run"
     )

@@ -156,6 +156,35 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
         show(f"{key} is named {one_line(arguments.label) or 'after its first message again'}.")
 
 
+async def _search(client: GatewayClient, arguments: Namespace) -> None:
+    asked: dict[str, Any] = {"query": arguments.text, "limit": min(arguments.limit, 50)}
+    if arguments.agent:
+        asked["agentId"] = arguments.agent
+    if arguments.session:
+        asked["key"], _ = await transcripts.find(client, arguments.session, arguments.agent)
+    found = await client.request("sessions.search", asked)
+    if arguments.json:
+        show_json(found)
+        return
+    for hit in found["hits"]:
+        for line in _found(hit):
+            show(line)
+    if not found["hits"]:
+        show("Nothing was found. Other words may have been used.")
+    if not found["complete"]:
+        notice("Not everything is indexed yet; ask again in a moment.")
+
+
+def _found(hit: dict[str, Any]) -> Iterator[str]:
+    """Give the lines of a hit: where, and what was said around it."""
+    archived = ", earlier session" if hit["archived"] else ""
+    when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
+    yield f"{when:%Y-%m-%d %H:%M}  {hit['key']}{archived}  {hit['sessionId']}"
+    for said in (hit["before"], hit, hit["after"]):
+        if said and said["text"]:
+            yield f"  {said['role']}: {one_line(said['text'])}"
+
+
 async def _prune(client: GatewayClient, arguments: Namespace) -> None:
     payload = await client.request("sessions.prune", {"dryRun": arguments.dry_run})
     if arguments.json:
@@ -201,5 +230,6 @@ _ACTIONS: Final = MappingProxyType[str, Callable[[GatewayClient, Namespace], Awa
         "restore": _restore,
         "rename": _rename,
         "prune": _prune,
+        "search": _search,
     }
 )

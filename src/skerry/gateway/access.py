@@ -137,6 +137,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.reset": ADMINS,
         "sessions.resolve": READERS,
         "sessions.restore": ADMINS,
+        "sessions.search": READERS,
         "sessions.subscribe": READERS,
         "sessions.unsubscribe": READERS,
         "skills.bins": NODES,

@@ -44,6 +44,8 @@ class Question:
     limit: int = 8
     others: bool = False
     """Also in the owner's other conversations, if this one is the owner's."""
+    everywhere: bool = False
+    """In every conversation of the agent; for whom may read them all."""
     within: SessionId | None = None
     """Only in this incarnation."""
     until: tuple[SessionId, int] | None = None
@@ -77,7 +79,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
     """Return the sessions to search: by id their key and whether they are archived."""
     columns = "SELECT session_id, key, NOT current FROM session WHERE archived IS NOT ? AND "
     parameters: tuple[object, ...] = (Archived.DELETED,)
-    if question.others and is_private(question.key):
+    if question.everywhere or (question.others and is_private(question.key)):
         rows = reader.all(f"{columns} agent_id = ?", (*parameters, question.key.agent))
     else:
         rows = reader.all(f"{columns} key = ?", (*parameters, str(question.key)))
@@ -85,7 +87,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
     return {
         session_id: (key, bool(archived))
         for session_id, key, archived in rows
-        if (key == own or is_private(SessionKey.parse(key)))
+        if (key == own or question.everywhere or is_private(SessionKey.parse(key)))
         and question.within in {None, session_id}
     }
 

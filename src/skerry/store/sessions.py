@@ -39,12 +39,15 @@ def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | Non
     return (SessionId(row[0]), int(row[1]), int(row[2])) if row is not None else None
 
 
-def begin(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> None:
-    """Make `new_id` the present session of a key that has none."""
+def begin(
+    unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, current: bool = True
+) -> None:
+    """Make `new_id` a session of the key: the present one, where that has none."""
     kind = key.kind
     unit.execute(
-        "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO session"
+        " (session_id, key, agent_id, chat_type, created_at, updated_at, current)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             new_id,
             str(key),
@@ -52,6 +55,7 @@ def begin(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> None:
             "group" if kind in {SessionKind.GROUP, SessionKind.CHANNEL} else "direct",
             now,
             now,
+            current,
         ),
     )
 

@@ -129,3 +129,59 @@ async def test_lost_mirrors_are_written_anew_once_the_gateway_is_stopped(tmp_pat
     assert json.loads(await printed(tmp_path, "mirror", "--json"))["transcripts"] == 1
     assert transcript.read_bytes() == before
     assert "agent:main:main" in (tmp_path / "agents/main/sessions/sessions.json").read_text()
+
+
+async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "the blue boat")
+        await said(gateway, "/new a red house")
+        await said(gateway, "blue skies", "trip")
+        found = await printed(tmp_path, "search", "blue")
+        assert "agent:main:main, earlier session" in found
+        assert "user: blue skies" in found
+        only = json.loads(
+            await printed(tmp_path, "search", "blue", "--session", "main", "--json", "--limit", "1")
+        )
+        assert [one["text"] for one in only["hits"]] == ["the blue boat"]
+        assert "Nothing was found" in await printed(tmp_path, "search", "zebra")
+        assert "Nothing is over the limits" in await printed(tmp_path, "prune", "--dry-run")
+        path = tmp_path / "skerry.json"
+        config = json.loads(path.read_text())
+        config["session"] = {"maintenance": {"maxEntries": 1}}
+    path.write_text(json.dumps(config))
+    async with running_gateway(home=tmp_path):
+        planned = await printed(tmp_path, "prune", "--dry-run")
+        assert "agent:main:trip" in planned
+        assert "agent:main:trip" in await printed(tmp_path, "list")
+        done = json.loads(await printed(tmp_path, "prune", "--json"))
+        assert [one["key"] for one in done["archived"]] == ["agent:main:trip"]
+        assert done["removed"] == []
+        assert "agent:main:trip" not in await printed(tmp_path, "list")
+        assert "agent:main:trip" in await printed(tmp_path, "list", "--archived")
+        await printed(tmp_path, "restore", "trip")
+        assert "agent:main:trip" in await printed(tmp_path, "list")
+
+
+async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    async with running_gateway(home=here) as gateway:
+        await said(gateway, "über alles", "trip")
+        exported = tmp_path / "trip.jsonl"
+        await printed(here, "export", "trip", "--output", str(exported))
+        refused = await skerry(here, "import", str(exported))
+        assert refused.returncode == 1
+        assert b"already owns" in refused.stderr
+        assert b"Traceback" not in refused.stderr
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{}\n")
+    there.mkdir()
+    assert "can be imported" in await printed(there, "import", "--dry-run", str(exported))
+    mixed = await skerry(there, "import", "--key", "trip", str(exported), str(broken))
+    assert mixed.returncode == 1
+    assert b"not the header of a session" in mixed.stdout
+    again = json.loads(await printed(there, "import", str(exported), "--json"))
+    assert [one["outcome"] for one in again] == ["already there"]
+    folder = here / "agents" / "main" / "sessions"
+    assert "already there" in await printed(there, "import", str(folder))
+    async with running_gateway(home=there):
+        assert "echo: über alles" in await printed(there, "show", "trip")

@@ -17,6 +17,7 @@ from skerry.gateway.methods import (
     notices,
     prompt,
     prune,
+    recall,
     sessions,
     usage,
 )
@@ -26,6 +27,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *sessions.METHODS,
     *changes.METHODS,
     *prune.METHODS,
+    *recall.METHODS,
     *models.METHODS,
     *markdown.METHODS,
     *notices.METHODS,

@@ -1,0 +1,56 @@
+"""The method that finds what was said, for the owner at the gateway itself."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, Params
+from skerry.gateway.methods.keys import session_key
+from skerry.model.recall import Hit, Said
+from skerry.store.search import MAX_HITS, Question, search
+
+
+class SessionsSearchParams(Params):
+    """Parameters of `sessions.search`; without `key` all conversations of the agent are searched.
+
+    What was deleted is not found.
+    """
+
+    query: Annotated[str, Field(min_length=1, max_length=1000)]
+    key: Name | None = None
+    agent_id: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 8
+
+
+async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
+    """Return the entries in which most of the words stand, the best first."""
+    key = session_key(call, params.key, params.agent_id)
+    everywhere = params.key is None
+    question = Question(key, params.query, params.limit, everywhere=everywhere)
+    found = await search(call.context.store, question)
+    return {"complete": found.complete, "hits": [_hit(one) for one in found.hits]}
+
+
+def _hit(hit: Hit) -> Json:
+    return {
+        "key": hit.key,
+        "sessionId": hit.session_id,
+        "archived": hit.archived,
+        **_said(hit.said),
+        "before": _said(hit.before) if hit.before else None,
+        "after": _said(hit.after) if hit.after else None,
+    }
+
+
+def _said(said: Said) -> dict[str, Json]:
+    return {
+        "id": said.entry,
+        "seq": said.seq,
+        "at": said.at,
+        "role": said.role,
+        "text": said.text,
+    }
+
+
+METHODS: Final = (Method("sessions.search", SessionsSearchParams, sessions_search),)

@@ -1,0 +1,211 @@
+"""Reads the transcript files of pi sessions, version 3, as they are exported (pure).
+
+Source: openclaw-behaviour 2.5. A file is a tree of lines; what is taken is the path from its root
+to its last entry, as pi itself would go on with it. Whatever cannot be taken is counted and named.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model import message
+from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from skerry.sessions.history import aborted_result, open_calls
+
+VERSION: Final = 3
+SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes; a longer line is left out."""
+NAMED: Final = 20
+"""Lines that a report names; the rest it counts."""
+_UNANSWERED: Final = "imported without an answer"
+
+
+class FormatError(ValueError):
+    """The file is no transcript of this kind; the text says why."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the lines of one file."""
+
+    messages: int = 0
+    other_branch: int = 0
+    """Entries that the conversation has left by going back."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Lines that are no messages, by their type."""
+    broken: list[str] = field(default_factory=list)
+    """Lines that cannot be read, and why; at most 20."""
+    broken_lines: int = 0
+
+    def refuse(self, number: int, why: str) -> None:
+        """Count a line that cannot be read."""
+        self.broken_lines += 1
+        if len(self.broken) < NAMED:
+            self.broken.append(f"line {number}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One session as a file has it."""
+
+    session_id: str
+    created_at: int
+    messages: tuple[tuple[int, Message], ...]
+    """Each with the time of its entry, in milliseconds."""
+    report: Report
+
+
+def read(lines: Iterable[bytes]) -> Imported:
+    """Return the session that the lines hold.
+
+    Raises:
+        FormatError: the first line is no header of a session of version 3.
+    """
+    numbered = enumerate(lines, 1)
+    session_id, created_at = _header(next(numbered, (1, b""))[1])
+    report = Report()
+    entries: dict[str, _Entry] = {}
+    last: str | None = None
+    for number, line in numbered:
+        entry = _entry(number, line, created_at, report)
+        if entry is None:
+            continue
+        if entry.id in entries:
+            report.refuse(number, f"the id {entry.id} was used before")
+            continue
+        entries[entry.id] = entry
+        last = entry.id
+    path = list(_path(entries, last))
+    report.other_branch = len(entries) - len(path)
+    said = tuple(_paired(_messages(path, report)))
+    report.messages = len(said)
+    return Imported(session_id, created_at, said, report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    id: str
+    parent: str | None
+    at: int
+    kind: str
+    message: Any
+
+
+def _header(line: bytes) -> tuple[str, int]:
+    try:
+        header = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        header = None
+    if not isinstance(header, dict) or header.get("type") != "session":
+        raise FormatError("its first line is not the header of a session")
+    version = header.get("version", 1)
+    if version != VERSION:
+        raise FormatError(f"it is of version {version}; open it once with a newer pi or OpenClaw")
+    session_id = header.get("id")
+    if not isinstance(session_id, str) or not SESSION_ID.fullmatch(session_id):
+        raise FormatError("its header has no usable session id")
+    return session_id, _time(header.get("timestamp")) or 0
+
+
+def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | None:
+    if not line.strip():
+        return None
+    if len(line) > LONGEST_LINE:
+        report.refuse(number, "it is too long")
+        return None
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        report.refuse(number, "it is not JSON")
+        return None
+    match found:
+        case {"type": str(kind), "id": str(name), **rest}:
+            parent = rest.get("parentId")
+            at = _time(rest.get("timestamp")) or before
+            return _Entry(
+                number,
+                name,
+                parent if isinstance(parent, str) else None,
+                at,
+                kind,
+                rest.get("message"),
+            )
+    report.refuse(number, "it has no type or no id")
+    return None
+
+
+def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
+    """Yield the entries from the root to the last one; a parent that is missing ends the path."""
+    chain: dict[str, _Entry] = {}
+    while last is not None and last in entries and last not in chain:
+        chain[last] = entries[last]
+        last = entries[last].parent
+    yield from reversed(chain.values())
+
+
+def _messages(path: Iterable[_Entry], report: Report) -> Iterator[tuple[int, Message]]:
+    for entry in path:
+        if entry.kind != "message":
+            report.left_out[entry.kind] += 1
+            continue
+        try:
+            said = message.decode(msgspec.json.encode(_plain(entry.message)))
+        except (msgspec.ValidationError, TypeError) as error:
+            role = entry.message.get("role") if isinstance(entry.message, dict) else None
+            if role in {"user", "assistant", "toolResult"}:
+                report.refuse(entry.number, str(error))
+            else:
+                report.left_out[f"message of {role}"] += 1
+            continue
+        yield entry.at, said
+
+
+def _plain(said: object) -> object:
+    """Return the message in the one form that is stored; who said it is not for a file to tell."""
+    if not isinstance(said, dict):
+        return said
+    kept = {name: value for name, value in said.items() if name != "origin"}
+    if isinstance(kept.get("content"), str):
+        kept["content"] = [{"type": "text", "text": kept["content"]}]
+    return kept
+
+
+def _paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
+    """Yield the messages so that every call has its result, and the last word is an answer."""
+    open_: list[Message] = []
+    at, last = 0, None
+    for at, one in said:
+        if isinstance(one, ToolResultMessage):
+            if one.tool_call_id not in {call.id for call in open_calls(open_)}:
+                continue
+        else:
+            for call in open_calls(open_):
+                yield at, aborted_result(call, at)
+            open_ = []
+        open_.append(one)
+        last = one
+        yield at, one
+    for call in open_calls(open_):
+        last = aborted_result(call, at)
+        yield at, last
+    if isinstance(last, UserMessage | ToolResultMessage):
+        yield at, AssistantMessage((), "", "", "", Usage(), "aborted", at, _UNANSWERED)
+
+
+def _time(value: object) -> int | None:
+    """Return the milliseconds of an ISO time or of a number of them."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 47:
+        return value
+    if isinstance(value, str):
+        try:
+            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        except (ValueError, OverflowError):
+            return None
+    return None

@@ -1,0 +1,237 @@
+"""Transcript files of others: what is taken, what is left out, and that it is said."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    user,
+)
+from skerry.model.origin import Origin
+from skerry.model.session import Archived
+from skerry.sessions.history import open_calls
+from skerry.sessions.importing import FormatError, Imported, read
+from skerry.store import open_store, sessions
+from skerry.store.importing import Incoming, Taken, take
+from skerry.store.mirror import Mirror
+
+HEAD = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-05-04T10:00:00.000Z"}
+AT = 1_777_888_800_000
+
+
+def line(name: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": role, "content": content, "timestamp": AT, **more}
+    if role == "assistant":
+        said |= {"api": "a", "provider": "p", "model": "m", "usage": {}, "stopReason": "stop"}
+    when = "2026-05-04T10:00:01.000Z"
+    return {"type": "message", "id": name, "parentId": parent, "timestamp": when, "message": said}
+
+
+def taken(*lines: Any, head: Any = HEAD) -> Imported:
+    written = [
+        one if isinstance(one, bytes) else json.dumps(one).encode() for one in (head, *lines)
+    ]
+    return read(one + b"\n" for one in written)
+
+
+def texts(found: Imported) -> list[str]:
+    return ["".join(getattr(b, "text", "") for b in one.content) for _, one in found.messages]
+
+
+def test_a_conversation_is_taken_as_it_was() -> None:
+    found = taken(
+        line("a", None, "user", "hi"),
+        line("b", "a", "assistant", [{"type": "text", "text": "hello"}]),
+    )
+    assert (found.session_id, found.created_at) == ("s1", AT)
+    assert texts(found) == ["hi", "hello"]
+    assert [at for at, _ in found.messages] == [AT + 1000] * 2
+    assert (found.report.messages, found.report.broken_lines) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        ({"type": "message"}, "not the header"),
+        ([], "not the header"),
+        ({**HEAD, "version": 2}, "version 2"),
+        ({"type": "session", "id": "s1"}, "version 1"),
+        ({**HEAD, "id": "../../x"}, "no usable session id"),
+        ({**HEAD, "id": 7}, "no usable session id"),
+        (b"{", "not the header"),
+        (b"\xff\xfe", "not the header"),
+    ],
+)
+def test_what_is_no_transcript_of_version_3_is_refused(head: Any, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        taken(head=head)
+    with pytest.raises(FormatError):
+        read([])
+
+
+def test_only_the_branch_that_was_last_is_taken() -> None:
+    found = taken(
+        line("a", None, "user", "one"),
+        line("b", "a", "assistant", [{"type": "text", "text": "left"}]),
+        line("c", "b", "user", "left too"),
+        line("d", "a", "assistant", [{"type": "text", "text": "taken"}]),
+    )
+    assert texts(found) == ["one", "taken"]
+    assert found.report.other_branch == 2
+
+
+def test_what_cannot_be_taken_is_counted_and_named() -> None:
+    found = taken(
+        line("a", None, "user", "one"),
+        {"type": "model_change", "id": "b", "parentId": "a", "provider": "p", "modelId": "m"},
+        {"type": "compaction", "id": "c", "parentId": "b", "summary": "s"},
+        b"{broken",
+        b"",
+        {"type": "message"},
+        {"type": "message", "id": "a", "parentId": "c"},
+        line("d", "c", "bashExecution", "ls"),
+        line("e", "d", "assistant", 7),
+        line("f", "e", "assistant", [{"type": "text", "text": "two"}]),
+    )
+    assert texts(found) == ["one", "two"]
+    assert dict(found.report.left_out) == {
+        "model_change": 1,
+        "compaction": 1,
+        "message of bashExecution": 1,
+    }
+    assert [one.split(":")[0] for one in found.report.broken] == [
+        "line 5",
+        "line 7",
+        "line 8",
+        "line 10",
+    ]
+    assert found.report.broken_lines == 4
+
+
+def test_a_file_does_not_say_who_spoke() -> None:
+    found = taken(line("a", None, "user", "trust me", origin="owner"))
+    assert found.messages[0][1].origin is Origin.STRANGER
+
+
+def test_a_loop_of_parents_ends() -> None:
+    found = taken(line("a", "b", "user", "one"), line("b", "a", "user", "two"))
+    assert texts(found)[:2] == ["one", "two"]
+
+
+def test_every_call_has_a_result_and_the_last_word_is_an_answer() -> None:
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}
+    orphan = line("r", "b", "toolResult", [], toolCallId="no", toolName="read", isError=False)
+    found = taken(
+        line("a", None, "user", "one"),
+        line("b", "a", "assistant", [call]),
+        orphan,
+        line("d", "r", "user", "two"),
+        line("e", "d", "assistant", [call]),
+    )
+    said = [one for _, one in found.messages]
+    assert [type(one).__name__.removesuffix("Message") for one in said] == [
+        "User",
+        "Assistant",
+        "ToolResult",
+        "User",
+        "Assistant",
+        "ToolResult",
+        "Assistant",
+    ]
+    assert open_calls(said) == []
+
+
+def messages() -> st.SearchStrategy[Message]:
+    words = st.text(max_size=8)
+    return st.one_of(
+        words.map(lambda text: user(text, AT)),
+        words.map(
+            lambda text: AssistantMessage((TextBlock(text),), "a", "p", "m", Usage(), "stop", AT)
+        ),
+        st.sampled_from("xy").map(
+            lambda name: AssistantMessage(
+                (ToolCall(name, "read", {}),), "a", "p", "m", Usage(), "toolUse", AT
+            )
+        ),
+        st.sampled_from("xyz").map(
+            lambda name: ToolResultMessage(name, "read", (), is_error=False, timestamp=AT)
+        ),
+    )
+
+
+@given(st.lists(st.binary(max_size=40) | messages(), max_size=12))
+def test_no_file_breaks_the_reading(parts: list[bytes | Message]) -> None:
+    from skerry.model import message  # noqa: PLC0415 - the name is a function's here
+
+    lines: list[bytes] = [json.dumps(HEAD).encode()]
+    for number, one in enumerate(parts):
+        if isinstance(one, bytes):
+            lines.append(one)
+            continue
+        parent = f'"{number - 1}"' if number else "null"
+        lines.append(
+            f'{{"type":"message","id":"{number}","parentId":{parent},"message":'.encode()
+            + message.encode(one)
+            + b"}"
+        )
+    found = read(lines)
+    said = [one for _, one in found.messages]
+    assert open_calls(said) == []
+    assert not said or isinstance(said[-1], AssistantMessage)
+
+
+async def test_our_own_file_comes_back_as_it_was_and_only_once(tmp_path: Path) -> None:
+    key = SessionKey.parse("trip")
+    mirror = Mirror(tmp_path / "a" / "agents", tmp_path)
+    said: list[Message] = [
+        user("where to?", AT),
+        AssistantMessage((TextBlock("there"),), "a", "p", "m", Usage(1, 2), "stop", AT),
+    ]
+    async with open_store(tmp_path / "a.sqlite", on_commit=mirror.touch) as store:
+        await store.write(lambda unit: sessions.begin(unit, key, SessionId("s1"), AT))
+        await store.write(lambda unit: sessions.append(unit, SessionId("s1"), 0, "r", said, AT))
+        await mirror.flush(store)
+    file = tmp_path / "a" / "agents" / "main" / "sessions" / "s1.jsonl"
+    with file.open("rb") as lines:
+        found = read(lines)
+    async with open_store(tmp_path / "b.sqlite") as store:
+        incoming = Incoming(key, SessionId("s1"), AT, found.messages)
+        outcomes = [await store.write(partial(take, incoming=incoming, now=AT + 9)) for _ in "ab"]
+        assert outcomes == [Taken.PRESENT, Taken.KNOWN]
+        kept = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+        assert [(one.at, one.message) for one in kept] == [(AT, one) for one in said]
+        session = await store.read(lambda reader: sessions.get(reader, "s1"))
+        assert session is not None
+        assert (session.user_at, session.created_at, session.tail) == (AT, AT, 2)
+
+
+async def test_what_has_no_place_any_more_is_an_earlier_session(tmp_path: Path) -> None:
+    key, said = SessionKey.main(), ((AT, user("old", AT)),)
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await store.write(lambda unit: sessions.ensure(unit, key, SessionId("now"), 1))
+        old = Incoming(key, SessionId("old"), AT, said)
+        gone = replace(old, session_id=SessionId("gone"), archived=Archived.DELETED)
+        for one in (old, gone):
+            taken_as = await store.write(partial(take, incoming=one, now=7))
+            assert taken_as is Taken.ARCHIVED
+        found = [await store.read(partial(sessions.get, session_id=n)) for n in ("old", "gone")]
+        assert [(one.archived, one.archived_at) for one in found if one] == [
+            ("reset", 7),
+            ("deleted", 7),
+        ]
+        present = await store.read(lambda reader: sessions.find(reader, str(key)))
+        assert present is not None
+        assert present.session_id == "now"
