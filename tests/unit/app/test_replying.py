@@ -1,7 +1,8 @@
 """What a platform gets of a run: blocks while it goes on, the rest with its end, nothing twice."""
 
+import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.agent.ending import STOPPED
+from skerry.agent.ending import INTERRUPTED, STOPPED
+from skerry.agent.replying import BEGUN_ANEW
+from skerry.app.recover import recover
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
@@ -19,6 +22,7 @@ from skerry.hooks.payloads import (
     MessageSending,
     MessageSendingChange,
 )
+from skerry.infra.clock import SystemClock
 from skerry.model.errors import ModelEmptyReplyError, ModelOverloadedError
 from skerry.model.event import TextDelta
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId
@@ -26,8 +30,9 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, TextBlock, ThinkingBlock, ToolCall
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
+from skerry.ports.tries import Candidate, OneTry, Wanted
 from skerry.store import Unit, archive, outbox, runs, sessions
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
 from tests.support.core import MAIN, Core, open_core
 from tests.support.hooks import on
 
@@ -396,3 +401,87 @@ async def test_a_mute_conversation_gets_nothing(tmp_path: Path) -> None:
         await person.change(SessionSettings(send_policy="deny", reasoning_level="on"))
         await person.ask()
         assert await person.sent() == []
+
+
+# What breaks off
+
+
+class Twice(OneTry):
+    """Offers its candidate a second time in a call."""
+
+    asked = 0
+
+    async def next(self) -> Candidate | None:
+        self.asked += 1
+        self._failed = self.asked > 2
+        return await super().next()
+
+
+@pytest.fixture
+def _second_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tries(models: ScriptedModels, wanted: Wanted) -> Twice:
+        return Twice(lambda: models.choose(wanted.reference))
+
+    monkeypatch.setattr(ScriptedModels, "tries", tries)
+
+
+@pytest.mark.usefixtures("_second_model")
+async def test_another_model_begins_anew_with_a_mark_where_a_block_has_left(tmp_path: Path) -> None:
+    script: list[list[Step]] = [[ONE, "And th", ModelOverloadedError("busy")], [TWO, THREE]]
+    async with chat(tmp_path, script, **BLOCKS) as person:
+        result = await person.ask()
+        assert (result.stop_reason, result.payloads) == (StopReason.DONE, (TWO + THREE,))
+        assert await person.sent() == [ONE.strip(), BEGUN_ANEW, TWO.strip(), THREE]
+
+
+@pytest.mark.usefixtures("_second_model")
+async def test_another_model_answers_without_a_mark_where_nothing_has_left(tmp_path: Path) -> None:
+    script: list[list[Step]] = [["Too sh", ModelOverloadedError("busy")], [TWO, THREE]]
+    async with chat(tmp_path, script, **BLOCKS) as person:
+        await person.ask()
+        assert await person.sent() == [TWO.strip(), THREE]
+
+
+async def restarted(home: Path) -> list[str]:
+    """Open the state again as a start does; return what is in the outbox then."""
+    async with open_core(home, ScriptedModel(())) as core:
+        again = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
+        assert again == []
+        return await Chat(core).sent()
+
+
+async def test_a_start_closes_a_run_with_blocks_and_says_what_is_left_of_it(tmp_path: Path) -> None:
+    gate = Gate()
+    async with chat(tmp_path, [[ONE, TWO, "```py\nx = 1\n", gate]], **BLOCKS) as person:
+        await person.write()
+        await gate.reached.wait()
+        await person.until_sent(2)
+        (run,) = await person.core.store.read(runs.unfinished)
+        partial = ONE + TWO + "```py\nx = 1\n"
+        await person.core.store.write(lambda unit: runs.checkpoint(unit, RunId("hi"), partial))
+        assert run.delivered == len(ONE + TWO)
+        found = await snapshot(tmp_path)
+    assert found == [ONE.strip(), TWO.strip(), "```py\nx = 1", INTERRUPTED]
+
+
+async def test_a_start_repeats_nothing_that_left_before_a_tool(tmp_path: Path) -> None:
+    gate = Gate()
+    call = ToolCall("c1", "read", {"path": "note.txt"})
+    script: list[list[Step]] = [["Looking.", call], [gate, "Found."]]
+    async with chat(tmp_path, script, **BLOCKS) as person:
+        await person.write()
+        await gate.reached.wait()
+        found = await snapshot(tmp_path)
+    assert found == ["Looking.", INTERRUPTED]
+
+
+async def snapshot(home: Path) -> list[str]:
+    """Return what a start would leave in the outbox if the process died now."""
+    copy = home / "copy"
+    copy.mkdir()
+    with (
+        closing(sqlite3.connect(home / "state.sqlite")) as source,
+        closing(sqlite3.connect(copy / "state.sqlite")) as target,
+    ):
+        source.backup(target)
+    return await restarted(copy)
