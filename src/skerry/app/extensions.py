@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skerry.app.command_context import context_commands
+from skerry.app.command_replies import reply_commands
 from skerry.app.command_sessions import session_commands
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
@@ -39,7 +40,11 @@ async def load_extensions(config: Config, hooks: Hooks, models: Models, store: S
     ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch())
     tools = {tool.spec.name: tool for tool in ours}
     commands = builtin_commands(models)
-    for command in (*context_commands(store), *session_commands(store)):
+    for command in (
+        *context_commands(store),
+        *session_commands(store),
+        *reply_commands(store),
+    ):
         commands.add(command)
     if not config.plugins.load.paths:
         return Extensions(tools, commands, None)

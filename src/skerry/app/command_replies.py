@@ -1,0 +1,90 @@
+"""The commands on how replies are sent: `/usage`, `/reasoning`, `/verbose`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from skerry.commands.table import Command, CommandCall, CommandError
+from skerry.model.session import SessionEntry, SessionSettings
+from skerry.store import Store, Unit, archive, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A setting of the conversation that a command shows and changes."""
+
+    name: str
+    field: str
+    description: str
+    levels: tuple[str, ...]
+    owner_only: bool
+
+
+_CHOICES: Final = (
+    _Choice(
+        "usage",
+        "response_usage",
+        "says under each answer on a platform what it took: off, tokens, full",
+        ("off", "tokens", "full"),
+        owner_only=False,
+    ),
+    _Choice(
+        "reasoning",
+        "reasoning_level",
+        "sends the model's reasoning to the platform: off, on, stream",
+        ("off", "on", "stream"),
+        owner_only=True,
+    ),
+    _Choice(
+        "verbose",
+        "verbose_level",
+        "sends a message for each tool call to a direct chat: off, on, full",
+        ("off", "on", "full"),
+        owner_only=True,
+    ),
+)
+
+
+def reply_commands(store: Store) -> list[Command]:
+    """Return `/usage`, `/reasoning` and `/verbose`."""
+    return [_command(store, choice) for choice in _CHOICES]
+
+
+def _command(store: Store, choice: _Choice) -> Command:
+    async def run(call: CommandCall) -> str:
+        level = call.arguments.lower()
+        if not level:
+            session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
+            own = session.settings if session else SessionSettings()
+            said = getattr(own, choice.field) or "as configured"
+            return f"/{choice.name} is {said}. It takes {_listed(choice)}."
+        if level not in choice.levels:
+            raise CommandError(f"/{choice.name} takes {_listed(choice)}.")
+
+        def write(unit: Unit) -> None:
+            session = _session(unit, call)
+            settings = msgspec.structs.replace(session.settings, **{choice.field: level})
+            archive.change(unit, session.session_id, label=session.label, settings=settings)
+
+        await store.write(write)
+        return f"/{choice.name} is {level} from the next message on."
+
+    return Command(
+        choice.name,
+        choice.description,
+        run,
+        accepts_arguments=True,
+        owner_only=choice.owner_only,
+    )
+
+
+def _session(unit: Unit, call: CommandCall) -> SessionEntry:
+    session = sessions.find(unit, str(call.key))
+    if session is None:
+        raise CommandError("This conversation has just ended; write again.")
+    return session
+
+
+def _listed(choice: _Choice) -> str:
+    return ", ".join(choice.levels)
