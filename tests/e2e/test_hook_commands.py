@@ -19,7 +19,7 @@ async def test_a_message_and_a_method_are_told_alike(tmp_path: Path) -> None:
 
     async def note(given: CommandGiven) -> None:
         told.append((given.name, given.session_key))
-        if len(told) == 4:
+        if len(told) == 6:
             enough.set()
 
     hooks.command.add(Handler("test", note))
@@ -33,7 +33,13 @@ async def test_a_message_and_a_method_are_told_alike(tmp_path: Path) -> None:
         await client.request("sessions.reset", {"key": "main", "reason": "new"})
         await client.request("sessions.reset", {"key": "main"})
         await client.request("chat.abort", {"sessionKey": "main"})
+        send = {"sessionKey": "main", "message": "/new with words", "idempotencyKey": "2"}
+        await client.request("chat.send", send)
+        await application.dispatch.wait(RunId("2"), 5)
+        send = {"sessionKey": "main", "message": "/reset", "idempotencyKey": "3"}
+        await client.request("chat.send", send)
         with anyio.fail_after(5):
             await enough.wait()
     main = "agent:main:main"
-    assert told == [("help", main), ("new", main), ("reset", main), ("stop", main)]
+    given = ["help", "new", "reset", "stop", "new", "reset"]
+    assert told == [(name, main) for name in given]
