@@ -11,6 +11,7 @@ from scripts.hooks import EXAMPLES, PAGES, pages
 from skerry.hooks.events import (
     AgentEnd,
     BeforeReset,
+    CommandGiven,
     GatewayStart,
     GatewayStop,
     MessageReceived,
@@ -203,6 +204,10 @@ async def test_the_example_of_before_message_write_runs() -> None:
 
 
 WATCHED = {
+    "command": (
+        CommandGiven(name="new", agent_id=AgentId("main"), session_key="k"),
+        "/new in k",
+    ),
     "gateway_start": (GatewayStart(port=7), "listening on port 7"),
     "gateway_stop": (GatewayStop(reason="over"), "stopping: over"),
     "session_start": (
@@ -259,6 +264,7 @@ async def test_the_example_of_an_observer_runs(name: str, caplog: pytest.LogCapt
         point = {
             one.name: one
             for one in (
+                hooks.command,
                 hooks.gateway_start,
                 hooks.gateway_stop,
                 hooks.session_start,

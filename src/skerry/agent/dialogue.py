@@ -22,7 +22,7 @@ from skerry.agent.runtime import Runtime
 from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
-from skerry.commands.table import Command, CommandCall, answer
+from skerry.commands.table import Command, CommandCall, answer, tell_command
 from skerry.config.protected import protected
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
@@ -190,6 +190,7 @@ class Dialogue:
             model=self._own.model,
             opening=request.opening,
         )
+        tell_command(self._runtime.hooks, call, self._active.session_id)
         text = await answer(command, call)
         self._emit(MessageUpdate(text))
         return command_answer(text, self._runtime.clock.now_ms())

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.agent.runtime import Runtime
+from skerry.commands.table import CommandCall, tell_command
+from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
 from skerry.model.ids import SessionId
 from skerry.model.message import Message
@@ -64,5 +66,10 @@ async def tell(runtime: Runtime, entered: Entered) -> None:
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:
         runtime.deliver(opened.request.reply_to)
+    request, opening = opened.request, opened.request.opening
+    if opening is not None and opening.done and not opening.bare:  # else it is answered as one
+        channel = request.reply_to.channel if request.reply_to else WEBCHAT
+        call = CommandCall(opening.kind, request.text, request.key, channel, is_owner=True)
+        tell_command(runtime.hooks, call, opened.session_id)
     if opened.began or opened.ended is not None:
         await lifecycle.opened(runtime.hooks, runtime.store, opened)

@@ -23,7 +23,7 @@ from skerry.agent.seeding import seed
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
-from skerry.app.extensions import Extensions, load_extensions
+from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.receive import receive
 from skerry.app.recover import recover
 from skerry.app.retain import retain
@@ -129,6 +129,7 @@ async def open_application(
         outside.hooks,
     ):
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
+        await load_hook_folders(settings.config, outside.hooks, environ, clock)
         async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:

@@ -11,6 +11,7 @@ from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
 from skerry.store import Store
@@ -53,3 +54,13 @@ async def load_extensions(config: Config, hooks: Hooks, models: Models, store: S
 
     plugins = await load_plugins(config, hooks, commands, tools)
     return Extensions(tools | plugins.tools, commands, plugins)
+
+
+async def load_hook_folders(
+    config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock
+) -> None:
+    """Let the hooks that the configuration switches on take part; one that fails is logged."""
+    if config.hooks.internal.enabled and config.hooks.internal.entries:
+        from skerry.plugins.folders import load_hooks  # noqa: PLC0415 - a start without has no need
+
+        await load_hooks(config, hooks, environ, clock)

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 import anyio
 
 from skerry import __version__
+from skerry.app.boot import boot
 from skerry.app.build import Outside, open_application
 from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
@@ -96,6 +97,7 @@ async def _run(
         serving = Listener(create_app(application.context), *listening)
         listener = await stack.enter_async_context(serving)
         application.hooks.gateway_start.start(GatewayStart(port=listener.port))
+        await boot(application.dispatch, settings.config, application.context.started_ms)
         auth = settings.config.gateway.auth
         token = auth.secret if auth.mode is AuthMode.TOKEN else None
         gc.collect()

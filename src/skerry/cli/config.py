@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         case "set":
             return _set(arguments)
         case "unset":
-            return _change({_place(arguments.place): None})
+            return change({_place(arguments.place): None})
         case "validate":
             return _validate(arguments)
         case "schema":
@@ -106,7 +106,7 @@ def _set(arguments: Namespace) -> int:
             "skerry config set",
             USAGE,
         )
-    return _change({_place(arguments.place): value})
+    return change({_place(arguments.place): value})
 
 
 def _json5(text: str) -> JSON:
@@ -126,7 +126,8 @@ def _parsed_place(text: str | None) -> tuple[str | int, ...]:
     return parse_place(text) if text else ()
 
 
-def _change(values: Mapping[str, JSON]) -> int:
+def change(values: Mapping[str, JSON]) -> int:
+    """Write the values into the file and let a running gateway use it; return the exit code."""
     path = _file()
     try:
         return _written(set_values(path, values, author=_author()))

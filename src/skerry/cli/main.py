@@ -26,7 +26,7 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
-    ("what it uses", ("models", "auth", "prompt", "config", "plugins", "devices")),
+    ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks", "devices")),
     ("this shell", ("completion",)),
 )
 """The commands as the help lists them."""
@@ -117,6 +117,7 @@ def make_parser() -> "_Top":
     )
     _logs(add)
     _plugins(add)
+    _hooks(add)
     _service(add)
     _update(add)
     _completion(add)
@@ -336,6 +337,26 @@ def _plugins(add: _Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     text = "which are loaded, what they brought, what failed and what to do"
     _output(_reach(_command(add, "list", "plugins", text)))
+
+
+def _hooks(add: _Add) -> None:
+    group = _command(add, "hooks", None, "small programs that run at events of the gateway")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    for name, text in (
+        ("list", "which there are, and which take part"),
+        ("info", "all about one of them"),
+        ("check", "what keeps those that are switched on from taking part"),
+        ("enable", "switch one on; it counts from the next start"),
+        ("disable", "switch one off; it counts from the next start"),
+    ):
+        parser = _command(add, name, "hooks", text)
+        parser.set_defaults(action=name)
+        if name not in {"list", "check"}:
+            parser.add_argument("name", metavar="HOOK")
+        if name == "enable":
+            parser.add_argument("--pin", action="store_true", help="load only what is there now")
+        elif name != "disable":
+            _output(parser)
 
 
 def _service(add: _Add) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from skerry.hooks.events import CommandGiven
+from skerry.hooks.hooks import Hooks
 from skerry.model.errors import SkerryError
-from skerry.model.ids import SessionKey
+from skerry.model.ids import SessionId, SessionKey
 from skerry.model.run import Opening
 
 logger = logging.getLogger(__name__)
@@ -104,6 +106,22 @@ class CommandTable:
         if arguments and not command.accepts_arguments:
             return None
         return command, arguments
+
+
+def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None = None) -> None:
+    """Tell plugins of a command; nothing waits for them."""
+    if hooks.command.handlers:
+        hooks.command.start(
+            CommandGiven(
+                name=call.name,
+                agent_id=call.key.agent,
+                session_key=str(call.key),
+                session_id=session_id,
+                arguments=call.arguments,
+                channel=call.channel,
+                is_owner=call.is_owner,
+            )
+        )
 
 
 async def answer(command: Command, call: CommandCall) -> str:

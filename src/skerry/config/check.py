@@ -19,7 +19,7 @@ SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 """Keys of the file that say nothing of behaviour."""
 
 UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
-    Config: frozenset({"approvals", "channels", "hooks", "tools"}),
+    Config: frozenset({"approvals", "channels", "tools"}),
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox", "tools"}),
 }

@@ -13,6 +13,7 @@ from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
+from skerry.config.hooks import HooksConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
@@ -34,6 +35,7 @@ class Config(OpenSection):
     auth: CredentialsConfig = CredentialsConfig()
     messages: MessagesConfig = MessagesConfig()
     plugins: PluginsConfig = PluginsConfig()
+    hooks: HooksConfig = HooksConfig()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
     """Which agent answers which conversation; of those that fit the most specific counts."""
     commands: CommandsConfig = CommandsConfig()

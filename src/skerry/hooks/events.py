@@ -1,6 +1,7 @@
 """What handlers are told of, and the run that it belongs to."""
 
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -39,6 +40,36 @@ class MessageReceived(Struct, frozen=True, kw_only=True):
     message_id: str = ""
     """The platform's id of the message; empty for a client of the gateway."""
     thread_id: str | None = None
+
+
+class CommandGiven(Struct, frozen=True, kw_only=True):
+    """A command that somebody gave, as a message or by a button of the page."""
+
+    name: str
+    """Without its slash, such as `new`, `reset`, `stop`."""
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId | None = None
+    """None where a button was pressed."""
+    arguments: str = ""
+    channel: str = WEBCHAT
+    is_owner: bool = True
+
+
+class HookEvent(Struct, frozen=True, kw_only=True):
+    """What the handler of a HOOK.md folder gets."""
+
+    type: str
+    """Such as `command`, `session`, `agent`, `gateway`, `message`."""
+    action: str
+    """Such as `new`; with the type it is what HOOK.md lists: `command:new`."""
+    timestamp: int
+    """Milliseconds since 1970."""
+    payload: Any
+    """The payload of the hook behind it."""
+    workspace: Path | None
+    """The directory of the agent that it concerns."""
+    state_dir: Path
 
 
 class AgentEnd(Struct, frozen=True, kw_only=True):

@@ -41,6 +41,9 @@ class Hooks(anyio.AsyncContextManagerMixin):
         )
         """A run begins; its model is about to be chosen. A model that cannot be used leaves the
         configured one."""
+        self.command = Observe("command", run, e.CommandGiven)
+        """Somebody gave a command: it is about to be answered. Also when a client stops a run,
+        or begins a conversation anew, by a method."""
         self.agent_bootstrap = Transform(
             "agent_bootstrap",
             run,

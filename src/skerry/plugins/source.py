@@ -30,13 +30,16 @@ class PluginSource:
     sha256: str
 
 
-def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> PluginSource:
+def read_source(
+    path: Path, pinned: str | None, workspaces: Iterable[Path], setting: str | None = None
+) -> PluginSource:
     """Return the code at `path`.
 
     Args:
         path: The file; links are followed, and what they lead to is checked.
         pinned: The SHA-256 that it must have; None is any, outside a workspace.
         workspaces: Directories that agents write to.
+        setting: The key under which a hash is pinned; without one that of a plugin.
 
     Raises:
         PluginError: it may not be run; the message says why, `remedy` what to do.
@@ -55,7 +58,7 @@ def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> P
     if len(code) > MAX_BYTES:
         raise PluginError(f"{path} has more than {MAX_BYTES} bytes.", "It is no plugin file.")
     digest = hashlib.sha256(code).hexdigest()
-    pin = f'Look at it, then pin it: plugins.entries.{path.stem}.sha256 = "{digest}".'
+    pin = f'Look at it, then pin it: {setting or _setting(path)} = "{digest}".'
     if pinned is not None and pinned != digest:
         raise PluginError(f"{path} is not the file that was pinned; it has changed.", pin)
     if pinned is None and found.st_nlink != 1:
@@ -66,6 +69,10 @@ def read_source(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> P
     ):
         raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
     return PluginSource(real, code, digest)
+
+
+def _setting(path: Path) -> str:
+    return f"plugins.entries.{path.stem}.sha256"
 
 
 def _check_file(path: Path, found: os.stat_result) -> None:

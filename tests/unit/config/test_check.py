@@ -67,7 +67,7 @@ def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
 
 @pytest.mark.parametrize(
     "key",
-    ["approvals", "channels", "hooks", "tools"],
+    ["approvals", "channels", "tools"],
 )
 def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
     assert "not supported by this version" in errors({key: {}})[key].message
@@ -174,6 +174,15 @@ def test_bindings_name_agents_of_the_list() -> None:
     assert "bindings[0].match.chanel" in errors(
         {"bindings": [{"agentId": "main", "match": {**match, "chanel": "x"}}]}
     )
+
+
+def test_webhooks_are_not_taken_for_what_there_is() -> None:
+    assert "unknown key" in errors({"hooks": {"enabled": True}})["hooks.enabled"].message
+
+
+def test_a_time_zone_must_be_one() -> None:
+    found = errors({"agents": {"defaults": {"userTimezone": "Europe/Atlantis"}}})
+    assert "no time zone" in found["agents.defaults.userTimezone"].message
 
 
 def test_an_identity_is_what_people_see() -> None:

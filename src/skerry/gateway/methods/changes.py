@@ -6,12 +6,14 @@ from typing import Annotated, Final, Literal
 import msgspec
 from pydantic import Field
 
+from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
 from skerry.gateway.methods import rows
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.once import once
+from skerry.hooks.events import WEBCHAT
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
@@ -123,6 +125,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     """Begin a conversation anew; what was said is archived. Its runs are stopped."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
+    tell_command(context.hooks, CommandCall(params.reason, "", key, WEBCHAT, is_owner=True))
     new_id = SessionId(str(uuid.uuid4()))
 
     def write(unit: Unit) -> tuple[SessionEntry | None, SessionEntry]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway import attachments, replies
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import (
@@ -20,6 +21,7 @@ from skerry.gateway.method import (
     RefusedError,
 )
 from skerry.gateway.methods.keys import session_key
+from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
@@ -207,6 +209,7 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
     """Stop a run, or all runs of a session; waiting ones too."""
     key = session_key(call, params.session_key, params.agent_id)
     run_id = RunId(params.run_id) if params.run_id else None
+    tell_command(call.context.hooks, CommandCall("stop", "", key, WEBCHAT, is_owner=True))
     stopped = call.context.dispatcher.abort(key, run_id, "rpc")
     return {"ok": True, "aborted": bool(stopped), "runIds": stopped}
 

@@ -1,0 +1,64 @@
+"""The hook `boot-md`: BOOT.md of a workspace is done once at each start of the gateway."""
+
+import logging
+from typing import Final
+
+import anyio.to_thread
+
+from skerry.agent.files import read_text
+from skerry.agent.workspace import BOOT, cut
+from skerry.app.dispatch import Dispatch
+from skerry.config.hooks import BOOT_MD
+from skerry.config.root import Config
+from skerry.model.errors import SkerryError
+from skerry.model.ids import AgentId, RunId, SessionKey
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest
+
+logger = logging.getLogger(__name__)
+
+SCOPE: Final = ("boot",)
+"""Of the session in which it is done: `agent:<agent>:boot`."""
+_TOLD: Final = (
+    "The gateway has just started. Do what your owner wrote for that, once. When nobody has to be"
+    " told of it, your whole reply is NO_REPLY.\n\n"
+)
+
+
+async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunId]:
+    """Start a run for each agent that has something in BOOT.md; return the runs.
+
+    The id of a run names the start, so that it runs once however often this is called. Where an
+    earlier start left its run open, that one goes on and no other begins.
+    """
+    if not config.hooks.internal.takes_part(BOOT_MD):
+        return []
+    begun = []
+    for agent in config.agents.ids:
+        key = SessionKey(agent, SCOPE)
+        text = await anyio.to_thread.run_sync(_checklist, config, agent)
+        if not text or dispatch.active(key):
+            continue
+        run_id = RunId(f"boot-{agent}-{started_ms}")
+        request = RunRequest(run_id, key, text, origin=Origin.OWNER, purpose=Purpose.BOOT)
+        try:
+            await dispatch.submit(request)
+        except SkerryError:
+            logger.exception("BOOT.md of agent %s is not done", agent)
+            continue
+        begun.append(run_id)
+    return begun
+
+
+def _checklist(config: Config, agent: AgentId) -> str:
+    """Return what the model is to do; nothing where the file has only headings and comments."""
+    file = read_text(config.workspace(agent), BOOT)
+    if file is None:
+        return ""
+    if file.problem:
+        logger.warning("BOOT.md of agent %s is not read: %s", agent, file.problem)
+        return ""
+    lines = [line.strip() for line in file.text.splitlines()]
+    if all(not line or line.startswith(("#", "<!--")) for line in lines):
+        return ""
+    return _TOLD + cut(BOOT, file.text, config.agents.defaults.bootstrap_max_chars)

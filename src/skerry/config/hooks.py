@@ -1,0 +1,49 @@
+"""Section `hooks`: which folders with a HOOK.md take part, and which of our own hooks."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from skerry.config.base import Section
+
+BOOT_MD = "boot-md"
+"""The one hook that is on until somebody switches it off."""
+
+
+class HookEntryConfig(Section):
+    """One hook, by its name."""
+
+    enabled: bool = True
+    """Whether it takes part."""
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    """The SHA-256 of its handler.py. With it nothing else is loaded; a hook in a workspace needs
+    it."""
+
+
+class HookLoadConfig(Section):
+    """Where hooks are, besides `hooks` in the state directory and in workspaces."""
+
+    extra_dirs: tuple[Path, ...] = Field(default=(), max_length=16)
+    """Directories whose folders are hooks; relative to the configuration file."""
+
+
+class InternalHooksConfig(Section):
+    """Hooks that run inside the gateway."""
+
+    enabled: bool = True
+    """Whether any takes part."""
+    load: HookLoadConfig = HookLoadConfig()
+    entries: dict[str, HookEntryConfig] = Field(default_factory=dict)
+    """What is said of each hook, by its name. One that is not named does not take part, but for
+    `boot-md`."""
+
+    def takes_part(self, name: str) -> bool:
+        """Return whether the hook is switched on."""
+        entry = self.entries.get(name)
+        return self.enabled and (entry.enabled if entry is not None else name == BOOT_MD)
+
+
+class HooksConfig(Section):
+    """Folders of hooks: code of others that runs inside the gateway."""
+
+    internal: InternalHooksConfig = InternalHooksConfig()

@@ -1,0 +1,112 @@
+"""Our own hooks, written as anybody's: `session-memory` and `command-logger`."""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
+from skerry.infra.atomic import make_private
+from skerry.infra.beneath import Beneath
+from skerry.infra.clock import iso
+from skerry.model.ids import SessionKey, SessionKind
+from skerry.model.message import AssistantMessage, UserMessage
+
+LAST: Final = 15
+"""Messages that are kept of a conversation."""
+MAX_BYTES: Final = 256 * 1024
+MAX_LOG: Final = 5 * 1024 * 1024
+"""Bytes of the log of commands; then it is moved to `commands.log.1`."""
+_SLUG_WORDS: Final = 5
+_PRIVATE: Final = frozenset({SessionKind.MAIN, SessionKind.OTHER})
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """One of our own."""
+
+    name: str
+    description: str
+    events: tuple[str, ...]
+    handle: Callable[[HookEvent], None]
+
+
+def session_memory(event: HookEvent) -> None:
+    """Write the last messages of a private conversation that begins anew to the workspace.
+
+    The file is `memory/YYYY-MM-DD-<first words>.md`; no model is asked. A second conversation of
+    that name goes behind the first.
+    """
+    ended: BeforeReset = event.payload
+    said = [one for one in ended.messages if isinstance(one, UserMessage | AssistantMessage)]
+    lines = [
+        f"**{'You' if isinstance(one, UserMessage) else 'Assistant'}:** {one.text.strip()}"
+        for one in said[-LAST:]
+        if one.text.strip()
+    ]
+    private = SessionKey.parse(ended.session_key).kind in _PRIVATE
+    if event.workspace is None or not lines or not private:
+        return
+    at = datetime.fromtimestamp(event.timestamp / 1000, UTC).astimezone()
+    first = next((one.text for one in said[-LAST:] if isinstance(one, UserMessage)), "")
+    head = f"# {at:%Y-%m-%d %H:%M}, {ended.session_key} ({ended.session_id})"
+    text = "\n\n".join((head, *lines)) + "\n"
+
+    def change(old: bytes | None) -> bytes:
+        return (old + b"\n" if old else b"") + text.encode()
+
+    path = f"memory/{at:%Y-%m-%d}-{slug(first)}.md"
+    Beneath(event.workspace).replace(path, change, most=MAX_BYTES)
+
+
+def slug(text: str) -> str:
+    """Return the first words of the text as the part of a file's name, at most 40 characters."""
+    words = re.findall(r"[^\W_]+", text.lower())[:_SLUG_WORDS]
+    return "-".join(words)[:40].strip("-") or "conversation"
+
+
+def command_logger(event: HookEvent) -> None:
+    """Append a line of JSON to `logs/commands.log` of the state directory, without arguments."""
+    given: CommandGiven = event.payload
+    line = {
+        "timestamp": iso(event.timestamp),
+        "command": given.name,
+        "sessionKey": given.session_key,
+        "channel": given.channel,
+        "owner": given.is_owner,
+    }
+    path = event.state_dir / "logs" / "commands.log"
+    make_private(path.parent)
+    if path.is_file() and path.stat().st_size > MAX_LOG:
+        path.replace(path.with_name("commands.log.1"))
+    _append(path, msgspec.json.encode(line) + b"\n")
+
+
+def _append(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        os.write(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+BUNDLED: Final = (
+    Bundled(
+        "session-memory",
+        "keeps the end of a private conversation in the workspace when it begins anew",
+        ("session:reset",),
+        session_memory,
+    ),
+    Bundled(
+        "command-logger",
+        "notes each command in logs/commands.log of the state directory",
+        ("command",),
+        command_logger,
+    ),
+)

@@ -1,0 +1,303 @@
+"""Finds, checks and loads hooks: our own, and folders with a HOOK.md and a handler.py.
+
+Of two with one name the later place counts: ours, `hooks.internal.load.extraDirs`, `hooks` in the
+state directory, `hooks` in a workspace. Each takes part only when the configuration names it. Its
+code is checked as a plugin's is, and called with the deadlines and counts of plugins.
+"""
+
+import inspect
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import anyio
+
+from skerry.config.hooks import BOOT_MD, HookEntryConfig
+from skerry.config.plugins import ID_PATTERN
+from skerry.config.root import Config
+from skerry.hooks.events import HookEvent
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
+from skerry.infra.clock import Clock
+from skerry.infra.threads import in_daemon_thread
+from skerry.model.errors import PluginError
+from skerry.model.ids import AgentId
+from skerry.plugins.bundled import BUNDLED
+from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
+from skerry.plugins.source import PluginSource, read_source
+
+logger = logging.getLogger(__name__)
+
+HOOK_MD: Final = "HOOK.md"
+HANDLER: Final = "handler.py"
+LOAD_SECONDS: Final = 10.0
+MAX_FOLDERS: Final = 100
+"""Looked at in one directory."""
+
+
+class HookStatus(StrEnum):
+    """What a start makes of a hook."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    MISSING = "missing"
+    """It needs something that is not there."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class HookReport:
+    """One hook, as it was found."""
+
+    name: str
+    description: str
+    place: str
+    """`bundled`, `extra`, `managed` or `workspace`."""
+    path: str
+    events: tuple[str, ...]
+    status: HookStatus
+    reason: str = ""
+    remedy: str = ""
+    emoji: str = ""
+    homepage: str = ""
+    sha256: str = ""
+    """Of its handler.py, where it could be read."""
+
+    def failed(self, error: PluginError) -> "HookReport":
+        """Return it as one that cannot be loaded."""
+        return replace(self, status=HookStatus.FAILED, reason=str(error), remedy=error.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hook, and how to call it where it takes part."""
+
+    report: HookReport
+    about: Declared | None = None
+    source: PluginSource | None = None
+    handle: Callable[[HookEvent], Any] | None = None
+
+
+def find_hooks(config: Config, environ: Mapping[str, str]) -> list[Found]:
+    """Return every hook there is, by name, and what a start would make of it; runs nothing."""
+    found = {one.report.name: one for one in _ours(config)}
+    for place, directory in _directories(config):
+        for folder in _folders(directory):
+            one = _folder(config, environ, place, folder)
+            found[one.report.name] = one
+    return sorted(found.values(), key=lambda one: one.report.name)
+
+
+async def load_hooks(
+    config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock
+) -> list[HookReport]:
+    """Let every hook that takes part do so; one that fails is reported and harms no other."""
+    reports = []
+    for one in find_hooks(config, environ):
+        report = one.report
+        if report.status is HookStatus.ENABLED and report.name != BOOT_MD:
+            try:
+                handle = one.handle or await _loaded(one)
+                _register(config, hooks, clock, report, handle)
+            except PluginError as error:
+                report = report.failed(error)
+        if report.status in {HookStatus.FAILED, HookStatus.MISSING}:
+            logger.warning("hook %s does not take part: %s", report.name, report.reason)
+        reports.append(report)
+    return reports
+
+
+def _ours(config: Config) -> list[Found]:
+    text = "does what BOOT.md of a workspace says at each start of the gateway"
+    boot = HookReport(BOOT_MD, text, "bundled", "", ("gateway:startup",), HookStatus.ENABLED)
+    all_of_them = [Found(boot)] + [
+        Found(
+            HookReport(one.name, one.description, "bundled", "", one.events, HookStatus.ENABLED),
+            handle=one.handle,
+        )
+        for one in BUNDLED
+    ]
+    return [replace(one, report=_switched(config, one.report)) for one in all_of_them]
+
+
+def _switched(config: Config, report: HookReport) -> HookReport:
+    """Return it as disabled, unless the configuration switches it on."""
+    section = config.hooks.internal
+    if section.takes_part(report.name):
+        return report
+    reason = "" if section.enabled else "hooks.internal.enabled is false."
+    remedy = f"To switch it on: skerry hooks enable {report.name}"
+    return replace(report, status=HookStatus.DISABLED, reason=reason, remedy=remedy)
+
+
+def _directories(config: Config) -> list[tuple[str, Path]]:
+    home = config.path.parent
+    extra = [home / one.expanduser() for one in config.hooks.internal.load.extra_dirs]
+    workspaces = [config.workspace(agent) for agent in config.agents.ids]
+    return [
+        *(("extra", one) for one in extra),
+        ("managed", config.state_dir / "hooks"),
+        *(("workspace", one / "hooks") for one in workspaces),
+    ]
+
+
+def _folders(directory: Path) -> list[Path]:
+    try:
+        inside = sorted(directory.iterdir())
+    except OSError:
+        return []
+    return [one for one in inside if (one / HOOK_MD).is_file()][:MAX_FOLDERS]
+
+
+def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path) -> Found:
+    name = folder.name
+    report = HookReport(name, "", place, str(folder), (), HookStatus.ENABLED)
+    workspaces = [config.workspace(agent) for agent in config.agents.ids]
+    try:
+        about = declared(_text(folder / HOOK_MD), name)
+    except PluginError as error:
+        return Found(report.failed(error))
+    entry = config.hooks.internal.entries.get(about.name) or HookEntryConfig()
+    report = replace(
+        report,
+        name=about.name,
+        description=about.description,
+        events=about.about.events,
+        emoji=about.about.emoji,
+        homepage=about.homepage,
+    )
+    switched = _switched(config, report)
+    path = folder / HANDLER
+    setting = f"hooks.internal.entries.{about.name}.sha256"
+    try:
+        _check(about.name, path)
+        source = read_source(path, entry.sha256, workspaces, setting)
+    except PluginError as error:
+        if switched.status is HookStatus.DISABLED:
+            return Found(switched)
+        return Found(report.failed(error))
+    switched = replace(switched, sha256=source.sha256)
+    lacks = missing(about.about, config, environ)
+    if lacks and switched.status is HookStatus.ENABLED:
+        reason = f"It needs {', '.join(lacks)}."
+        switched = replace(switched, status=HookStatus.MISSING, reason=reason, remedy="Add it.")
+    return Found(switched, about, source)
+
+
+def _check(name: str, path: Path) -> None:
+    """Refuse a name that is no name or ours, and a handler that lies elsewhere."""
+    if re.fullmatch(ID_PATTERN, name) is None or name in {BOOT_MD, *(one.name for one in BUNDLED)}:
+        raise PluginError(f"{name!r} is no name for a hook, or it is one of ours.", "Rename it.")
+    if path.resolve().parent != path.parent.resolve():
+        raise PluginError(f"{path} leads out of its folder.", "Put the file there.")
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.read(65_536)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PluginError(f"{path} cannot be read: {error}.") from error
+
+
+async def _loaded(found: Found) -> Callable[[HookEvent], Any]:
+    if found.source is None or found.about is None:
+        raise PluginError("It has no handler.")
+    module = ModuleType(f"skerry_hook_{found.report.name.replace('-', '_')}")
+    module.__file__ = str(found.source.path)
+    run = partial(_run, found.source, module, found.about.about.export)
+    name = found.report.name
+    try:
+        with anyio.move_on_after(LOAD_SECONDS):
+            handle: Callable[[HookEvent], Any] = await in_daemon_thread(run, f"hook {name}")
+            return handle
+    except PluginError:
+        raise
+    except Exception as error:
+        logger.exception("hook %s", name)
+        raise PluginError(f"It raised {type(error).__name__}: {error}") from error
+    raise PluginError(f"It was not there within {LOAD_SECONDS:g} s.", "It must only define.")
+
+
+def _run(source: PluginSource, module: ModuleType, export: str) -> Callable[[HookEvent], Any]:
+    sys.modules[module.__name__] = module  # dataclasses and pydantic look their modules up
+    exec(compile(source.code, str(source.path), "exec"), vars(module))  # noqa: S102 - it is what a hook is
+    handle = vars(module).get(export)
+    if not callable(handle):
+        raise PluginError(f"{HANDLER} has no function `{export}(event)`.")
+    call: Callable[[HookEvent], Any] = handle
+    return call
+
+
+def _register(
+    config: Config,
+    hooks: Hooks,
+    clock: Clock,
+    report: HookReport,
+    handle: Callable[[HookEvent], Any],
+) -> None:
+    wanted: dict[str, set[str]] = {}
+    for event in report.events:
+        wanted.setdefault(EVENTS[event], set()).add(event)
+    for point, events in wanted.items():
+        adapter = _Adapter(config, clock, point, frozenset(events), handle)
+        call = adapter.later if inspect.iscoroutinefunction(handle) else adapter.now
+        hooks.points[point].add(Handler(f"hook {report.name}", call))
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapter:
+    """Makes an event of a payload, and calls the handler if it asked for that event."""
+
+    config: Config
+    clock: Clock
+    point: str
+    events: frozenset[str]
+    handle: Callable[[HookEvent], Any]
+
+    def now(self, payload: Any) -> Any:
+        event = self._event(payload)
+        return None if event is None else self.handle(event)
+
+    async def later(self, payload: Any) -> Any:
+        event = self._event(payload)
+        return None if event is None else await self.handle(event)
+
+    def _event(self, payload: Any) -> HookEvent | None:
+        name = self._name(payload)
+        if name not in self.events and name.partition(":")[0] not in self.events:
+            return None
+        kind, _, action = name.partition(":")
+        agent = _agent(payload)
+        return HookEvent(
+            type=kind,
+            action=action,
+            timestamp=self.clock.now_ms(),
+            payload=payload,
+            workspace=self.config.workspace(agent) if agent is not None else None,
+            state_dir=self.config.state_dir,
+        )
+
+    def _name(self, payload: Any) -> str:
+        if self.point == "command":
+            return f"command:{payload.name}"
+        return next(event for event, point in EVENTS.items() if point == self.point)
+
+
+def _agent(payload: Any) -> AgentId | None:
+    """Return which agent a payload concerns, where it says so."""
+    fields: tuple[str, ...] = payload.__struct_fields__
+    if "agent_id" in fields:
+        found: AgentId = payload.agent_id
+        return found
+    if "context" in fields:
+        inner: AgentId = payload.context.agent_id
+        return inner
+    return None

@@ -1,0 +1,68 @@
+"""`skerry hooks` as a process; no gateway is needed."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+HOOK = '---\ndescription: says hello\nmetadata: {"openclaw": {"events": ["command:new"]}}\n---\n'
+CODE = "def handle(event): ...\n"
+
+
+@pytest.fixture
+def state(environ: dict[str, str]) -> Path:
+    environ["SKERRY_GATEWAY_PORT"] = "1"
+    path = Path(environ["SKERRY_STATE_DIR"])
+    path.mkdir(mode=0o700)
+    return path
+
+
+def put(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "HOOK.md").write_text(HOOK)
+    (folder / "handler.py").write_text(CODE)
+
+
+def entries(state: Path) -> dict[str, dict[str, object]]:
+    tree = json.loads((state / "skerry.json").read_text())
+    found: dict[str, dict[str, object]] = tree["hooks"]["internal"]["entries"]
+    return found
+
+
+async def test_they_are_listed_switched_on_and_off(state: Path, command: Command) -> None:
+    put(state / "hooks" / "greet")
+    listed = (await command("hooks", "list")).stdout.decode()
+    assert "disabled greet  says hello" in listed
+    assert "enabled  boot-md" in listed
+    on = await command("hooks", "enable", "greet")
+    assert (on.returncode, entries(state)) == (0, {"greet": {"enabled": True}})
+    found = json.loads((await command("hooks", "info", "greet", "--json")).stdout)
+    assert (found["status"], found["events"]) == ("enabled", ["command:new"])
+    assert "2 of 4 hooks take part" in (await command("hooks", "check")).stdout.decode()
+    await command("hooks", "disable", "boot-md")
+    assert entries(state)["boot-md"] == {"enabled": False}
+    assert "1 of 4 hooks take part" in (await command("hooks", "check")).stdout.decode()
+
+
+async def test_in_a_workspace_one_is_pinned_by_hand(state: Path, command: Command) -> None:
+    put(state / "workspace" / "hooks" / "greet")
+    refused = await command("hooks", "enable", "greet")
+    assert refused.returncode == 1
+    assert b"--pin" in refused.stderr
+    assert (await command("hooks", "enable", "greet", "--pin")).returncode == 0
+    digest = hashlib.sha256(CODE.encode()).hexdigest()
+    assert entries(state)["greet"] == {"enabled": True, "sha256": digest}
+    (state / "workspace" / "hooks" / "greet" / "handler.py").write_text("1\n")
+    checked = await command("hooks", "check")
+    assert checked.returncode == 1
+    assert b"it has changed" in checked.stdout
+
+
+@pytest.mark.usefixtures("state")
+async def test_one_that_is_not_there_is_named_with_those_that_are(command: Command) -> None:
+    done = await command("hooks", "info", "nothing")
+    assert done.returncode == 1
+    assert b"boot-md, command-logger, session-memory" in done.stderr
