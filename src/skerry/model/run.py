@@ -30,6 +30,8 @@ class Purpose(StrEnum):
     """Somebody wrote."""
     FLUSH = "flush"
     """Durable notes before a compaction."""
+    COMPACTION = "compaction"
+    """A summary of what was said long ago."""
     BOOT = "boot"
     """The checklist at the start of the gateway."""
     HEARTBEAT = "heartbeat"

@@ -1,7 +1,9 @@
 """What the handlers of hooks get and return."""
 
 from skerry.hooks.events import (
+    AfterCompaction,
     AgentEnd,
+    BeforeCompaction,
     BeforeReset,
     GatewayStart,
     GatewayStop,
@@ -36,9 +38,11 @@ from skerry.hooks.payloads import (
 )
 
 __all__ = (
+    "AfterCompaction",
     "AfterToolCall",
     "AfterToolCallChange",
     "AgentEnd",
+    "BeforeCompaction",
     "BeforeMessageWrite",
     "BeforeMessageWriteChange",
     "BeforeReset",
