@@ -7,7 +7,7 @@ import msgspec
 from skerry.agent import sending
 from skerry.agent.compacting import Compactor, Task
 from skerry.agent.histories import Conversation
-from skerry.agent.keeping import Keeper
+from skerry.agent.keeping import Keeper, held
 from skerry.agent.pipeline import Pipeline, with_context
 from skerry.agent.prompt import joined
 from skerry.agent.prompts import Asked
@@ -122,8 +122,7 @@ class Asking:
         wanted = self.keeper.compactor.whose.wanted
         _, model = await self._runtime.models.choose(wanted.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
-        held = self.keeper.held(limits)
-        task = Task(model, limits, "", "manual", held, instructions)
+        task = Task(model, limits, "", "manual", held(self._conversation, limits), instructions)
         done = await self.keeper.on_demand(task)
         return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
 

@@ -24,7 +24,7 @@ from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
 from skerry.model.origin import Origin
-from skerry.model.run import Purpose
+from skerry.model.run import Compacted, Purpose
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
@@ -72,17 +72,6 @@ class Task:
     tokens: int
     """What the conversation has, about."""
     instructions: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What became of it."""
-
-    tail: int
-    """Number of the entry that was written."""
-    before: int
-    """Tokens that the conversation had, about."""
-    after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +154,7 @@ class Compactor:
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             written = await self.runtime.store.write(write)
         self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
-        return Compacted(written, task.tokens, after)
+        return Compacted(written, task.tokens, after, len(kept))
 
     async def flush(self, said: Sequence[Message], system: str, limits: Budget) -> None:
         """Let the model note what is to last, where notes are kept."""

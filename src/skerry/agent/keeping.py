@@ -11,10 +11,11 @@ from typing import Final
 
 import anyio
 
-from skerry.agent.compacting import Compacted, Compactor, Task, tighter
+from skerry.agent.compacting import Compactor, Task, tighter
 from skerry.agent.histories import Conversation
 from skerry.commands.table import CommandError
 from skerry.model.message import AssistantMessage
+from skerry.model.run import Compacted
 from skerry.ports.model import ModelInfo
 from skerry.sessions.budget import CHARS_PER_TOKEN, Budget
 
@@ -41,13 +42,13 @@ class Keeper:
     async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
         """Flush or compact, if it is time. Costs next to nothing while it is not."""
         settings = self.compactor.settings
-        held = self.held(limits)
+        tokens = held(self.conversation, limits)
         threshold = limits.window - limits.reserve
-        task = self._last = Task(model, limits, system, "threshold", held)
+        task = self._last = Task(model, limits, system, "threshold", tokens)
         soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
-        if not settings.enabled or held <= threshold - soft:
+        if not settings.enabled or tokens <= threshold - soft:
             return
-        if held > threshold:
+        if tokens > threshold:
             await self._compact(task)
         elif not self.conversation.flushed:
             self.conversation.flushed = True  # once a cycle, whatever comes of it
@@ -75,19 +76,6 @@ class Keeper:
             raise CommandError(NOTHING)
         return done
 
-    def held(self, limits: Budget) -> int:
-        """Return about how many tokens the next request has: as the model counted last, if more."""
-        history = self.conversation.history
-        fixed = limits.window - limits.reserve - limits.room
-        ends = history.ends
-        counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
-        for place in reversed(range(self.conversation.since, len(ends))):
-            message = history.messages[place]
-            if isinstance(message, AssistantMessage) and message.usage.total_tokens:
-                told = message.usage.total_tokens + (ends[-1] - ends[place]) // CHARS_PER_TOKEN
-                return max(counted, told)
-        return counted
-
     async def _compact(self, task: Task) -> Compacted | None:
         conversation, compactor = self.conversation, self.compactor
         count = len(conversation.history.messages)
@@ -102,3 +90,17 @@ class Keeper:
         with anyio.CancelScope(shield=True):  # what is stored is what the rest of the run sees
             self.moved(await histories.load(conversation, session_id, done.tail + 1))
         return done
+
+
+def held(conversation: Conversation, limits: Budget) -> int:
+    """Return about how many tokens the next request has: as the model counted last, if more."""
+    history = conversation.history
+    fixed = limits.window - limits.reserve - limits.room
+    ends = history.ends
+    counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
+    for place in reversed(range(conversation.since, len(ends))):
+        message = history.messages[place]
+        if isinstance(message, AssistantMessage) and message.usage.total_tokens:
+            told = message.usage.total_tokens + (ends[-1] - ends[place]) // CHARS_PER_TOKEN
+            return max(counted, told)
+    return counted

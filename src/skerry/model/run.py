@@ -141,6 +141,19 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """Whether the last response reached the most tokens that the model may say."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of a conversation that was compacted."""
+
+    tail: int
+    """Number of the entry that was written."""
+    before: int
+    """Tokens that the conversation had, about."""
+    after: int
+    kept: int
+    """Messages that the model still reads as they are."""
+
+
 class AdmissionStatus(StrEnum):
     """What became of a request to run."""
 
