@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from scripts.hooks import EXAMPLES, PAGES, pages
 from skerry.hooks.events import (
+    AfterCompaction,
     AgentEnd,
+    BeforeCompaction,
     BeforeReset,
     CommandGiven,
     GatewayStart,
@@ -250,6 +252,31 @@ WATCHED = {
         ),
         "answered in 12 ms, 0 messages",
     ),
+    "before_compaction": (
+        BeforeCompaction(
+            agent_id=AgentId("main"),
+            session_key="agent:main:main",
+            session_id=SessionId("s"),
+            trigger="threshold",
+            message_count=40,
+            token_count=9000,
+        ),
+        "agent:main:main has 9000 tokens and is summarised",
+    ),
+    "after_compaction": (
+        AfterCompaction(
+            agent_id=AgentId("main"),
+            session_key="agent:main:main",
+            session_id=SessionId("s"),
+            trigger="manual",
+            message_count=3,
+            token_count=900,
+            compacted_count=38,
+            summary="All is well.",
+            by_model=True,
+        ),
+        "agent:main:main: 38 messages became 12 characters",
+    ),
     "message_sent": (
         MessageSent(run_id=RunId("r"), channel="c", account="a", to="alice", content="hello"),
         "c: 5 characters to alice",
@@ -266,6 +293,8 @@ async def test_the_example_of_an_observer_runs(name: str, caplog: pytest.LogCapt
             for one in (
                 hooks.command,
                 hooks.gateway_start,
+                hooks.before_compaction,
+                hooks.after_compaction,
                 hooks.gateway_stop,
                 hooks.session_start,
                 hooks.before_reset,

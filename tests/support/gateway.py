@@ -33,6 +33,7 @@ from skerry.model.message import Usage
 from skerry.model.run import (
     Admission,
     AdmissionStatus,
+    Compacted,
     RunFailure,
     RunRequest,
     RunResult,
@@ -73,6 +74,7 @@ class FakeDispatcher:
     refuse: Exception | None = None
     runs: dict[RunId, FakeRun] = field(default_factory=dict)
     submitted: list[RunRequest] = field(default_factory=list)
+    compacted: list[tuple[SessionKey, str]] = field(default_factory=list)
     waiting: int = 0
 
     async def submit(self, request: RunRequest) -> Admission:
@@ -115,6 +117,10 @@ class FakeDispatcher:
         if self.active(key):
             raise BusyError(f"Session {key} is still active; try again in a moment.")
         return await work()
+
+    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+        self.compacted.append((key, instructions))
+        return Compacted(7, 900, 200, 3) if instructions else None
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         return [

@@ -2,6 +2,12 @@
 
 from typing import Final
 
+import msgspec
+
+from skerry.agent import sending
+from skerry.agent.compacting import Compactor, Task
+from skerry.agent.histories import Conversation
+from skerry.agent.keeping import Keeper, held
 from skerry.agent.pipeline import Pipeline, with_context
 from skerry.agent.prompt import joined
 from skerry.agent.prompts import Asked
@@ -9,14 +15,22 @@ from skerry.agent.runtime import Runtime
 from skerry.config.root import Config
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
-from skerry.model.message import UserMessage
+from skerry.model.errors import ModelOverflowError
+from skerry.model.message import AssistantMessage, Message, UserMessage
+from skerry.model.run import RunFailure
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.sessions.budget import budget
 from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
 
 _NO_PROMPT: Final = message.user("", 0)
+TOO_LONG: Final = (
+    "It was summarised and shortened, and still does not fit. Nothing is lost. Send less at once,"
+    " or choose a model with a larger window."
+)
+KEPT: Final = "Every message is kept; /recall finds it."
 
 
 class Asking:
@@ -27,20 +41,24 @@ class Asking:
         runtime: Runtime,
         config: Config,
         active: ActiveRun,
-        pipeline: Pipeline,
-        history: History,
+        compactor: Compactor,
+        conversation: Conversation,
     ) -> None:
         self._runtime = runtime
         self._config = config
         self._active = active
         self._agent = active.request.key.agent
-        self._pipeline = pipeline
-        self._history = history
+        self._pipeline: Pipeline = compactor.pipeline
+        self._conversation = conversation
+        self._history = conversation.history
         self._own = active.settings or SessionSettings()
+        self.keeper = Keeper(compactor, conversation, self._moved)
         self.prompt = _NO_PROMPT
         """What the person said."""
-        self._place = 0
+        self._sent_prompt: Message = _NO_PROMPT
+        self._place: int | None = 0
         self._system: str | None = None
+        self._tools = 0
 
     @property
     def begun(self) -> bool:
@@ -49,28 +67,74 @@ class Asking:
 
     def begin_with(self, prompt: UserMessage) -> None:
         """Note what the person said; it is the last message of the history."""
-        self.prompt, self._place = prompt, len(self._history.messages) - 1
+        self.prompt = self._sent_prompt = prompt
+        self._place = len(self._history.messages) - 1
 
     def end(self) -> None:
         """Take back what was put before the prompt: it was for this run."""
-        if self._history.messages[self._place] is not self.prompt:
-            self._history.put(self._place, self.prompt)
+        place = self._place
+        if place is not None and self._history.messages[place] is not self.prompt:
+            self._history.put(place, self.prompt)
         workspace = self._config.workspace(self._agent)
         self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
-        """Return the next request to `model`."""
+        """Return the next request to `model`, compacted before where that is due."""
         tools = self._runtime.tools.values() if model.supports_tools else ()
         specs = tuple(tool.spec for tool in tools)
         if self._system is None:
+            self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
             self._system = await self._begin(model, specs)
-        history = self._history
-        system = await self._pipeline.llm_input(self._system, model, history.messages)
-        budget = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
-        first = first_that_fits(history, budget)
+        history, conversation = self._history, self._conversation
+        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
+        defaults = self._config.agents.defaults
+        limits = budget(model.context_window, fixed, defaults.compaction)
+        await self.keeper.before_call(model, limits, self._system)
+        sending.shorten(conversation, limits.tighter(self.keeper.refused))
+        sending.prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
+        sent = conversation.view.of(history)
+        system = await self._pipeline.llm_input(self._system, model, sent.messages)
+        room = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
+        first = first_that_fits(sent, room >> self.keeper.refused)
         thinking = self._thinking(model)
         session_id = self._active.session_id
-        return ModelRequest(model, system, history, specs, first, thinking, session_id)
+        return ModelRequest(model, system, sent, specs, first, thinking, session_id)
+
+    async def too_long(self, failure: RunFailure | None, response: AssistantMessage) -> bool:
+        """Return whether the model refused the conversation as too long, and may be asked again."""
+        if failure is None or failure.code != ModelOverflowError.code or response.content:
+            return False
+        return await self.keeper.after_refusal()
+
+    def given_up(self, failure: RunFailure | None) -> RunFailure | None:
+        """Return what the person is told of a conversation that fits in no form."""
+        if failure is None or failure.code != ModelOverflowError.code:
+            return failure
+        return RunFailure(failure.code, f"{failure.message} {TOO_LONG}")
+
+    async def compact(self, instructions: str) -> str:
+        """Compact because the person asks; return what to tell them.
+
+        Raises:
+            CommandError: there is nothing to summarise.
+            ModelError: no model could be chosen.
+        """
+        wanted = self.keeper.compactor.whose.wanted
+        _, model = await self._runtime.models.choose(wanted.reference)
+        limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
+        task = Task(model, limits, "", "manual", held(self._conversation, limits), instructions)
+        done = await self.keeper.on_demand(task)
+        return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
+
+    def _moved(self, numbers: list[int]) -> None:
+        """Find the prompt again, in a conversation that was read from the store."""
+        entry = self._active.entry
+        self._place = numbers.index(entry) if entry in numbers and entry else None
+        if not entry:  # hooks keep it from the transcript
+            self._history.append(self.prompt)
+            self._place = len(self._history.messages) - 1
+        if self._place is not None:
+            self._history.put(self._place, self._sent_prompt)
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
         """Return how much it is to think: as the request, the session or the configuration says."""
@@ -84,8 +148,9 @@ class Asking:
         history, limit = self._history, model.prompt_limit
         built = await self._built(model, specs)
         system, context = await self._pipeline.prompt(self.prompt, built, model, history.messages)
-        if context:
-            history.put(self._place, with_context(self.prompt, context))
+        if context and self._place is not None:
+            self._sent_prompt = with_context(self.prompt, context)
+            history.put(self._place, self._sent_prompt)
         return system if limit is None else system[: limit * CHARS_PER_TOKEN]
 
     async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:

@@ -12,6 +12,7 @@ import anyio
 
 from skerry.agent import toolcalls
 from skerry.agent.asking import Asking
+from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.failover import Failover, wanted_by
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
@@ -115,7 +116,12 @@ class Dialogue:
             )
         )
         self.failure: RunFailure | None = None
-        self._asking = Asking(runtime, self._config, active, self._pipeline, conversation.history)
+        beneath = Beneath(workspace, protected(self._config))
+        self._tools = ToolContext(beneath, Recollection(runtime.store, active))
+        whose = Whose.of(active, wanted)
+        compaction = self._config.agents.defaults.compaction
+        compactor = Compactor(runtime, compaction, whose, self._pipeline, self._tools, self._tell)
+        self._asking = Asking(runtime, self._config, active, compactor, conversation)
         self._since_checkpoint = 0
         self._checkpointed = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None
@@ -174,6 +180,9 @@ class Dialogue:
                 text, reference = self._asking.prompt.text, speaker.reference
                 speaker.reference = await self._pipeline.resolve(text, reference, models)
             response = await self.speaker.respond(self._asking.request)
+            while await self._asking.too_long(self.speaker.failure, response):
+                response = await self.speaker.respond(self._asking.request)
+            self.speaker.failure = self._asking.given_up(self.speaker.failure)
             return await self._pipeline.llm_output(response)
         finally:
             self._begin_checkpoint()
@@ -189,6 +198,7 @@ class Dialogue:
             is_owner=request.origin is Origin.OWNER,
             model=self._own.model,
             opening=request.opening,
+            compact=self._asking.compact,
         )
         tell_command(self._runtime.hooks, call, self._active.session_id)
         text = await answer(command, call)
@@ -199,11 +209,8 @@ class Dialogue:
         return await self._pipeline.tool(call, self._run_tool)
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
-        config = self._config
-        workspace = Beneath(config.workspace(self._agent), protected(config))
-        context = ToolContext(workspace, Recollection(self._runtime.store, self._active))
         at = self._runtime.clock.now_ms()
-        return await toolcalls.execute(call, self._runtime.tools, context, at)
+        return await toolcalls.execute(call, self._runtime.tools, self._tools, at)
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)
@@ -302,6 +309,9 @@ class Dialogue:
             "thinkingLevel": str(thinking or self._config.thinking(self._agent) or ""),
             "identity.name": (identity and identity.name) or (agent and agent.name) or self._agent,
         }
+
+    def _tell(self, body: RunEventBody) -> None:
+        self._publish(self._active, body)
 
     def _publish(self, run: ActiveRun, body: RunEventBody) -> None:
         self._runtime.publish(run_event(run, body))

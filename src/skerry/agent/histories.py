@@ -4,10 +4,14 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from skerry.agent.view import View
 from skerry.model.ids import SessionId
+from skerry.model.session import TranscriptEntry
 from skerry.ports.model import History
-from skerry.sessions.history import is_command_answer, without_commands
-from skerry.store import Store, sessions
+from skerry.sessions.cutting import spoken
+from skerry.sessions.history import is_command_answer
+from skerry.sessions.summary import shown
+from skerry.store import Reader, Store, compactions, sessions
 
 KEPT: Final = 256
 KEPT_CHARS: Final = 32 * 1024 * 1024
@@ -20,13 +24,19 @@ class Conversation:
 
     history: History
     tail: int
+    since: int = 0
+    """Index of the first message that was said after the last compaction."""
+    flushed: bool = False
+    """Whether notes were flushed, or it was tried, since the last compaction."""
+    view: View = field(default_factory=View)
+    """What of it is sent."""
     weight: int = 0
     """Its characters when it was last asked for."""
 
     def forget_command(self) -> None:
         """Take out the command that was just answered, with its answer, if it was one."""
         messages = self.history.messages
-        if is_command_answer(messages[-1]):
+        if messages and is_command_answer(messages[-1]):
             self.history.cut(len(messages) - 2)
 
 
@@ -46,7 +56,9 @@ class Histories:
         kept = self._kept.get(session_id)
         if kept is None or kept.tail != before - 1:
             self.forget(session_id)
-            kept = await self._load(session_id, before)
+            kept = Conversation(History(), before - 1)
+            if before > 1:
+                await self.load(kept, session_id, before)
             self._kept[session_id] = kept
         self._kept.move_to_end(session_id)
         self._weight -= kept.weight
@@ -62,11 +74,32 @@ class Histories:
         if kept is not None:
             self._weight -= kept.weight
 
-    async def _load(self, session_id: SessionId, before: int) -> Conversation:
-        if before == 1:
-            return Conversation(History(), 0)
-        entries = await self.store.read(
-            lambda reader: sessions.entries(reader, session_id, limit=-1, before=before)
-        )
-        seen = without_commands(entry.message for entry in entries)
-        return Conversation(History(seen), before - 1)
+    async def load(
+        self, conversation: Conversation, session_id: SessionId, before: int
+    ) -> list[int]:
+        """Make the conversation what the store has of it before entry `before`.
+
+        That is the last summary, if there is one, and all that was said from the first entry on
+        that it does not stand for. Returns the number of each message's entry, 0 of the summary.
+        """
+
+        def read(reader: Reader) -> tuple[compactions.State, list[TranscriptEntry]]:
+            state = compactions.state(reader, session_id)
+            after = state.last.first_kept - 1 if state.last else 0
+            found = sessions.entries(reader, session_id, limit=-1, before=before, after=after)
+            return state, found
+
+        state, entries = await self.store.read(read)
+        said = spoken([(one.seq, one.message) for one in entries])
+        history = conversation.history
+        history.cut(0)
+        if state.last is not None:
+            history.append(shown(state.last))
+        for _, message in said:
+            history.append(message)
+        numbers = [0] * (state.last is not None) + [number for number, _ in said]
+        conversation.flushed = state.flushed == state.count
+        conversation.since = sum(number < state.seq for number in numbers)
+        # A summary may stand behind the message that is to be answered: its run began before.
+        conversation.tail = max(before - 1, state.seq)
+        return numbers

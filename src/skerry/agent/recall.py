@@ -19,14 +19,14 @@ class Recollection:
     async def search(self, query: str, *, limit: int, others: bool) -> Found:
         """Return where words of the query stand, less what this run said itself.
 
-        The owner's other conversations are opened to nobody whom the owner did not list.
+        The owner's other conversations are opened to the owner alone.
         """
         active = self.active
         question = Question(
             active.request.key,
             query,
             limit=limit,
-            others=others and active.request.origin is not Origin.STRANGER,
+            others=others and active.request.origin is Origin.OWNER,
             until=(active.session_id, active.entry) if active.entry else None,
         )
         return await search(self.store, question)

@@ -116,7 +116,7 @@ class Run:
                 lambda reader: sessions.settings(reader, active.session_id)
             )
         conversation = await self.runtime.histories.get(active.session_id, before)
-        conversation.tail = tail
+        conversation.tail = max(tail, conversation.tail)
         conversation.history.append(prompt)
         return conversation
 

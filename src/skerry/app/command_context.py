@@ -1,19 +1,28 @@
-"""The commands on what a conversation holds: `/recall`."""
+"""The commands on what a conversation holds: `/recall` and `/compact`."""
 
 from skerry.commands.table import Command, CommandCall, CommandError
+from skerry.model.errors import ModelError
 from skerry.store import Store
 from skerry.store.search import Question, search
 from skerry.tools.session_search import told
 
 
 def context_commands(store: Store) -> list[Command]:
-    """Return `/recall`."""
+    """Return `/recall` and `/compact`."""
 
     async def recall(call: CommandCall) -> str:
         if not call.arguments:
             raise CommandError("Say what to look for: /recall the blue boat")
         found = await search(store, Question(call.key, call.arguments, others=call.is_owner))
         return told(found)
+
+    async def compact(call: CommandCall) -> str:
+        if call.compact is None:
+            raise CommandError("There is no conversation to summarise here.")
+        try:
+            return await call.compact(call.arguments)
+        except ModelError as error:
+            raise CommandError(f"{error} {error.remedy}".rstrip()) from error
 
     return [
         Command(
@@ -22,5 +31,12 @@ def context_commands(store: Store) -> list[Command]:
             recall,
             accepts_arguments=True,
             owner_only=False,
-        )
+        ),
+        Command(
+            "compact",
+            "summarises what was said so far; you may add what to keep",
+            compact,
+            accepts_arguments=True,
+            owner_only=False,
+        ),
     ]

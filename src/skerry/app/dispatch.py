@@ -30,7 +30,7 @@ from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
-from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+from skerry.model.run import Admission, AdmissionStatus, Compacted, QueueMode, RunRequest, RunResult
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
@@ -143,6 +143,13 @@ class Dispatch:
         finally:
             done.set()
         return outcome
+
+    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+        """Summarise the earlier part of a conversation; None where there is nothing to."""
+        # Imported here: few gateways are asked for it.
+        from skerry.agent.demand import compact_session  # noqa: PLC0415
+
+        return await self.alone(key, lambda: compact_session(self.runtime, key, instructions))
 
     async def drain(self, seconds: float) -> bool:
         """Accept and start nothing more, let what runs end; return whether it did in time.

@@ -107,7 +107,7 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
         run_id = run.request.run_id
         if run.host is not None:
             continue  # it ends with its host
-        overtaken = run.entry and run.entry != sessions.writable_tail(reader, run.session_id)
+        overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
         if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
             entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)

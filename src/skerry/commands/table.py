@@ -47,6 +47,9 @@ class CommandCall:
     """The model that was chosen for this conversation alone, or None."""
     opening: Opening | None = None
     """What the message did to the conversation before the command was asked."""
+    compact: Callable[[str], Awaitable[str]] | None = None
+    """Summarises the conversation as the text asks, and returns what to tell; raises
+    `CommandError` where there is nothing to summarise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
+from skerry.config.context import Compaction, ContextPruning
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
@@ -65,6 +66,8 @@ class AgentDefaults(ReplyDefaults):
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
     subagents: SubagentDefaults = SubagentDefaults()
+    context_pruning: ContextPruning = ContextPruning()
+    compaction: Compaction = Compaction()
 
     @field_validator("user_timezone")
     @classmethod

@@ -11,6 +11,7 @@ from skerry.config.auth import CredentialsConfig
 from skerry.config.base import OpenSection
 from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
+from skerry.config.context import LegacyAgent, moved
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.hooks import HooksConfig
@@ -31,6 +32,7 @@ class Config(OpenSection):
 
     gateway: GatewayConfig = GatewayConfig()
     agents: AgentsConfig = AgentsConfig()
+    agent: LegacyAgent = LegacyAgent()
     models: ModelsConfig = ModelsConfig()
     auth: CredentialsConfig = CredentialsConfig()
     messages: MessagesConfig = MessagesConfig()
@@ -44,6 +46,11 @@ class Config(OpenSection):
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
     included: tuple[Path, ...] = Field(default=(), exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_places(cls, value: object) -> object:
+        return moved(value) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _bindings_name_agents(self) -> Self:

@@ -15,6 +15,8 @@ from skerry.gateway.dress import DRESSES, AgentSays, ChatSays, Dress, Says, mess
 from skerry.gateway.frames import Json, StateVersion
 from skerry.infra.clock import Clock
 from skerry.model.event import (
+    CompactionEnded,
+    CompactionStarted,
     RunEnded,
     RunEvent,
     RunStarted,
@@ -193,13 +195,11 @@ class Broadcast:
                 self._part(stream, withdrawn=isinstance(body, TextWithdrawn))
             case RunStarted(at):
                 self._say(stream, lambda dress: dress.started(at))
-            case ToolStarted(call_id, name, arguments):
-                stream.asked[call_id] = _about(arguments)
-                data = {"phase": "start", "name": name, "toolCallId": call_id, "args": arguments}
-                self._say_tool(stream, lambda _: AgentSays("tool", data))
-            case ToolFinished() as body:
-                about = stream.asked.pop(body.call_id, "")
-                self._say_tool(stream, lambda dress: dress.tool_finished(body, about))
+            case ToolStarted() | ToolFinished() as body:
+                self._tool(stream, body)
+            case CompactionStarted() | CompactionEnded() as body:
+                said = AgentSays("compaction", _compaction(body))
+                self._say(stream, lambda _: (said,))
             case RunEnded(result):
                 self._flush(stream)
                 del self._streams[event.run_id]
@@ -286,6 +286,20 @@ class Broadcast:
                     head = self._head(stream, audience.dress, says)
                     _send(audience.readers, head, droppable=droppable)
 
+    def _tool(self, stream: _Stream, body: ToolStarted | ToolFinished) -> None:
+        if isinstance(body, ToolFinished):
+            about = stream.asked.pop(body.call_id, "")
+            self._say_tool(stream, lambda dress: dress.tool_finished(body, about))
+            return
+        stream.asked[body.call_id] = _about(body.arguments)
+        data = {
+            "phase": "start",
+            "name": body.name,
+            "toolCallId": body.call_id,
+            "args": body.arguments,
+        }
+        self._say_tool(stream, lambda _: AgentSays("tool", data))
+
     def _say_tool(self, stream: _Stream, say: Callable[[Dress], AgentSays]) -> None:
         self._flush(stream)
         stream.parted = True
@@ -308,6 +322,13 @@ class Broadcast:
 def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
     for client in clients:
         client.event(head, droppable=droppable)
+
+
+def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
+    """Return what is told of a compaction that begins or ends."""
+    if isinstance(body, CompactionStarted):
+        return {"phase": "start"}
+    return {"phase": "end", "completed": body.done, "willRetry": body.will_retry}
 
 
 def _about(arguments: dict[str, Any]) -> str:

@@ -123,6 +123,38 @@ class BeforeReset(Struct, frozen=True, kw_only=True):
     """`new` or `reset`, as whoever asked put it."""
 
 
+class BeforeCompaction(Struct, frozen=True, kw_only=True):
+    """A conversation whose earlier part is about to be summarised."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    trigger: str
+    """`threshold`, `overflow`, or `manual` where somebody asked for it."""
+    message_count: int
+    """Messages that the model would read without it."""
+    token_count: int
+    """About how many tokens they have, with the system prompt."""
+
+
+class AfterCompaction(Struct, frozen=True, kw_only=True):
+    """A conversation whose earlier part was summarised; every message is still stored."""
+
+    agent_id: AgentId
+    session_key: str
+    session_id: SessionId
+    trigger: str
+    message_count: int
+    """Messages that the model reads now, the summary included."""
+    token_count: int
+    """About how many tokens they have."""
+    compacted_count: int
+    """Messages that the summary stands for since the one before."""
+    summary: str
+    by_model: bool
+    """Whether a model wrote it; else it is an extract, because no model could."""
+
+
 class SessionEnd(Struct, frozen=True, kw_only=True):
     """A conversation that ended: it is archived, and can be restored."""
 

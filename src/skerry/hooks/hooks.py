@@ -81,6 +81,11 @@ class Hooks(anyio.AsyncContextManagerMixin):
         )
         """The model has responded; the tool calls of this response have not begun. A call that
         failed has no response. The text was shown while it came."""
+        self.before_compaction = Observe("before_compaction", run, e.BeforeCompaction)
+        """A conversation is about to be summarised: it is too long for its model, or somebody asked
+        for it. None of its messages is lost by it."""
+        self.after_compaction = Observe("after_compaction", run, e.AfterCompaction)
+        """A conversation was summarised, and the summary is stored."""
         self.before_tool_call = Guard(
             "before_tool_call",
             run,

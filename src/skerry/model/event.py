@@ -2,7 +2,7 @@
 
 Two families. Loop events are the fine grain of the agent loop, in the order of
 openclaw-behaviour 6.1; they stay in the process. Run events are what clients see on the streams
-`lifecycle`, `assistant`, `thinking` and `tool`.
+`lifecycle`, `assistant`, `thinking`, `tool` and `compaction`.
 """
 
 from dataclasses import dataclass
@@ -152,6 +152,21 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """Stream compaction, phase start: what was said long ago is about to be summarised."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEnded:
+    """Stream compaction, phase end."""
+
+    done: bool
+    """Whether anything was summarised."""
+    will_retry: bool = False
+    """Whether the model, for which it was too long, is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """Stream lifecycle, phase end or error: exactly one for each run, after its COMMIT."""
 
@@ -166,6 +181,8 @@ RunEventBody = (
     | TextWithdrawn
     | ToolStarted
     | ToolFinished
+    | CompactionStarted
+    | CompactionEnded
     | RunEnded
 )
 

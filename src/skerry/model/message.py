@@ -178,6 +178,33 @@ class AssistantMessage(
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
+class CompactionMessage(
+    AssistantMessage,
+    frozen=True,
+    tag="assistant",
+    tag_field="role",
+    rename="camel",
+    omit_defaults=True,
+):
+    """The entry of a compaction: its text stands for what was said before entry `first_kept`.
+
+    Whoever does not know compactions reads it as a message that no model gave.
+    """
+
+    first_kept: int = 0
+    """Number of the first entry that still stands for itself."""
+    tokens_before: int = 0
+    """What the conversation had, about."""
+    trigger: str = ""
+    """`threshold`, `overflow` or `manual`."""
+    asked: str = ""
+    """What the person asked in the turn that was cut; empty where a turn begins there."""
+    by_model: bool = True
+    """Whether a model wrote it; else it is an extract."""
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+
+
 class ToolResultMessage(
     msgspec.Struct,
     frozen=True,
@@ -205,6 +232,7 @@ Message = UserMessage | AssistantMessage | ToolResultMessage
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_compactions = msgspec.json.Decoder(CompactionMessage)
 
 
 def encode(message: Message) -> bytes:
@@ -220,6 +248,11 @@ def decode(data: bytes | str) -> Message:
 def encode_arguments(call: ToolCall) -> str:
     """Return the arguments of a tool call as JSON."""
     return _encoder.encode(call.arguments).decode()
+
+
+def decode_compaction(data: bytes) -> CompactionMessage:
+    """Return the compaction that `encode` wrote."""
+    return _compactions.decode(data)
 
 
 def user(text: str, at: int) -> UserMessage:

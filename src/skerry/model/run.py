@@ -30,6 +30,8 @@ class Purpose(StrEnum):
     """Somebody wrote."""
     FLUSH = "flush"
     """Durable notes before a compaction."""
+    COMPACTION = "compaction"
+    """A summary of what was said long ago."""
     BOOT = "boot"
     """The checklist at the start of the gateway."""
     HEARTBEAT = "heartbeat"
@@ -137,6 +139,19 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """The run that its message entered and that answered it; then `payloads` is empty."""
     cut_off: bool = False
     """Whether the last response reached the most tokens that the model may say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of a conversation that was compacted."""
+
+    tail: int
+    """Number of the entry that was written."""
+    before: int
+    """Tokens that the conversation had, about."""
+    after: int
+    kept: int
+    """Messages that the model still reads as they are."""
 
 
 class AdmissionStatus(StrEnum):

@@ -92,6 +92,11 @@ class SessionEntry:
     """None while it is the present session of its key."""
     archived_at: int = 0
     settings: SessionSettings = field(default_factory=SessionSettings)
+    compactions: int = 0
+    """How often it was summarised."""
+    flushed: int = -1
+    """How often it had been when notes were last flushed; -1 when they never were."""
+    flushed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from skerry.model.ids import RunId, SessionKey
-from skerry.model.run import Admission, RunRequest, RunResult
+from skerry.model.run import Admission, Compacted, RunRequest, RunResult
 
 T = TypeVar("T")
 
@@ -44,5 +44,17 @@ class Dispatcher(Protocol):
 
         Raises:
             BusyError: the gateway drains, or a run did not end in time; `work` was not begun.
+        """
+        ...
+
+    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+        """Summarise the earlier part of a conversation; None where there is nothing to summarise.
+
+        It waits for the runs that were accepted before; messages that come meanwhile wait.
+
+        Raises:
+            BusyError: the gateway drains, or a run did not end in time.
+            ModelError: no model could be chosen.
+            StateError: nothing was stored.
         """
         ...

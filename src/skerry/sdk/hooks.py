@@ -1,7 +1,9 @@
 """What the handlers of hooks get and return."""
 
 from skerry.hooks.events import (
+    AfterCompaction,
     AgentEnd,
+    BeforeCompaction,
     BeforeReset,
     CommandGiven,
     GatewayStart,
@@ -38,9 +40,11 @@ from skerry.hooks.payloads import (
 )
 
 __all__ = (
+    "AfterCompaction",
     "AfterToolCall",
     "AfterToolCallChange",
     "AgentEnd",
+    "BeforeCompaction",
     "BeforeMessageWrite",
     "BeforeMessageWriteChange",
     "BeforeReset",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from skerry.model.message import (
     COMMAND,
+    COMPACTION,
     NOTICE,
     AssistantMessage,
     Message,
@@ -11,7 +12,6 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     Usage,
-    UserMessage,
 )
 
 ABORTED_RESULT = "This call was interrupted; whether it had an effect is not known."
@@ -49,23 +49,17 @@ def notice(text: str, at: int) -> AssistantMessage:
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
 
 
-def without_commands(messages: Iterable[Message]) -> list[Message]:
-    """Return the conversation without notices, commands and their answers: none is the model's."""
-    kept: list[Message] = []
-    for message in messages:
-        if _is(message, NOTICE):
-            continue
-        if not is_command_answer(message):
-            kept.append(message)
-        elif kept and isinstance(kept[-1], UserMessage):
-            kept.pop()
-    return kept
-
-
 def is_command_answer(message: Message) -> bool:
     """Return whether `command_answer` made it."""
-    return _is(message, COMMAND)
+    return is_note(message) == "command"
 
 
-def _is(message: Message, what: tuple[str, str]) -> bool:
-    return isinstance(message, AssistantMessage) and (message.provider, message.model) == what
+def is_note(message: Message) -> str:
+    """Return `command` for the answer to one, `notice`, `compaction` for a summary, or nothing.
+
+    Such entries stand in the transcript, and are no words to a model.
+    """
+    if not isinstance(message, AssistantMessage):
+        return ""
+    source = message.provider, message.model
+    return source[1] if source in {COMMAND, NOTICE, COMPACTION} else ""

@@ -15,7 +15,8 @@ from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.run import Opening, OpeningKind, Purpose, RunRequest
 from skerry.model.session import SessionEntry
-from skerry.sessions.history import notice, without_commands
+from skerry.sessions.cutting import spoken
+from skerry.sessions.history import notice
 from skerry.sessions.resets import Expiry, Limits
 from skerry.store import Reader, Unit, archive, sessions
 
@@ -179,7 +180,7 @@ def _is_used(reader: Reader, session: SessionEntry) -> bool:
     if session.user_at or session.tail > _LOOKED_AT:
         return True
     said = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
-    return bool(without_commands(one.message for one in said))
+    return bool(spoken([(one.seq, one.message) for one in said]))
 
 
 def listed(earlier: Sequence[SessionEntry], titles: Sequence[str]) -> list[str]:

@@ -26,6 +26,7 @@ import anyio.to_thread
 import msgspec
 
 from skerry.infra.atomic import make_private, write_atomic
+from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
@@ -165,8 +166,8 @@ class Mirror:
         if _size(file) < mark.size:
             mark = _Mark(0, 0)
         lines = [
-            _line(seq, parent, at, body)
-            for seq, parent, at, body in sessions.bodies_after(
+            _line(seq, parent, at, body, compaction=kind is not None)
+            for seq, parent, at, kind, body in sessions.bodies_after(
                 reader, session_id, mark.seq, BATCH_BYTES
             )
         ]
@@ -255,6 +256,7 @@ def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
                 "inputTokens": one.input_tokens,
                 "outputTokens": one.output_tokens,
                 "totalTokens": one.total_tokens,
+                **_compaction(one),
                 "abortedLastRun": bool(one.aborted_last_run),
                 "modelProvider": one.provider,
                 "model": one.model,
@@ -263,6 +265,15 @@ def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
         }
         for agent in agents
     }
+
+
+def _compaction(session: SessionEntry) -> dict[str, Any]:
+    """Return how far the session is compacted, where it is."""
+    found = {"compactionCount": session.compactions} if session.compactions else {}
+    if session.flushed_at:
+        found["memoryFlushAt"] = session.flushed_at
+        found["memoryFlushCompactionCount"] = session.flushed
+    return found
 
 
 def _read_mark(reader: Reader, session_id: str) -> _Mark:
@@ -299,13 +310,22 @@ def _extend(path: Path, size: int, data: bytes) -> int:
     return size + len(data)
 
 
-def _line(seq: int, parent: int, at: int, body: bytes) -> bytes:
+def _line(seq: int, parent: int, at: int, body: bytes, *, compaction: bool) -> bytes:
     parent_id = f'"{entry_id(parent)}"' if parent else "null"
+    kind = "compaction" if compaction else "message"
     head = (
-        f'{{"type":"message","id":"{entry_id(seq)}","parentId":{parent_id},'
-        f'"timestamp":"{_iso(at)}","message":'
-    )
-    return head.encode() + body + b"}\n"
+        f'{{"type":"{kind}","id":"{entry_id(seq)}","parentId":{parent_id},"timestamp":"{_iso(at)}",'
+    ).encode()
+    if not compaction:
+        return head + b'"message":' + body + b"}\n"
+    summary = message.decode_compaction(body)
+    said = {
+        "summary": summary.text,
+        "firstKeptEntryId": entry_id(summary.first_kept),
+        "tokensBefore": summary.tokens_before,
+        "details": {"readFiles": summary.read_files, "modifiedFiles": summary.modified_files},
+    }
+    return head + _encode(said)[1:] + b"\n"
 
 
 def _iso(milliseconds: int) -> str:

@@ -20,7 +20,7 @@ from skerry.model.session import Archived
 from skerry.store.indexing import fill
 from skerry.store.store import Store
 from skerry.store.unit import Reader
-from skerry.store.words import excerpt, expression, plain
+from skerry.store.words import excerpt, expression, indexed, plain
 
 MAX_HITS: Final = 50
 FILL_SECONDS: Final = 5.0
@@ -134,6 +134,8 @@ def _around(
     found = {}
     for one, at, body in rows:
         said = message.decode(body)
+        if one != seq and not indexed(said):
+            continue  # what only repeats others
         size = EXCERPT if one == seq else AROUND
         role = msgspec.to_builtins(said)["role"]
         found[one] = Said(one, at, role, excerpt(plain(said), question, size))

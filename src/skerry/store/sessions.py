@@ -7,14 +7,14 @@ import msgspec
 from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
-from skerry.model.message import Message, Usage, UserMessage
+from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
 from skerry.store.unit import Reader, Unit
 
 COLUMNS = (
     "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
     " output_tokens, total_tokens, aborted_last_run, provider, model, label, user_at, archived,"
-    " archived_at, settings"
+    " archived_at, settings, compactions, flushed, flushed_at"
 )
 TITLE_LENGTH = 60
 _BEGINNING = 6
@@ -143,9 +143,17 @@ def tail(reader: Reader, session_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-def writable_tail(reader: Reader, session_id: str) -> int | None:
-    """Return the number of the last entry of a present session; None for an archived one."""
-    row = reader.one("SELECT tail FROM session WHERE session_id = ? AND current", (session_id,))
+def last_message(reader: Reader, session_id: str) -> int | None:
+    """Return the number of the last message of a present session; None for an archived one.
+
+    A summary may stand behind it.
+    """
+    row = reader.one(
+        "SELECT coalesce((SELECT max(seq) FROM entry WHERE entry.session_id = session.session_id"
+        " AND seq > tail - 2 AND kind IS NULL), tail)"
+        " FROM session WHERE session_id = ? AND current",
+        (session_id,),
+    )
     return int(row[0]) if row else None
 
 
@@ -166,8 +174,8 @@ def entries(
 
 def bodies_after(
     reader: Reader, session_id: str, seq: int, size: int
-) -> list[tuple[int, int, int, bytes]]:
-    """Return (seq, parent, at, body) of entries after `seq`, in order: about `size` bytes.
+) -> list[tuple[int, int, int, str | None, bytes]]:
+    """Return (seq, parent, at, kind, body) of entries after `seq`, in order: about `size` bytes.
 
     There is at least one, if there is any: an entry with images may be larger.
     """
@@ -182,7 +190,7 @@ def bodies_after(
             break
         last = one
     return reader.all(
-        "SELECT seq, parent, at, body FROM entry"
+        "SELECT seq, parent, at, kind, body FROM entry"
         " WHERE session_id = ? AND seq > ? AND seq <= ? ORDER BY seq",
         (session_id, seq, last),
     )
@@ -197,9 +205,15 @@ def title(reader: Reader, session_id: str) -> str:
 
 def preview(reader: Reader, session_id: str) -> str:
     """Return the beginning of the last message."""
-    for last in entries(reader, session_id, limit=1):
-        return _short(last.message)
+    for last in reversed(entries(reader, session_id, limit=2)):
+        if not is_compaction(last.message):
+            return _short(last.message)
     return ""
+
+
+def is_compaction(one: Message) -> bool:
+    """Return whether it is a summary that stands for the messages before it."""
+    return isinstance(one, AssistantMessage) and (one.provider, one.model) == COMPACTION
 
 
 def text_of(one: Message) -> str:
@@ -209,11 +223,14 @@ def text_of(one: Message) -> str:
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
     """Return the session that a row of `COLUMNS` holds."""
-    key, session_id, agent_id, *rest, archived, archived_at, own = row
+    key, session_id, agent_id, *rest, archived, archived_at, own, count, flushed, flushed_at = row
     rest += [
         Archived(str(archived)) if archived else None,
         archived_at,
         _settings.decode(own),  # type: ignore[arg-type]  # the column holds JSON
+        count,
+        flushed,
+        flushed_at,
     ]
     return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *rest)  # type: ignore[arg-type]  # columns in the order of the fields
 

@@ -310,6 +310,16 @@ async def test_nothing_is_compacted_and_that_is_said(rig: Rig, wire: Wire, old: 
     assert await wire.call("sessions.compact", {"key": "chat"}) == done | said
 
 
+async def test_compact_says_what_it_saved(rig: Rig, wire: Wire, old: Wire) -> None:
+    await talk(rig, CHAT, "hi", "hello")
+    asked = {"key": "chat", "instructions": "keep names"}
+    done = {"ok": True, "key": str(CHAT), "compacted": True, "kept": 3}
+    assert await old.call("sessions.compact", asked) == done
+    saved = {"result": {"tokensBefore": 900, "tokensAfter": 200}}
+    assert await wire.call("sessions.compact", asked) == done | saved
+    assert rig.dispatcher.compacted[-1] == (CHAT, "keep names")
+
+
 async def test_a_busy_session_is_not_changed(rig: Rig, wire: Wire) -> None:
     session_id = await talk(rig, CHAT, "hi")
     await wire.call("sessions.delete", {"key": "chat"})

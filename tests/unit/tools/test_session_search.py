@@ -43,10 +43,20 @@ async def test_a_stranger_gets_nothing_of_the_owners_other_conversations(tmp_pat
     assert "tree" not in result.text
 
 
+async def test_the_owner_may_ask_for_their_other_conversations(tmp_path: Path) -> None:
+    model = ScriptedModel([["noted"], looks("treasure", others=True), ["there"]])
+    async with open_core(tmp_path, model) as core:
+        await core.ask("the treasure is under the tree", key=SessionKey.parse("notes"))
+        await core.ask("where?")
+        result = (await core.said())[-2]
+    assert isinstance(result, ToolResultMessage)
+    assert "tree" in result.text
+
+
 async def test_recall_is_a_command_that_does_not_find_itself(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel([["noted"]])) as core:
         await core.ask("a blue boat")
-        (recall,) = context_commands(core.store)
+        recall = context_commands(core.store)[0]
         call = CommandCall("recall", "the boat", MAIN, "webchat", is_owner=True)
         said = await answer(recall, call)
         assert "user: a blue boat" in said

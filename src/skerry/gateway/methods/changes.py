@@ -22,7 +22,7 @@ from skerry.sessions import lifecycle
 from skerry.store import DATABASE, Reader, Unit, archive, listing, sessions
 from skerry.store.listing import Wanted
 
-NOTHING_TO_COMPACT: Final = "nothing to compact: conversations are not summarised yet"
+NOTHING_TO_COMPACT: Final = "nothing to compact"
 _HARMLESS: Final = frozenset({"label", "pinned", "unread"})
 """What a writer may patch; the rest decides what a run does or costs, and needs admin."""
 
@@ -78,7 +78,9 @@ class SessionsCompactParams(OnceParams):
 
     key: Name
     agent_id: Name | None = None
+    instructions: Annotated[str, Field(max_length=4000)] = ""
     max_lines: Annotated[int, Field(ge=1)] | None = None
+    """How many lines OpenClaw keeps of a file; every message is kept here."""
 
 
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
@@ -215,12 +217,20 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
 
 async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
-    """Say that nothing was compacted: conversations are kept whole."""
+    """Summarise the earlier part of a conversation now; every message of it is kept."""
+    context = call.context
     key = session_key(call, params.key, params.agent_id)
-    session = await call.context.store.read(lambda reader: sessions.find(reader, str(key)))
+    session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
     answer: dict[str, Json] = {"ok": True, "key": str(key), "compacted": False}
     if session is None:
         return answer | {"reason": "no sessionId"}
+    done = await context.dispatcher.compact(key, params.instructions)
+    if done is not None:
+        context.news.touch([session.session_id], "compact")
+        answer |= {"compacted": True, "kept": done.kept}
+        if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
+            answer["result"] = {"tokensBefore": done.before, "tokensAfter": done.after}
+        return answer
     if call.protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return answer | {"kept": session.tail}
     return answer | {"reason": NOTHING_TO_COMPACT}

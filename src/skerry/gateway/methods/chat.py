@@ -173,6 +173,8 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
 
 def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None = None) -> bytes:
     """Return the message with what the wire of version 4 adds to it, encoded."""
+    if sessions.is_compaction(entry.message):
+        return msgspec.json.encode(_divider(entry))
     said = message.encode(_cut(entry.message, max_chars) if max_chars else entry.message)
     if protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return said
@@ -189,6 +191,16 @@ def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None
         if isinstance(entry.message, UserMessage):
             added["idempotencyKey"] = f"{entry.run_id}:user"
     return said[:-1] + b"," + msgspec.json.encode(added)[1:]
+
+
+def _divider(entry: TranscriptEntry) -> dict[str, Json]:
+    """Return what pages show where the earlier part was summarised, as OpenClaw has it."""
+    return {
+        "role": "system",
+        "content": [{"type": "text", "text": "Compaction"}],
+        "timestamp": entry.at,
+        "__openclaw": {"kind": "compaction", "id": entry_id(entry.seq), "seq": entry.seq},
+    }
 
 
 def _cut(said: message.Message, max_chars: int) -> message.Message:

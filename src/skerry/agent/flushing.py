@@ -1,0 +1,160 @@
+"""The silent turn before a compaction: the model notes what is to last, and nobody sees it.
+
+Source: openclaw-behaviour 7.5. The only tool of this turn appends to the day's notes, so nothing
+that stands there can be lost by it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.agent import toolcalls
+from skerry.agent.failover import Failover
+from skerry.agent.pipeline import Pipeline
+from skerry.agent.runtime import Runtime
+from skerry.agent.sending import fit
+from skerry.agent.stream import Speaker
+from skerry.config.context import MemoryFlush
+from skerry.infra.beneath import EscapeError
+from skerry.model import message
+from skerry.model.errors import ToolError
+from skerry.model.event import LoopEvent
+from skerry.model.ids import SessionKey, SessionKind
+from skerry.model.message import Message, ToolCall, ToolResultMessage
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.tool import ToolContext
+from skerry.ports.tries import Wanted
+from skerry.sessions.budget import Budget
+from skerry.sessions.cutting import batches
+
+logger = logging.getLogger(__name__)
+
+MOST_CALLS: Final = 4
+"""Of the model, for one part of the conversation."""
+MOST_BATCHES: Final = 4
+"""Parts in which a conversation that does not fit is gone through, the newest."""
+MOST_TOKENS: Final = 2048
+"""Of one answer."""
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of the notes of one day."""
+HINT: Final = "Reply with NO_REPLY if there is nothing to store."
+_GOES_ON: Final = "[The conversation goes on here.]"
+_KINDS: Final = frozenset({SessionKind.MAIN, SessionKind.DIRECT, SessionKind.OTHER})
+_TRUSTED: Final = frozenset({Origin.OWNER, Origin.KNOWN})
+_QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Purpose.BOOT})
+
+
+def may_flush(key: SessionKey, purpose: Purpose, origin: Origin) -> bool:
+    """Return whether the conversation keeps notes: with the owner, or with whom the owner listed.
+
+    What a group or a stranger says must not come into what the owner's own conversations read.
+    What runs by itself keeps none.
+    """
+    return key.kind in _KINDS and purpose not in _QUIET and origin in _TRUSTED
+
+
+class MemoryAppendParams(BaseModel):
+    """Parameters of `memory_append`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(description="Markdown to add.", min_length=1, max_length=20_000)
+
+
+class MemoryAppend:
+    """Adds to the notes of one day; there is no way to change what stands there."""
+
+    def __init__(self, day: str) -> None:
+        self._path = f"memory/{day}.md"
+        self.spec = ToolSpec(
+            "memory_append",
+            f"Add lasting notes to {self._path}.",
+            MemoryAppendParams.model_json_schema(),
+        )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Add the text, on lines of its own."""
+        params = MemoryAppendParams.model_validate(arguments)
+        return ToolResult(await anyio.to_thread.run_sync(self._add, params.text, context))
+
+    def _add(self, text: str, context: ToolContext) -> str:
+        def change(old: bytes | None) -> bytes:
+            before = old or b""
+            gap = b"" if not before or before.endswith(b"\n") else b"\n"
+            return before + gap + text.rstrip().encode() + b"\n"
+
+        try:
+            context.workspace.replace(self._path, change, most=MOST_BYTES)
+        except (EscapeError, OSError) as error:
+            raise ToolError(f"Nothing was noted: {error}. Go on without.") from error
+        return f"Noted in {self._path}."
+
+
+@dataclass(slots=True)
+class Flush:
+    """One flush."""
+
+    runtime: Runtime
+    pipeline: Pipeline
+    settings: MemoryFlush
+    context: ToolContext
+    wanted: Wanted
+
+    async def run(self, system: str, said: Sequence[Message], limits: Budget) -> bool:
+        """Go through what was said; return whether the model could be asked about all of it."""
+        now = datetime.fromtimestamp(self.runtime.clock.now_ms() / 1000, UTC).astimezone()
+        parts = [[fit(one, limits.most_chars) for one in said]]
+        parts = [list(part) for part in batches(parts[0], limits.room)]
+        outcomes = [await self._part(system, part, now) for part in parts[-MOST_BATCHES:]]
+        return all(outcomes)
+
+    async def _part(self, system: str, said: list[Message], now: datetime) -> bool:
+        at = self.runtime.clock.now_ms()
+        tool = MemoryAppend(f"{now:%Y-%m-%d}")
+        if said and not isinstance(said[0], message.UserMessage):
+            said.insert(0, message.user(_GOES_ON, at))
+        history = History([*said, message.user(self._prompt(now), at)])
+        wanted = replace(self.wanted, purpose=Purpose.FLUSH)
+        failover = Failover(self.runtime.models, wanted, self.runtime.on_call)
+        speaker = Speaker(failover, _unheard, self.runtime.clock.now_ms)
+
+        async def ask(model: ModelInfo) -> ModelRequest:
+            limited = replace(model, max_tokens=min(model.max_tokens, MOST_TOKENS))
+            return ModelRequest(
+                limited, f"{system}\n\n{self.settings.system_prompt}", history, (tool.spec,)
+            )
+
+        async def execute(call: ToolCall) -> ToolResultMessage:
+            return await toolcalls.execute(call, {tool.spec.name: tool}, self.context, at)
+
+        for _ in range(MOST_CALLS):
+            reply = await speaker.respond(ask)
+            if speaker.failure is not None:
+                logger.warning("no notes were flushed: %s", speaker.failure.message)
+                break
+            history.append(reply)
+            for call in reply.tool_calls:
+                history.append(await self.pipeline.tool(call, execute))
+            if not reply.tool_calls:
+                break
+        return speaker.failure is None
+
+    def _prompt(self, now: datetime) -> str:
+        text = self.settings.prompt.replace("YYYY-MM-DD", f"{now:%Y-%m-%d}")
+        hint = "" if "NO_REPLY" in text else f"\n{HINT}"
+        return (
+            f"{text}{hint}\nThe tool memory_append adds to that file.\n"
+            f"Current time: {now:%Y-%m-%d %H:%M %Z}"
+        )
+
+
+def _unheard(_: LoopEvent) -> None:
+    """Tell nobody what is said in a flush."""

@@ -1,0 +1,106 @@
+"""Keeps the conversation of one run inside the window of its model.
+
+Before each call: at the soft threshold notes are flushed, at the threshold the conversation is
+compacted. When the model refuses a conversation as too long it is compacted harder and asked again,
+three times at most (openclaw-behaviour 6.2); what is left then is a message that no window takes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from skerry.agent.compacting import Compactor, Task, tighter
+from skerry.agent.histories import Conversation
+from skerry.commands.table import CommandError
+from skerry.model.message import AssistantMessage
+from skerry.model.run import Compacted
+from skerry.ports.model import ModelInfo
+from skerry.sessions.budget import CHARS_PER_TOKEN, Budget
+
+ATTEMPTS: Final = 3
+SOFT_SHARE: Final = 4
+"""Of a small window's room, the soft threshold comes no more than this part before the other."""
+NOTHING: Final = "There is nothing to summarise yet."
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Watches one run. `moved` is told where each message now comes from, after a compaction."""
+
+    compactor: Compactor
+    conversation: Conversation
+    moved: Callable[[list[int]], None]
+    """Takes the number of each message's entry, when the conversation was read anew."""
+    refused: int = field(default=0, init=False)
+    """How often the model refused the conversation as too long."""
+    _futile: int = field(default=0, init=False)
+    """Messages at which nothing could be cut; it is tried again when there are more."""
+    _last: Task | None = field(default=None, init=False)
+
+    async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
+        """Flush or compact, if it is time. Costs next to nothing while it is not."""
+        settings = self.compactor.settings
+        tokens = held(self.conversation, limits)
+        threshold = limits.window - limits.reserve
+        task = self._last = Task(model, limits, system, "threshold", tokens)
+        soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
+        if not settings.enabled or tokens <= threshold - soft:
+            return
+        if tokens > threshold:
+            await self._compact(task)
+        elif not self.conversation.flushed:
+            self.conversation.flushed = True  # once a cycle, whatever comes of it
+            said = self.conversation.history.messages
+            await self.compactor.flush(said, system, limits)
+
+    async def after_refusal(self) -> bool:
+        """Compact what the model refused; return whether it may be asked again."""
+        if self._last is None or self.refused >= ATTEMPTS:
+            return False
+        self.refused += 1
+        task = tighter(self._last, self.refused - 1)
+        task = Task(task.model, task.limits, task.system, "overflow", task.tokens)
+        await self._compact(task)
+        return True  # the requests get shorter in any case
+
+    async def on_demand(self, task: Task) -> Compacted:
+        """Compact because somebody asks.
+
+        Raises:
+            CommandError: there is nothing to summarise.
+        """
+        done = await self._compact(task)
+        if done is None:
+            raise CommandError(NOTHING)
+        return done
+
+    async def _compact(self, task: Task) -> Compacted | None:
+        conversation, compactor = self.conversation, self.compactor
+        count = len(conversation.history.messages)
+        if task.trigger == "threshold" and count <= self._futile:
+            return None
+        done = await compactor.run(task, conversation.tail)
+        if done is None:
+            self._futile = count
+            return None
+        conversation.tail = done.tail
+        session_id, histories = compactor.whose.session_id, compactor.runtime.histories
+        with anyio.CancelScope(shield=True):  # what is stored is what the rest of the run sees
+            self.moved(await histories.load(conversation, session_id, done.tail + 1))
+        return done
+
+
+def held(conversation: Conversation, limits: Budget) -> int:
+    """Return about how many tokens the next request has: as the model counted last, if more."""
+    history = conversation.history
+    fixed = limits.window - limits.reserve - limits.room
+    ends = history.ends
+    counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
+    for place in reversed(range(conversation.since, len(ends))):
+        message = history.messages[place]
+        if isinstance(message, AssistantMessage) and message.usage.total_tokens:
+            told = message.usage.total_tokens + (ends[-1] - ends[place]) // CHARS_PER_TOKEN
+            return max(counted, told)
+    return counted

@@ -1,0 +1,123 @@
+"""Sections `contextPruning` and `compaction`: what a long conversation sends to its model."""
+
+import re
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from skerry.config.base import OpenSection
+
+_DURATION: Final = r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*"
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration such as `5m` or `1.5h`; a number alone is minutes."""
+    found = re.fullmatch(_DURATION, text)
+    return float(found[1]) * _SECONDS[found[2] or "m"] if found else 0.0
+
+
+class PruningTools(OpenSection):
+    """Which tools' results may be pruned."""
+
+    allow: tuple[str, ...] = Field(default=(), max_length=200)
+    """Names of tools, with `*`; none allows every tool."""
+    deny: tuple[str, ...] = Field(default=(), max_length=200)
+    """Names of tools, with `*`, whose results are never pruned, whatever `allow` says."""
+
+
+class SoftTrim(OpenSection):
+    """How an old tool result is shortened."""
+
+    max_chars: int = Field(default=4000, ge=1)
+    """A result with more characters is shortened."""
+    head_chars: int = Field(default=1500, ge=0)
+    """Characters that are kept of its begin."""
+    tail_chars: int = Field(default=1500, ge=0)
+    """Characters that are kept of its end."""
+
+
+class HardClear(OpenSection):
+    """How an old tool result is taken out."""
+
+    enabled: bool = True
+    """Whether results are taken out at all."""
+    placeholder: str = Field(default="[Old tool result content cleared]", max_length=2000)
+    """What stands in its place."""
+
+
+class ContextPruning(OpenSection):
+    """Old tool results that are not sent again once the provider's cache of them has expired."""
+
+    mode: Literal["off", "cache-ttl"] = "off"
+    """`off`, or `cache-ttl`: when the last call of an Anthropic model is older than `ttl`."""
+    ttl: str = Field(default="5m", pattern=f"^{_DURATION}$")
+    """How long the provider keeps its cache, such as `5m` or `1h`."""
+    keep_last_assistants: int = Field(default=3, ge=0)
+    """The last so many responses are protected, with what follows them."""
+    soft_trim_ratio: float = Field(default=0.3, ge=0, le=1)
+    """Nothing is shortened while the conversation takes a smaller share of the window."""
+    hard_clear_ratio: float = Field(default=0.5, ge=0, le=1)
+    """Nothing is taken out while it takes a smaller share."""
+    min_prunable_tool_chars: int = Field(default=50_000, ge=0)
+    """Nothing is taken out while the old results have fewer characters together."""
+    tools: PruningTools = PruningTools()
+    soft_trim: SoftTrim = SoftTrim()
+    hard_clear: HardClear = HardClear()
+
+
+FLUSH_SYSTEM: Final = "Session nearing compaction. Store durable memories now."
+FLUSH_PROMPT: Final = (
+    "Write any lasting notes to memory/YYYY-MM-DD.md; reply with NO_REPLY if nothing to store."
+)
+
+
+class MemoryFlush(OpenSection):
+    """A silent turn before a compaction, in which the model notes what is to last."""
+
+    enabled: bool = True
+    """Whether there is one."""
+    soft_threshold_tokens: int = Field(default=4000, ge=0)
+    """It comes so many tokens before the compaction would."""
+    system_prompt: str = Field(default=FLUSH_SYSTEM, min_length=1, max_length=20_000)
+    """Added to the system prompt."""
+    prompt: str = Field(default=FLUSH_PROMPT, min_length=1, max_length=20_000)
+    """What the model is told. `YYYY-MM-DD` becomes the present day."""
+
+
+class Compaction(OpenSection):
+    """What was said long ago is summarised, so that a conversation never ends for its length."""
+
+    enabled: bool = True
+    """Whether it happens by itself; `/compact` works in any case."""
+    reserve_tokens: int = Field(default=16_384, ge=0)
+    """Tokens of the window that are kept free; `reserveTokensFloor` counts where it is larger."""
+    reserve_tokens_floor: int = Field(default=20_000, ge=0)
+    """The least that is kept free. Of a small window never more than a third is."""
+    keep_recent_tokens: int = Field(default=20_000, ge=0)
+    """Tokens of the newest messages that stay as they are; at most a third of what is left."""
+    memory_flush: MemoryFlush = MemoryFlush()
+
+
+class LegacyAgent(OpenSection):
+    """Settings that older files have under `agent`; they count as those of `agents.defaults`."""
+
+    context_pruning: ContextPruning | None = None
+    """Now `agents.defaults.contextPruning`."""
+    compaction: Compaction | None = None
+    """Now `agents.defaults.compaction`."""
+
+
+def moved(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the tree of a file with what stands under `agent` in its present place.
+
+    What `agents.defaults` says itself counts more.
+    """
+    old, agents = tree.get("agent"), tree.get("agents", {})
+    if not isinstance(old, dict) or not isinstance(agents, dict):
+        return tree
+    defaults = agents.get("defaults", {})
+    if not isinstance(defaults, dict):
+        return tree
+    kept = {key: old[key] for key in ("contextPruning", "compaction") if key in old}
+    return {**tree, "agents": {**agents, "defaults": {**kept, **defaults}}}

@@ -1,0 +1,121 @@
+"""Where a conversation is cut for a compaction (pure).
+
+Source: openclaw-behaviour 7.4. A cut stands before a message of the person or of the assistant,
+never before a tool's result, so that no result is parted from its call.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skerry.model.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from skerry.sessions.budget import weight
+from skerry.sessions.history import is_note
+
+Numbered = tuple[int, Message]
+"""An entry: its number in the transcript, and what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is summarised, and from where on messages stay."""
+
+    messages: tuple[Message, ...]
+    """All that is summarised, oldest first."""
+    first_kept: int
+    """Number of the first entry that stays."""
+    splits: bool
+    """Whether a turn was cut: its rest stays."""
+
+    def asked(self, before: str) -> str:
+        """Return what the person asked in the turn that was cut; empty where none was.
+
+        `before` is the same of the compaction before: a long turn may be cut again and again.
+        """
+        if not self.splits:
+            return ""
+        said = (one.text for one in reversed(self.messages) if isinstance(one, UserMessage))
+        return next(said, before)
+
+
+def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
+    """Return the entries that a model is told: no commands, no answers to them, no summaries."""
+    kept: list[Numbered] = []
+    for number, message in entries:
+        match is_note(message):
+            case "":
+                kept.append((number, message))
+            case "command" if kept and isinstance(kept[-1][1], UserMessage):
+                kept.pop()
+            case _:
+                pass
+    return kept
+
+
+def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
+    """Return where to cut so that about `keep` tokens stay; None where nothing is before the cut.
+
+    Walks back from the newest until `keep` is reached, then to the next place where a cut may
+    stand. Where only results of one response follow, it stands before that response.
+    """
+    place = _place([message for _, message in entries], keep)
+    if place <= 0:
+        return None
+    first, message = entries[place]
+    said = tuple(one for _, one in entries[:place])
+    return Cut(said, first, splits=not isinstance(message, UserMessage))
+
+
+def _place(messages: Sequence[Message], keep: int) -> int:
+    """Return the index of the first message that stays; 0 where all do."""
+    place, kept = len(messages), 0
+    while place and kept < keep:
+        place -= 1
+        kept += weight(messages[place])
+    if kept < keep or not messages:
+        return 0
+    forward = (n for n in range(place, len(messages)) if may_begin(messages[n]))
+    backward = (n for n in reversed(range(place)) if may_begin(messages[n]))
+    return next(forward, next(backward, 0))
+
+
+def may_begin(message: Message) -> bool:
+    """Return whether a cut may stand before the message."""
+    return not isinstance(message, ToolResultMessage)
+
+
+def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]:
+    """Return the messages in runs of about `room` tokens, each of which begins where a cut may.
+
+    One message, or one response with its results, may be larger than `room`.
+    """
+    found: list[list[Message]] = []
+    taken = 0
+    for group in _groups(messages):
+        more = sum(map(weight, group))
+        if not found or taken + more > room:
+            found.append([])
+            taken = 0
+        found[-1] += group
+        taken += more
+    return [tuple(batch) for batch in found]
+
+
+def _groups(messages: Sequence[Message]) -> list[list[Message]]:
+    """Return each response with its results, and every other message alone."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if groups and isinstance(message, ToolResultMessage):
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups
+
+
+def calls_of(messages: Sequence[Message]) -> list[tuple[str, dict[str, object]]]:
+    """Return the name and the arguments of every tool call, in order."""
+    return [
+        (call.name, call.arguments)
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls
+    ]

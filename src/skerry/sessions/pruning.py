@@ -1,0 +1,108 @@
+"""Which old tool results are not sent again (pure).
+
+Source: openclaw-behaviour 7.3. The transcript and the conversation in memory stay as they are: what
+is pruned are copies, for one request and those after it.
+"""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.config.context import ContextPruning, PruningTools, SoftTrim
+from skerry.model.message import (
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+    size,
+)
+
+CHARS_PER_TOKEN: Final = 4
+
+
+def pruned(
+    messages: Sequence[Message], settings: ContextPruning, window: int
+) -> Mapping[int, ToolResultMessage]:
+    """Return what to send in place of the messages at these indices.
+
+    Args:
+        messages: The conversation, oldest first.
+        settings: Thresholds and forms; `mode` and `ttl` are the caller's.
+        window: Tokens of the model's window; a token counts as four characters.
+
+    Whole results are taken out only after shortening did not bring the conversation below
+    `hardClearRatio`, oldest first, and until it is below.
+    """
+    places = _prunable(messages, settings)
+    room = window * CHARS_PER_TOKEN
+    total = sum(map(size, messages))
+    changed: dict[int, ToolResultMessage] = {}
+    if not places or room <= 0 or total < settings.soft_trim_ratio * room:
+        return changed
+    current = {place: result for place in places if (result := _result(messages, place))}
+    for place, result in current.items():
+        trimmed = shortened(result, settings.soft_trim)
+        if trimmed is not result:
+            changed[place] = trimmed
+            total += size(trimmed) - size(result)
+    left = sum(size(changed.get(place, result)) for place, result in current.items())
+    if not settings.hard_clear.enabled or left < settings.min_prunable_tool_chars:
+        return changed
+    cleared = (TextBlock(settings.hard_clear.placeholder),)
+    for place, result in current.items():
+        if total < settings.hard_clear_ratio * room:
+            break
+        before = changed.get(place, result)
+        changed[place] = replace(result, content=cleared)
+        total += size(changed[place]) - size(before)
+    return changed
+
+
+def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
+    """Return the result with its begin and its end, where it has more than `max_chars`."""
+    text = result.text
+    if len(text) <= form.max_chars or form.head_chars + form.tail_chars >= len(text):
+        return result
+    head, tail = text[: form.head_chars], text[len(text) - form.tail_chars :]
+    note = (
+        f"[Tool result trimmed: kept first {form.head_chars} chars and last {form.tail_chars}"
+        f" chars of {len(text)} chars.]"
+    )
+    return replace(result, content=(TextBlock(f"{head}\n...\n{tail}\n\n{note}"),))
+
+
+def _prunable(messages: Sequence[Message], settings: ContextPruning) -> list[int]:
+    """Return where old results without images stand, behind the first words of a person."""
+    start = next((n for n, one in enumerate(messages) if isinstance(one, UserMessage)), None)
+    if start is None:
+        return []
+    end, left = len(messages), settings.keep_last_assistants
+    while left:
+        end -= 1
+        if end < 0:
+            return []  # all of them are among the last
+        left -= isinstance(messages[end], AssistantMessage)
+    return [
+        place
+        for place in range(start, end)
+        if (result := _result(messages, place)) and allowed(result.tool_name, settings.tools)
+    ]
+
+
+def _result(messages: Sequence[Message], place: int) -> ToolResultMessage | None:
+    one = messages[place]
+    if not isinstance(one, ToolResultMessage):
+        return None
+    return None if any(isinstance(block, ImageBlock) for block in one.content) else one
+
+
+def allowed(tool: str, rules: PruningTools) -> bool:
+    """Return whether results of the tool may be pruned; `deny` counts more."""
+    name = tool.lower()
+    if any(fnmatchcase(name, pattern.lower()) for pattern in rules.deny):
+        return False
+    return not rules.allow or any(fnmatchcase(name, one.lower()) for one in rules.allow)

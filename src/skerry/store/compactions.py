@@ -1,0 +1,72 @@
+"""Compactions: summaries that stand for what was said before them, which stays in the store."""
+
+from dataclasses import dataclass
+
+from skerry.model import message
+from skerry.model.ids import SessionId
+from skerry.model.message import CompactionMessage
+from skerry.store import sessions
+from skerry.store.unit import Reader, Unit
+
+KIND = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a session is compacted."""
+
+    count: int = 0
+    """How many compactions there were."""
+    flushed: int = -1
+    """How many there were when notes were last flushed; -1 when they never were."""
+    seq: int = 0
+    """The entry of the last one; 0 when there is none."""
+    last: CompactionMessage | None = None
+
+
+def state(reader: Reader, session_id: str) -> State:
+    """Return how far the session is compacted."""
+    row = reader.one(
+        "SELECT compactions, flushed, compacted, body FROM session LEFT JOIN entry"
+        " ON entry.session_id = session.session_id AND seq = compacted"
+        " WHERE session.session_id = ?",
+        (session_id,),
+    )
+    if row is None:
+        return State()
+    count, flushed, seq, body = row
+    return State(count, flushed, seq, message.decode_compaction(body) if body else None)
+
+
+def add(
+    unit: Unit,
+    session_id: SessionId,
+    tail: int,
+    summary: CompactionMessage,
+    now: int,
+    tokens_after: int,
+) -> int:
+    """Write the summary as the next entry; return the new tail. What it replaces stays.
+
+    Raises:
+        StaleTailError: the transcript moved on; the unit writes nothing.
+    """
+    seq = sessions.append(unit, session_id, tail, "", [summary], now)
+    unit.execute(
+        "UPDATE entry SET kind = ? WHERE session_id = ? AND seq = ?", (KIND, session_id, seq)
+    )
+    unit.execute(
+        "UPDATE session SET compactions = compactions + 1, compacted = ?, total_tokens = ?"
+        " WHERE session_id = ?",
+        (seq, tokens_after, session_id),
+    )
+    return seq
+
+
+def flushed(unit: Unit, session_id: str, now: int) -> None:
+    """Note that the notes of the present cycle are written."""
+    unit.execute(
+        "UPDATE session SET flushed = compactions, flushed_at = ? WHERE session_id = ?",
+        (now, session_id),
+    )
+    unit.touched.append(session_id)
