@@ -3,6 +3,7 @@
 import base64
 import os
 import random
+import re
 from collections import Counter
 from contextlib import suppress
 from itertools import count
@@ -13,6 +14,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
+from skerry.lanes.backlog import TITLE
 from skerry.model.errors import ClientError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, UserMessage
@@ -62,14 +64,18 @@ async def owner(gateway: GatewayProcess, accepted: list[str], dice: random.Rando
         await anyio.sleep(dice.uniform(0.02, 0.2))
 
 
+COLLECTED = re.compile(rf"{re.escape(TITLE)}|---\nQueued #\d+\n")
+"""What stands around messages that became one prompt."""
+
+
 @pytest.mark.timeout(120 + 10 * KILLS)
-@pytest.mark.parametrize("mode", ["steer", "followup"])
+@pytest.mark.parametrize("mode", ["steer", "collect"])
 async def test_random_kills_with_everything_on_lose_and_double_nothing(
     tmp_path: Path, mode: str
 ) -> None:
     dice = random.Random(SEED)  # noqa: S311 - the same kills at every run
     config: dict[str, Any] = {
-        "messages": {"queue": {"mode": mode}},
+        "messages": {"queue": {"mode": mode, "debounceMs": 50, "cap": 1000}},
         "plugins": {"load": {"paths": [str(copied(tmp_path))]}},
     }
     accepted: list[str] = []
@@ -128,7 +134,8 @@ def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
     for session in listing.recent(reader, Wanted(archived=None), limit=-1):
         entries = sessions.entries(reader, session.session_id, limit=-1)
         messages = [one.message for one in entries]
-        said += [one.text for one in messages if isinstance(one, UserMessage)]
+        prompts = [one.text for one in messages if isinstance(one, UserMessage)]
+        said += [part.strip() for one in prompts for part in COLLECTED.split(one) if part.strip()]
         wrong += [f"open call: {call.id}" for call in open_calls(messages)]
         if messages and not isinstance(messages[-1], AssistantMessage):
             wrong.append(f"without an end: {session.session_id}")
@@ -149,6 +156,7 @@ def happened(reader: Reader) -> tuple[int, int]:
         archived += session.archived is not None
         for one in sessions.entries(reader, session.session_id, limit=-1):
             found = runs.find(reader, RunId(one.run_id))
-            if isinstance(found, RunResult) and found.joined is not None:
+            guest = isinstance(found, RunResult) and found.joined is not None
+            if guest or TITLE in getattr(one.message, "text", ""):
                 joined.add(one.run_id)
     return len(joined), archived

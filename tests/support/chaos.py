@@ -28,6 +28,8 @@ from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
 
 SECONDS = 30.0
+ONE_BY_ONE = {"messages": {"queue": {"mode": "followup", "debounceMs": 0}}}
+"""Each message has its own answer, so that answers can be counted."""
 Written = list[dict[str, Any]]
 
 
@@ -125,7 +127,7 @@ async def rig(
         running_gateway(
             model=model.base_url,
             home=folder / "home",
-            config=config,
+            config=ONE_BY_ONE | config,
             arguments=["--platform", str(platform.folder), *arguments],
             first=first,
         ) as gateway,

@@ -13,10 +13,12 @@ from skerry.app.dispatch import Dispatch
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentsConfig
 from skerry.config.commands import CommandsConfig
+from skerry.config.messages import MessagesConfig, QueueConfig
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
+from skerry.infra.leash import Leash
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.event import RunEnded, RunEvent
@@ -24,7 +26,8 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message
 from skerry.model.origin import Origin
-from skerry.model.run import QueueMode, RunRequest, RunResult
+from skerry.model.queue import QueueMode
+from skerry.model.run import RunRequest, RunResult
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.store import Store, nothing, open_store, sessions
@@ -80,7 +83,7 @@ def request(
     key: SessionKey = MAIN,
     *,
     timeout: float | None = None,
-    queue_mode: QueueMode = QueueMode.QUEUE,
+    queue_mode: QueueMode | None = QueueMode.OWN,
 ) -> RunRequest:
     """Return a request whose id is its text unless another is given."""
     return RunRequest(
@@ -102,6 +105,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     limit: int = 4,
     clock: Clock | None = None,
     agents: AgentsConfig | None = None,
+    queue: QueueConfig | None = None,
     reach: Callable[[str], None] = nothing,
     hooks: Hooks | None = None,
     commands: CommandTable | None = None,
@@ -116,6 +120,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         agents=agents,
         session=session or SessionConfig(),
         commands=CommandsConfig(owner_allow_from=owners),
+        messages=MessagesConfig(queue=queue or QueueConfig(debounce_ms=0)),
     )
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
@@ -137,6 +142,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             parts=lambda _, text: [text],
             hooks=hooks,
             deliver=woken.append,
+            leash=Leash(clock, grace=0.01),
             commands=commands or CommandTable(),
         )
         dispatch = Dispatch(runtime, lanes, reach)

@@ -39,6 +39,7 @@ from skerry.model.run import (
     RunResult,
     StopReason,
 )
+from skerry.ports.dispatch import QueueReport
 from skerry.ports.model import (
     ModelInfo,
     ModelPick,
@@ -76,6 +77,7 @@ class FakeDispatcher:
     submitted: list[RunRequest] = field(default_factory=list)
     compacted: list[tuple[SessionKey, str]] = field(default_factory=list)
     waiting: int = 0
+    queued: QueueReport = field(default_factory=lambda: QueueReport((), (), ()))
 
     async def submit(self, request: RunRequest) -> Admission:
         if self.refuse is not None:
@@ -128,6 +130,9 @@ class FakeDispatcher:
             for run_id, run in self.runs.items()
             if run.result is None and key in {None, run.request.key}
         ]
+
+    def queue(self) -> QueueReport:
+        return self.queued
 
     def tell(self, run_id: RunId, body: RunEventBody) -> None:
         request = self.runs[run_id].request

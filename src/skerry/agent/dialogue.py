@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -199,9 +198,11 @@ class Dialogue:
             model=self._own.model,
             opening=request.opening,
             compact=self._asking.compact,
+            run_id=request.run_id,
         )
         tell_command(self._runtime.hooks, call, self._active.session_id)
-        text = await answer(command, call)
+        what = f"command /{command.name}"
+        text = await self._runtime.leash.do(lambda: answer(command, call), what)
         self._emit(MessageUpdate(text))
         return command_answer(text, self._runtime.clock.now_ms())
 
@@ -210,35 +211,41 @@ class Dialogue:
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
         at = self._runtime.clock.now_ms()
-        return await toolcalls.execute(call, self._runtime.tools, self._tools, at)
+        tools, context = self._runtime.tools, self._tools
+        return await self._runtime.leash.do(
+            lambda: toolcalls.execute(call, tools, context, at), f"tool {call.name}"
+        )
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)
 
     async def _poll_steering(self) -> Sequence[UserMessage]:
-        return await self._let_enter(self._active.steering)
+        return await self._let_enter()
 
     async def _poll_follow_ups(self) -> Sequence[UserMessage]:
-        entered = await self._let_enter(self._active.follow_ups)
+        """Look a last time; what comes later has a turn of its own."""
+        entered = await self._let_enter()
         if not entered:
             self._active.working = False  # nothing may enter a loop that has decided to stop
         return entered
 
-    async def _let_enter(self, mailbox: deque[ActiveRun]) -> Sequence[UserMessage]:
+    async def _let_enter(self) -> Sequence[UserMessage]:
         """Let the next waiting message enter, one at a time (the default of pi-agent-core).
 
         It stays in the mailbox until it has entered, whatever ends this run before. One that was
         aborted stays for good, and gets a turn of its own that ends it.
         """
-        for guest in tuple(mailbox):
-            await guest.admitted.wait()
-            if guest.withdrawn or guest.aborted_by is not None:
+        for guest in tuple(self._active.steering):
+            if guest.aborted_by is not None:
                 continue
             entered = guest.request.said(guest.accepted_at)
-            await self._write([*self.loop.unsaved, entered], guest)
-            mailbox.remove(guest)
+            if guest.turn is not None:  # its own turn comes all the same
+                await self._write([*self.loop.unsaved, entered])
+            else:
+                await self._write([*self.loop.unsaved, entered], guest)
+                self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
+            self._active.steering.remove(guest)
             self.loop.unsaved.clear()
-            self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
             return [entered]
         return []
 

@@ -66,12 +66,13 @@ class Run:
         await active.admitted.wait()
         if active.withdrawn:
             return
-        started_at = self.runtime.clock.now_ms()
-        self.runtime.publish(run_event(active, RunStarted(started_at)))
-        prompt = active.request.said(active.accepted_at)
+        started_at = active.started_at = self.runtime.clock.now_ms()
+        for run in (active, *active.joined):
+            self.runtime.publish(run_event(run, RunStarted(started_at)))
+        prompt = active.said()
         writing = Writing(self.runtime.hooks)
         try:
-            conversation = await self._enter(prompt, writing)
+            conversation, prompt = await self._enter(prompt, writing)
         except Exception as error:
             # Whatever it is, those who wait must hear of it, and once: it does not run again.
             logger.exception("run %s could not start", active.request.run_id)
@@ -81,15 +82,34 @@ class Run:
         stop_reason = await dialogue.hold(prompt)
         await self._finish(dialogue, writing, stop_reason, started_at)
 
-    async def _enter(self, prompt: UserMessage, writing: Writing) -> Conversation:
-        """Make the person's message durable if it is not yet, and load what was said before."""
+    async def _enter(
+        self, prompt: UserMessage, writing: Writing
+    ) -> tuple[Conversation, UserMessage]:
+        """Make the person's message durable if it is not yet, and load what was said before.
+
+        Returns the prompt too: of a run that was taken up it is what the transcript has, for it may
+        have been made of several messages.
+        """
         active, request = self.active, self.active.request
         entries: tuple[Message, ...] = ()
         if active.entry == 0:
             workspace = self.runtime.config().workspace(request.key.agent)
             context = run_context(request, active.session_id, workspace)
             entries = tuple(await writing.entries([prompt], context))
-        return await self._persist(lambda: self._load(prompt, entries))
+        elif active.joined:
+            prompt = await self._persist(lambda: self._entered(prompt))
+        return await self._persist(lambda: self._load(prompt, entries)), prompt
+
+    async def _entered(self, prompt: UserMessage) -> UserMessage:
+        """Return the prompt as it stands in the transcript."""
+        active = self.active
+        found = await self.runtime.store.read(
+            lambda reader: sessions.entries(
+                reader, active.session_id, limit=1, before=active.entry + 1
+            )
+        )
+        said = found[0].message if found else prompt
+        return said if isinstance(said, UserMessage) else prompt
 
     async def _load(self, prompt: UserMessage, entries: Sequence[Message]) -> Conversation:
         """Write what is left of the prompt, if that is to do; return the conversation with it."""
@@ -103,12 +123,16 @@ class Run:
                 entered = entering.write(unit, self.runtime, active, entries, new_id)
                 opened = entered.opened
                 runs.enter(unit, request.run_id, opened.session_id, entered.entry)
+                for guest in active.joined:
+                    runs.join(unit, guest.request.run_id, request.run_id, entered.entry)
                 if opened.request is not request:
                     runs.note_opening(unit, opened.request)
                 return entered
 
             entered = await self.runtime.store.write(enter)
             entered.apply(active)
+            for guest in active.joined:
+                guest.session_id = active.session_id
             await entering.tell(self.runtime, entered)
             before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:

@@ -11,6 +11,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
+from skerry.infra.leash import Leash
 from skerry.lanes.running import Running
 from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
@@ -49,6 +50,8 @@ class Runtime:
     hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
+    leash: Leash
+    """Does what may hang."""
     room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
     """Says how much the platform takes at once."""
     typing: Callable[[ReplyTo], Awaitable[None]] = no_signal

@@ -43,6 +43,7 @@ from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import http_client
+from skerry.infra.leash import Leash
 from skerry.infra.lock import LockedError, locked
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
@@ -247,6 +248,7 @@ async def _core(
         deliver=delivery.wake,
         room=delivery.room,
         typing=delivery.typing,
+        leash=Leash(outside.clock),
     )
     again = await recover(
         store,
@@ -261,15 +263,21 @@ async def _core(
         retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
         background = (partial(mirror.run, store), partial(keep_up, store), retaining)
         await stack.enter_async_context(_running(*background, *sending))
-        limits = settings.config.agents.defaults
-        opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)
-        lanes = await stack.enter_async_context(opening)
+        lanes = await stack.enter_async_context(Lanes(*_limits(settings.config)))
+        settings.on_change(lambda config: lanes.resize(*_limits(config)))
         dispatch = Dispatch(runtime, lanes, outside.reach)
         for run in again:
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
         yield dispatch
+
+
+def _limits(config: Config) -> tuple[int, int, int]:
+    """Return how many runs may be on: of people, of sub-agents, of schedules."""
+    defaults = config.agents.defaults
+    subagents = defaults.subagents.max_concurrent
+    return defaults.max_concurrent, subagents, config.cron.max_concurrent_runs
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ of active runs first, which is decided before the first await, and for the uniqu
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import replace as changed
 from typing import Final, TypeVar
 
 import anyio
@@ -20,17 +20,19 @@ from msgspec.structs import replace
 
 from skerry.agent import entering
 from skerry.agent.dialogue import run_context
-from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
 from skerry.app.openings import opened
+from skerry.app.queue import Queue
 from skerry.hooks.events import MessageReceived
+from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
-from skerry.model.run import Admission, AdmissionStatus, Compacted, QueueMode, RunRequest, RunResult
+from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
+from skerry.ports.dispatch import QueueReport
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
@@ -50,7 +52,11 @@ class Dispatch:
     runtime: Runtime
     lanes: Lanes
     reach: Callable[[str], None]
+    _queue: Queue = field(init=False)
     _draining: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._queue = Queue(self.runtime, self.lanes)
 
     async def receive(self, arrived: InboundMessage) -> None:
         """Take a platform's message; when this returns, the platform may be told that we have it.
@@ -70,7 +76,7 @@ class Dispatch:
             RunId(str(uuid.uuid4())),
             key,
             well_formed(arrived.text),
-            queue_mode=config.messages.queue.mode,
+            queue_mode=None,
             reply_to=to,
             origin=Origin.OWNER if owns else Origin.STRANGER,
         )
@@ -103,15 +109,25 @@ class Dispatch:
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
         """Stop one run, or all of the session; return the ids of those that will stop."""
-        return [
-            run.request.run_id
-            for run in self.runtime.running.of(key)
-            if run_id in {None, run.request.run_id} and run.abort(by)
-        ]
+        if run_id is None:
+            return self._queue.stop(key, by)
+        run = self.runtime.running.get(run_id)
+        if run is None or run.request.key != key or not run.abort(by):
+            return []
+        self.lanes.look_again(str(key))
+        return [run_id]
+
+    def stop(self, key: SessionKey, before: RunId, by: str) -> list[RunId]:
+        """Stop all of the session that was accepted before a run; return what will stop."""
+        return self._queue.stop(key, by, before=before)
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
+
+    def queue(self) -> QueueReport:
+        """Return what runs and what waits."""
+        return self._queue.report()
 
     async def alone(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
@@ -160,36 +176,40 @@ class Dispatch:
         return await self.lanes.drain(seconds)
 
     def resume(self, found: runs.OpenRun) -> None:
-        """Take up a run that an earlier process accepted."""
+        """Take up a run that an earlier process accepted; the runs that joined it come after it."""
         active = ActiveRun(found.request, found.session_id, found.accepted_at, found.entry)
         active.admitted.set()
-        self.runtime.running.add(active)
-        self.enqueue(active)
-
-    def enqueue(self, active: ActiveRun, *, first: bool = False) -> None:
-        """Put the run at the end of its session's lane, or before all that wait there."""
-        run = Run(self.runtime, active, partial(self.enqueue, first=True))
-        self.lanes.submit(str(active.request.key), run.execute, first=first)
+        running = self.runtime.running
+        host = running.get(found.host) if found.host else None
+        running.add(active)
+        if host is not None:
+            host.join(active)
+            if host.entry == 0:
+                host.batch = Batch((*host.joined, host))
+            return
+        active.rules = self._queue.rules(active)
+        self._queue.put(active)
 
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:
             raise BusyError(_STOPPING)
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
+        active.arrived = anyio.current_time()
         self.runtime.running.add(active)
-        # An entry that hooks look at is written when the run starts: accepting waits for nobody.
-        enter = self._place(active) and not self.runtime.hooks.before_message_write.handlers
+        free = self.lanes.idle(str(request.key))
+        self._queue.put(active)
         new_id = SessionId(str(uuid.uuid4()))
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
                 found = await self.runtime.store.write(
-                    lambda unit: self._accept(unit, active, arrived, new_id, enter=enter)
+                    lambda unit: self._accept(unit, active, arrived, new_id, free=free)
                 )
             except BaseException:
-                self.runtime.running.withdraw(active)
+                self._withdraw(active)
                 raise
         match found:
             case runs.OpenRun() | RunResult():
-                self.runtime.running.withdraw(active)
+                self._withdraw(active)
                 return _known(found)
             case entering.Entered():
                 found.apply(active)
@@ -200,8 +220,14 @@ class Dispatch:
                     lifecycle.start(self.runtime.hooks, request.key, session_id)
         self._tell(active, arrived)
         active.admitted.set()
+        if not free:
+            await self._queue.arrange(active)
         self.reach("dispatch.accepted")
         return _admission(active, AdmissionStatus.ACCEPTED)
+
+    def _withdraw(self, active: ActiveRun) -> None:
+        self.runtime.running.withdraw(active)
+        self._queue.forget(active)
 
     def _tell(self, active: ActiveRun, arrived: InboundMessage | None) -> None:
         """Let plugins see what was accepted, each message once; nothing waits for them."""
@@ -225,27 +251,6 @@ class Dispatch:
             )
         hooks.message_received.start(heard)
 
-    def _place(self, active: ActiveRun) -> bool:
-        """Reserve the run's place, in a running one's mailbox or in the lane.
-
-        Returns whether its user entry may be written at once: nothing else writes the transcript.
-        """
-        host = self.runtime.running.working(active.request.key)
-        # A command is no word to the model: it is answered in a turn of its own.
-        request = active.request
-        is_command = self.runtime.commands.match(request.command) is not None
-        is_command |= request.opening is not None
-        if host is not None and not is_command and _same_place(host.request, active.request):
-            if active.request.queue_mode is QueueMode.STEER:
-                host.steering.append(active)
-                return False
-            if active.request.queue_mode is QueueMode.FOLLOWUP:
-                host.follow_ups.append(active)
-                return False
-        free = self.lanes.idle(str(active.request.key))
-        self.enqueue(active)
-        return free
-
     def _accept(
         self,
         unit: Unit,
@@ -253,11 +258,12 @@ class Dispatch:
         arrived: InboundMessage | None,
         new_id: SessionId,
         *,
-        enter: bool,
+        free: bool,
     ) -> runs.OpenRun | RunResult | entering.Entered | SessionId:
         """Write what accepting means; return what is known if the id, or message, is not new.
 
         Else return where the message stands, or, while it waits, the session that it waits for.
+        `free`: nothing else writes the transcript, so the user's entry may stand there at once.
         """
         request = active.request
         run_id = request.run_id
@@ -270,25 +276,19 @@ class Dispatch:
                 raise KeyReusedError(run_id)
             return known
         at = active.accepted_at
-        if not enter:
+        # One that hooks look at is written when the run starts: accepting waits for nobody.
+        if not free or self.runtime.hooks.before_message_write.handlers:
             session_id, _ = sessions.ensure(unit, request.key, new_id, at)
+            if not free:
+                active.settings = sessions.settings(unit, session_id)
+                active.rules = self._queue.rules(active)
+                active.request = request = changed(request, queue_mode=active.rules.mode)
             runs.add(unit, request, session_id, 0, at)
             return session_id
         entered = entering.write(unit, self.runtime, active, [request.said(at)], new_id)
         opened = entered.opened
         runs.add(unit, opened.request, opened.session_id, entered.entry, at)
         return entered
-
-
-def _same_place(host: RunRequest, guest: RunRequest) -> bool:
-    """Return whether an answer to the host reaches the guest's person too."""
-    if host.reply_to is None or guest.reply_to is None:
-        return host.reply_to is guest.reply_to
-    return (host.reply_to.channel, host.reply_to.account, host.reply_to.peer) == (
-        guest.reply_to.channel,
-        guest.reply_to.account,
-        guest.reply_to.peer,
-    )
 
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:

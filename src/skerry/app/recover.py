@@ -58,7 +58,7 @@ async def recover(
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
-            if run.entry:
+            if run.entry and run.host is None:
                 runs.restart(unit, run.request.run_id)
         for one in closings:
             _close(unit, one)
@@ -97,12 +97,12 @@ class _Closing:
 
 
 def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
-    guests: dict[RunId, list[RunId]] = defaultdict(list)
+    guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
     found = _Found([], [])
     unfinished = runs.unfinished(reader)
     for run in unfinished:
         if run.host is not None:
-            guests[run.host].append(run.request.run_id)
+            guests[run.host].append(run)
     for run in unfinished:
         run_id = run.request.run_id
         if run.host is not None:
@@ -114,9 +114,10 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
             messages = [one.message for one in entries if one.run_id == run_id]
             own, request = sessions.settings(reader, run.session_id), run.request
             to = sends_to(policy, own, request.key, request.reply_to)
-            found.interrupted.append(_Interrupted(run, guests[run_id], messages, to))
+            entered = [one.request.run_id for one in guests[run_id]]
+            found.interrupted.append(_Interrupted(run, entered, messages, to))
         else:
-            found.again.append(run)
+            found.again.extend((run, *guests[run_id]))  # those that were collected with it
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import SkerryError
-from skerry.model.ids import SessionId, SessionKey
+from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import Opening
 
 logger = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ class CommandCall:
     compact: Callable[[str], Awaitable[str]] | None = None
     """Summarises the conversation as the text asks, and returns what to tell; raises
     `CommandError` where there is nothing to summarise."""
+    run_id: RunId | None = None
+    """The run that answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Command:
     owner_only: bool = True
     plugin: str = ""
     """The plugin that brought it; empty for our own."""
+    at_once: bool = False
+    """Whether it is answered even while a run is on; then the transcript has nothing of it."""
 
 
 class CommandTable:

@@ -13,6 +13,7 @@ LIVE: Final = tuple(
         "agents.list",
         "bindings",
         "commands",
+        "cron",
         "env",
         "gateway.control",
         "messages",
@@ -23,8 +24,6 @@ LIVE: Final = tuple(
     )
 )
 """What is read anew at each use; a change of anything else needs a restart."""
-FIXED: Final = (("agents", "defaults", "maxConcurrent"),)
-"""What is beneath `LIVE` and read at the start all the same."""
 
 
 def needs_restart(changed: Iterable[Place]) -> list[str]:
@@ -33,5 +32,4 @@ def needs_restart(changed: Iterable[Place]) -> list[str]:
         show_place(place)
         for place in changed
         if not any(within(place, pattern) for pattern in LIVE)
-        or any(within(place, pattern) for pattern in FIXED)
     ]

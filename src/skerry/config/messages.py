@@ -1,17 +1,61 @@
 """Section `messages`: what happens to messages that come during a run."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 from skerry.config.base import OpenSection
-from skerry.model.run import QueueMode
+from skerry.model.queue import DropPolicy, QueueMode, QueueRules, queue_mode
+from skerry.model.session import SessionSettings
+
+MAX_DEBOUNCE_MS = 60_000
+MAX_CAP = 1000
+
+
+def _mode(value: object) -> object:
+    return queue_mode(value) if isinstance(value, str) else value
+
+
+Mode = Annotated[QueueMode, BeforeValidator(_mode)]
+Debounce = Annotated[int, Field(ge=0, le=MAX_DEBOUNCE_MS)]
 
 
 class QueueConfig(OpenSection):
-    """The queue of a session."""
+    """What a message does that comes while a run of its session is on."""
 
-    mode: QueueMode = QueueMode.QUEUE
-    """`queue`: each message becomes a run of its own, in order. `steer`: it enters the present run
-    after the current tool call. `followup`: it continues the present run when that would stop."""
+    mode: Mode = QueueMode.COLLECT
+    """`collect`: what comes meanwhile becomes one later prompt. `steer`: it enters the present run
+    after the current tool call. `followup`: each has a later turn of its own. `steer-backlog`: both
+    of these. `interrupt`: it stops the present run."""
+    by_channel: dict[str, Mode] = Field(default_factory=dict, max_length=100)
+    """The mode of single channels: `telegram`, `webchat`."""
+    debounce_ms: Debounce = 1000
+    """How many milliseconds nothing more must have come before waiting messages are taken up."""
+    debounce_ms_by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
+    """The same for single channels."""
+    cap: int = Field(default=20, ge=1, le=MAX_CAP)
+    """Messages of a session that may wait."""
+    drop: DropPolicy = DropPolicy.SUMMARIZE
+    """When more come: `old` drops the oldest, `new` refuses the newest, `summarize` keeps a line of
+    each of the oldest for the model."""
+
+    def rules(
+        self, channel: str, own: SessionSettings | None = None, mode: QueueMode | None = None
+    ) -> QueueRules:
+        """Return what holds for a message of `mode`, else of its session, its channel, or any.
+
+        Source: openclaw-behaviour 5.2.
+        """
+        own = own or SessionSettings()
+        debounce = own.queue_debounce_ms
+        if debounce is None:
+            debounce = self.debounce_ms_by_channel.get(channel, self.debounce_ms)
+        return QueueRules(
+            mode or own.queue_mode or self.by_channel.get(channel, self.mode),
+            debounce,
+            own.queue_cap or self.cap,
+            own.queue_drop or self.drop,
+        )
 
 
 class MessagesConfig(OpenSection):

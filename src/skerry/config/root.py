@@ -12,6 +12,7 @@ from skerry.config.base import OpenSection
 from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
 from skerry.config.context import LegacyAgent, moved
+from skerry.config.cron import CronConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.hooks import HooksConfig
@@ -36,6 +37,7 @@ class Config(OpenSection):
     models: ModelsConfig = ModelsConfig()
     auth: CredentialsConfig = CredentialsConfig()
     messages: MessagesConfig = MessagesConfig()
+    cron: CronConfig = CronConfig()
     plugins: PluginsConfig = PluginsConfig()
     hooks: HooksConfig = HooksConfig()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)

@@ -5,17 +5,22 @@ the end of that queue. So a session with a hundred messages delays another by on
 hundred.
 
 Sub-agents are a group of their own: a run that waits for those it started must not hold the place
-that they need.
+that they need. So are scheduled runs, that they take no place from people.
+
+A job can ask to be delayed when its turn comes. Meanwhile its session holds no slot.
 """
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
+
+from skerry.ports.dispatch import LaneUse
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -23,8 +28,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SUBAGENT: Final = ":subagent:"
+CRON: Final = ":cron:"
 
 Job = Callable[[], Awaitable[None]]
+
+
+def at_once() -> float:
+    """Return no delay."""
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +44,14 @@ class _Waiting:
 
     job: Job
     counted: bool
+    delay: Callable[[], float]
 
 
 @dataclass(slots=True)
 class _Group:
     """Keys that share a limit."""
 
+    name: str
     limit: int
     running: set[str] = field(default_factory=set)
     uncounted: set[str] = field(default_factory=set)
@@ -46,20 +59,27 @@ class _Group:
     ready: deque[str] = field(default_factory=deque)
     """Keys with work, in the order of their turn."""
 
+    @property
+    def used(self) -> int:
+        return len(self.running) - len(self.uncounted)
+
 
 class Lanes(anyio.AsyncContextManagerMixin):
     """Runs jobs in order per key, at most `limit` at a time. Use as `async with`.
 
-    Besides, at most `subagents` jobs run whose key is a sub-agent's (`...:subagent:...`).
+    Besides, at most `subagents` jobs run whose key is a sub-agent's (`...:subagent:...`), and at
+    most `cron` whose key is a scheduled job's (`...:cron:...`).
 
     Leaving the block cancels the jobs that still run and drops those that wait; `drain` first to
     let them end. What they stand for is in the store, and the next start takes it up.
     """
 
-    def __init__(self, limit: int, subagents: int = 8) -> None:
-        self._main = _Group(limit)
-        self._subagents = _Group(subagents)
+    def __init__(self, limit: int, subagents: int = 8, cron: int = 1) -> None:
+        self._main = _Group("main", limit)
+        self._subagents = _Group("subagent", subagents)
+        self._cron = _Group("cron", cron)
         self._waiting: dict[str, deque[_Waiting]] = {}
+        self._delayed: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
         self._quiet = anyio.Event()
         self._tasks: TaskGroup
@@ -77,8 +97,11 @@ class Lanes(anyio.AsyncContextManagerMixin):
         """Start nothing more."""
         self._closed = True
         self._waiting.clear()
-        self._main.ready.clear()
-        self._subagents.ready.clear()
+        for timer in self._delayed.values():
+            timer.cancel()
+        self._delayed.clear()
+        for group in self._groups():
+            group.ready.clear()
         self._note_quiet()
 
     async def drain(self, seconds: float) -> bool:
@@ -88,45 +111,110 @@ class Lanes(anyio.AsyncContextManagerMixin):
             await self._quiet.wait()
         return self._quiet.is_set()
 
+    def resize(self, limit: int, subagents: int, cron: int) -> None:
+        """Let so many run from now on; what runs already ends undisturbed."""
+        self._main.limit, self._subagents.limit, self._cron.limit = limit, subagents, cron
+        for group in self._groups():
+            self._start(group)
+
+    def use(self) -> list[LaneUse]:
+        """Return how full each group is."""
+        return [
+            LaneUse(group.name, group.used, len(group.ready), group.limit)
+            for group in self._groups()
+        ]
+
     def idle(self, key: str) -> bool:
         """Return whether nothing of the key runs or waits."""
         return key not in self._group(key).running and key not in self._waiting
 
-    def submit(self, key: str, job: Job, *, first: bool = False, counted: bool = True) -> None:
+    def waiting(self, key: str) -> list[Job]:
+        """Return the key's jobs that wait, in their order."""
+        return [one.job for one in self._waiting.get(key, ())]
+
+    def submit(
+        self,
+        key: str,
+        job: Job,
+        *,
+        first: bool = False,
+        counted: bool = True,
+        delay: Callable[[], float] = at_once,
+    ) -> None:
         """Put the job into the key's lane, at the end or `first`; it starts where there is room.
 
         One that is not `counted` waits for its lane only, however many others run: it must be
-        short.
+        short. `delay` is asked when the job's turn comes, how many seconds are still to pass, and
+        again when they have passed.
         """
         if self._closed:
             return
         group = self._group(key)
         is_ready = key not in self._waiting and key not in group.running
         queue = self._waiting.setdefault(key, deque())
-        waiting = _Waiting(job, counted)
+        waiting = _Waiting(job, counted, delay)
         if first:
             queue.appendleft(waiting)
         else:
             queue.append(waiting)
-        if is_ready:
+        if is_ready or (first and key in self._delayed):
             self._make_ready(group, key)
         self._start(group)
 
+    def withdraw(self, key: str, job: Job) -> bool:
+        """Take a job out that waits; return false where it does not, because it began."""
+        queue = self._waiting.get(key, deque())
+        found = next((one for one in queue if one.job is job), None)
+        if found is None:
+            return False
+        queue.remove(found)
+        if not queue:
+            del self._waiting[key]
+            self._no_longer_ready(self._group(key), key)
+        else:
+            self.look_again(key)
+        return True
+
+    def look_again(self, key: str) -> None:
+        """Ask the delayed job of the key once more how long it is to wait."""
+        if key in self._delayed:
+            group = self._group(key)
+            self._make_ready(group, key)
+            self._start(group)
+
+    def _groups(self) -> Iterator[_Group]:
+        return iter((self._main, self._subagents, self._cron))
+
     def _group(self, key: str) -> _Group:
-        return self._subagents if SUBAGENT in key else self._main
+        if SUBAGENT in key:
+            return self._subagents
+        return self._cron if CRON in key else self._main
 
     def _note_quiet(self) -> None:
-        if self._closed and not self._main.running and not self._subagents.running:
+        if self._closed and not any(group.running for group in self._groups()):
             self._quiet.set()
 
+    def _no_longer_ready(self, group: _Group, key: str) -> None:
+        if key in self._delayed:
+            self._delayed.pop(key).cancel()
+        elif key in group.ready:
+            group.ready.remove(key)
+
     def _make_ready(self, group: _Group, key: str) -> None:
-        if self._waiting[key][0].counted:
+        if key in self._delayed:
+            self._delayed.pop(key).cancel()
+        first = self._waiting[key][0]
+        seconds = first.delay()
+        if seconds > 0:
+            loop = asyncio.get_running_loop()
+            self._delayed[key] = loop.call_later(seconds, self.look_again, key)
+        elif first.counted:
             group.ready.append(key)
         else:
             self._start_next(group, key)
 
     def _start(self, group: _Group) -> None:
-        while group.ready and len(group.running) - len(group.uncounted) < group.limit:
+        while group.ready and group.used < group.limit:
             self._start_next(group, group.ready.popleft())
 
     def _start_next(self, group: _Group, key: str) -> None:

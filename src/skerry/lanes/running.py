@@ -1,12 +1,17 @@
 """The runs that are accepted and not ended: how to wait for one, steer one, stop one."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
 
+from skerry.lanes.backlog import Batch
+from skerry.lanes.lanes import Job
 from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.message import UserMessage
+from skerry.model.queue import QueueRules
 from skerry.model.run import RunRequest, RunResult
 from skerry.model.session import SessionSettings
 
@@ -24,6 +29,18 @@ class ActiveRun:
     """Number of its user entry in the transcript; 0 while that is not written."""
     settings: SessionSettings | None = None
     """What holds for its session when it begins; None until that is read."""
+    rules: QueueRules | None = None
+    """What holds for it in the queue; None until that is read, or when nothing was in its way."""
+    arrived: float = -math.inf
+    """The event loop's time when it was accepted; of a run that was taken up, long ago."""
+    turn: Job | None = None
+    """Its job in the lane, while it waits there."""
+    started_at: int = 0
+    """Milliseconds since 1970 when its turn began; 0 while it waits."""
+    unseen: int = 0
+    """Messages that waited before it, and were dropped without the model seeing a line of them."""
+    batch: Batch | None = None
+    """The messages that are its prompt, where it is not its own alone."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
     withdrawn: bool = False
@@ -35,8 +52,6 @@ class ActiveRun:
     aborted_by: str | None = None
     steering: deque["ActiveRun"] = field(default_factory=deque)
     """Runs whose message is to enter this one after the present tool call."""
-    follow_ups: deque["ActiveRun"] = field(default_factory=deque)
-    """Runs whose message is to continue this one when it would stop."""
     joined: list["ActiveRun"] = field(default_factory=list)
     """Runs whose message has entered; they end with this one."""
     host: "ActiveRun | None" = None
@@ -45,6 +60,11 @@ class ActiveRun:
     """Whether the loop runs, so that a message can still enter."""
     talked: bool = False
     """Whether the loop has ended, so that aborting comes too late."""
+
+    def said(self) -> UserMessage:
+        """Return the prompt of the run, as a message of the transcript."""
+        batch = self.batch or Batch((self,))
+        return batch.said(self.accepted_at)
 
     def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
         """Note that the loop begins; one that was aborted while it waited ends at once.
@@ -78,9 +98,8 @@ class ActiveRun:
 
     def empty_mailbox(self) -> list["ActiveRun"]:
         """Take out what did not enter, in order."""
-        left = [*self.steering, *self.follow_ups]
+        left = list(self.steering)
         self.steering.clear()
-        self.follow_ups.clear()
         return left
 
     def abort(self, by: str) -> bool:

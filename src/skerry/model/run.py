@@ -9,18 +9,8 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
+from skerry.model.queue import QueueMode
 from skerry.model.thinking import ThinkingLevel
-
-
-class QueueMode(StrEnum):
-    """What a message does that arrives while a run of its session is on."""
-
-    QUEUE = "queue"
-    """It waits in the lane and becomes a run of its own."""
-    STEER = "steer"
-    """It enters the run after the current tool call; the remaining calls are skipped."""
-    FOLLOWUP = "followup"
-    """It waits until the run would stop, then continues it."""
 
 
 class Purpose(StrEnum):
@@ -76,7 +66,9 @@ class RunRequest:
     timeout: float | None = None
     """Seconds; None is the configured default, 0 is no limit."""
     extra_system_prompt: str = ""
-    queue_mode: QueueMode = QueueMode.QUEUE
+    queue_mode: QueueMode | None = QueueMode.OWN
+    """What it does while another run of its session is on; None is what the session, its channel
+    or the configuration says."""
     reply_to: ReplyTo | None = None
     thinking: ThinkingLevel | None = None
     """None is the configured default."""

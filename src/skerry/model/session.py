@@ -8,6 +8,7 @@ import msgspec
 
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.message import Message
+from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.thinking import ThinkingLevel
 
 _ID_MASK = 0xFFFF_FFFF
@@ -30,6 +31,10 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     response_usage: str | None = None
     send_policy: str | None = None
     """`deny` keeps replies from the chat platform; they stand in the transcript."""
+    queue_mode: QueueMode | None = None
+    queue_debounce_ms: int | None = None
+    queue_cap: int | None = None
+    queue_drop: DropPolicy | None = None
     pinned: bool = False
     unread: bool = False
 

@@ -1,12 +1,53 @@
 """What the gateway's methods ask of the application."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from skerry.infra.leash import Stray
 from skerry.model.ids import RunId, SessionKey
+from skerry.model.queue import QueueMode
 from skerry.model.run import Admission, Compacted, RunRequest, RunResult
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUse:
+    """How full a group of lanes is."""
+
+    name: str
+    running: int
+    waiting: int
+    """Sessions with work that wait for a slot."""
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQueue:
+    """What runs and waits in one session. Times are milliseconds since 1970."""
+
+    key: str
+    run_id: RunId | None
+    """The run that is on; None while all of them wait."""
+    since: int | None
+    """When its turn began."""
+    waiting: int
+    oldest: int | None
+    """When the first of those that wait was accepted."""
+    mode: QueueMode
+    """What a message does there that comes now."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReport:
+    """What the gateway works on."""
+
+    lanes: tuple[LaneUse, ...]
+    sessions: tuple[SessionQueue, ...]
+    """Those with work, the longest accepted first."""
+    stuck: tuple[Stray, ...]
+    """Work that was to stop and did not; nothing waits for it."""
 
 
 class Dispatcher(Protocol):
@@ -32,6 +73,10 @@ class Dispatcher(Protocol):
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
+        ...
+
+    def queue(self) -> QueueReport:
+        """Return what runs and what waits."""
         ...
 
     async def alone(

@@ -10,7 +10,8 @@ from skerry.config.agents import AgentConfig, AgentDefaults, AgentsConfig
 from skerry.model.event import TextDelta, ThinkingDelta
 from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCall
-from skerry.model.run import QueueMode, RunRequest
+from skerry.model.queue import QueueMode
+from skerry.model.run import RunRequest
 from skerry.model.thinking import ThinkingLevel
 from skerry.testing.model import MODEL, Gate, ScriptedModel
 from tests.support.core import MAIN, Core, open_core, request
@@ -97,7 +98,7 @@ async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Pat
 async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([["one", gate], ["two"]])
-    guest = replace(request("and this?", queue_mode=QueueMode.FOLLOWUP), images=(IMAGE,))
+    guest = replace(request("and this?", queue_mode=QueueMode.STEER), images=(IMAGE,))
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(request("hi"))
         with anyio.fail_after(10):

@@ -21,7 +21,7 @@ from skerry.model.message import (
     UserMessage,
     user,
 )
-from skerry.model.run import QueueMode
+from skerry.model.queue import QueueMode
 from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import open_core, request
@@ -110,7 +110,7 @@ async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Pat
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(10):
             await gate.reached.wait()
-        await core.dispatch.submit(request("two", queue_mode=QueueMode.FOLLOWUP))
+        await core.dispatch.submit(request("two", queue_mode=QueueMode.STEER))
         gate.open()
         await core.dispatch.wait(request("two").run_id, 10)
     assert seen == [("one", "one"), ("two", "two")]

@@ -14,7 +14,8 @@ from skerry.model.errors import BusyError
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import Message
-from skerry.model.run import AdmissionStatus, QueueMode, RunResult, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import AdmissionStatus, RunResult, StopReason
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.store import archive, outbox, sessions

@@ -11,7 +11,8 @@ from skerry.model.errors import BusyError, KeyReusedError, ModelOverloadedError,
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
-from skerry.model.run import AdmissionStatus, QueueMode, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import AdmissionStatus, StopReason
 from skerry.store import runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -126,6 +127,7 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
         assert shape(said) == ["User", "Assistant", "User", "Assistant"]
 
 
+@pytest.mark.requirement("queue-mode-steer")
 async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path: Path) -> None:
     calls = [ToolCall(f"c{n}", "read", {"path": "note.txt"}) for n in range(3)]
     gate = Gate()
@@ -158,7 +160,8 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         assert [one.run_id for one in entries][-2:] == ["stop that", "work"]
 
 
-async def test_a_follow_up_continues_the_run_that_would_stop(tmp_path: Path) -> None:
+@pytest.mark.requirement("queue-mode-followup")
+async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[gate, "one"], ["two"]])
     async with open_core(tmp_path, model) as core:
@@ -166,9 +169,10 @@ async def test_a_follow_up_continues_the_run_that_would_stop(tmp_path: Path) -> 
         await gate.reached.wait()
         await core.dispatch.submit(request("b", queue_mode=QueueMode.FOLLOWUP))
         gate.open()
-        result = await core.dispatch.wait(RunId("a"), 5)
-        assert result is not None
-        assert result.payloads == ("one", "two")
+        for name, answer in (("a", "one"), ("b", "two")):
+            result = await core.dispatch.wait(RunId(name), 5)
+            assert result is not None
+            assert (result.payloads, result.joined) == ((answer,), None)
         assert shape(await core.said()) == ["User", "Assistant", "User", "Assistant"]
 
 

@@ -7,7 +7,8 @@ import anyio
 from skerry.app.recover import recover
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
-from skerry.model.run import AdmissionStatus, QueueMode, RunResult, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import AdmissionStatus, RunResult, StopReason
 from skerry.store import Reader, Unit, runs
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.chaos import transcript_faults
@@ -55,7 +56,7 @@ async def test_who_had_entered_a_run_whose_end_cannot_be_stored_is_told_too(tmp_
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], [HALF]])) as core:
         await core.dispatch.submit(request("host"))
         await gate.reached.wait()
-        await core.dispatch.submit(request("guest", queue_mode=QueueMode.FOLLOWUP))
+        await core.dispatch.submit(request("guest", queue_mode=QueueMode.STEER))
         gate.open()
         assert (await ended(core, "guest")).joined == "host"
         await nothing_is_open(core)

@@ -18,7 +18,8 @@ from skerry.hooks.runner import Handler
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.model.message import Message, UserMessage
-from skerry.model.run import Purpose, QueueMode, RunRequest
+from skerry.model.queue import QueueMode
+from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionEntry
 from skerry.store import Store, archive, outbox, runs, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL

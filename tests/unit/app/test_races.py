@@ -13,7 +13,8 @@ from skerry.model.event import RunEnded, RunEvent, RunStarted
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
-from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunResult, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import Admission, AdmissionStatus, RunResult, StopReason
 from skerry.ports.model import ModelRequest
 from skerry.store import runs
 from skerry.testing.channel import ACCOUNT, CHANNEL
@@ -154,9 +155,11 @@ async def test_who_waits_for_a_run_that_was_known_gets_its_result(tmp_path: Path
         assert waited == [first]
 
 
-async def test_an_abort_while_a_message_enters_loses_neither(tmp_path: Path) -> None:
+async def test_a_message_that_is_stored_while_the_run_ends_has_a_turn_of_its_own(
+    tmp_path: Path,
+) -> None:
     gate, disk = Gate(), Disk()
-    script = ScriptedModel([["one", gate], ["never"]])
+    script = ScriptedModel([["one", gate], ["two"]])
     async with open_core(tmp_path, script, reach=disk.reach) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -165,14 +168,12 @@ async def test_an_abort_while_a_message_enters_loses_neither(tmp_path: Path) -> 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(core.dispatch.submit, request("b", queue_mode=QueueMode.STEER))
             await anyio.to_thread.run_sync(disk.waiting.wait, 10)
-            gate.open()  # the run wants its steering, which is not durable yet
-            await anyio.wait_all_tasks_blocked()
-            assert core.dispatch.abort(MAIN, RunId("a"), "rpc") == ["a"]
+            gate.open()  # the run looks for steering, which is not durable yet
             await anyio.wait_all_tasks_blocked()
             disk.held = None
             commit.set()
-        assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
-        assert (await ended(core, "b")).payloads == ("never",)
+        assert (await ended(core, "a")).payloads == ("one",)
+        assert (await ended(core, "b")).payloads == ("two",)
 
 
 async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ async def test_stopping_a_message_that_entered_stops_the_run_that_answers_it(
     async with open_core(tmp_path, ScriptedModel([[first, "1"], ["2", second]])) as core:
         await core.dispatch.submit(request("a"))
         await first.reached.wait()
-        await core.dispatch.submit(request("b", queue_mode=QueueMode.FOLLOWUP))
+        await core.dispatch.submit(request("b", queue_mode=QueueMode.STEER))
         first.open()
         await second.reached.wait()
         assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]

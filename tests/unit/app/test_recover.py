@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
-import pytest
 
 from skerry.agent.ending import INTERRUPTED
 from skerry.app.recover import MAX_RESTARTS, recover
@@ -16,7 +15,8 @@ from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
-from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.store import Reader, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
@@ -27,7 +27,7 @@ from tests.support.hooks import on
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
 
 
-def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.QUEUE) -> RunRequest:
+def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunRequest:
     peer = Peer(PeerKind.DIRECT, name)
     to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, message_id)
     return replace(request(message_id, queue_mode=mode), reply_to=to)
@@ -104,16 +104,15 @@ async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path:
         assert (await core.ask("next")).payloads == ("echo: next",)
 
 
-@pytest.mark.parametrize("mode", [QueueMode.STEER, QueueMode.FOLLOWUP])
 async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
-    tmp_path: Path, mode: QueueMode
+    tmp_path: Path,
 ) -> None:
     gate, last = Gate(), Gate()
     script: list[Sequence[Step]] = [["one", gate], ["two", last]]
     async with open_core(tmp_path, ScriptedModel(script)) as core:
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
         for name in ("m3", "m4"):
-            await core.dispatch.submit(said_by("alice", name, mode))
+            await core.dispatch.submit(said_by("alice", name, QueueMode.STEER))
         gate.open()
         with anyio.fail_after(10):
             await last.reached.wait()

@@ -83,16 +83,16 @@ def test_elsewhere_an_unknown_key_is_kept_and_warned_about() -> None:
     tree = {
         "heartbeat": {"every": "30m"},
         "agents": {"defaults": {"workspce": "/x"}},
-        "messages": {"queue": {"cap": 20}},
+        "messages": {"queue": {"cup": 20}},
     }
     config, warnings = checked(tree)
     assert [issue.path for issue in warnings] == [
         "heartbeat",
         "agents.defaults.workspce",
-        "messages.queue.cap",
+        "messages.queue.cup",
     ]
     assert "'workspace'" in warnings[1].remedy
-    assert config.messages.queue.model_extra == {"cap": 20}
+    assert config.messages.queue.model_extra == {"cup": 20}
 
 
 def test_what_other_programs_note_in_the_file_is_no_matter() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey
-from skerry.model.run import QueueMode, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import StopReason
 from skerry.store import sessions
 from tests.support.gateway import FAILED, Rig, running_gateway
 from tests.support.wire import Wire, connected, request
@@ -136,7 +137,7 @@ async def test_what_a_request_says_of_its_run_arrives(rig: Rig, wire: Wire) -> N
     assert str(submitted.key) == "agent:main:telegram:direct:42"
     assert (submitted.text, submitted.timeout) == ("hello", 30.0)
     assert submitted.extra_system_prompt == "be brief"
-    assert submitted.queue_mode is QueueMode.QUEUE
+    assert submitted.queue_mode is QueueMode.OWN
 
 
 async def test_a_key_of_another_agent_is_refused(rig: Rig, wire: Wire) -> None:
@@ -220,9 +221,9 @@ async def test_chat_send_answers_at_once_and_knows_its_key_again(rig: Rig, wire:
     assert await wire.call("chat.send", params) == {"runId": RUN, "status": "ok"}
 
 
-@pytest.mark.parametrize(("asked", "mode"), [(None, "followup"), ("steer", "steer")])
+@pytest.mark.parametrize(("asked", "mode"), [(None, None), ("steer", "steer")])
 async def test_chat_send_enters_a_running_run_as_configured_or_asked(
-    tmp_path: Path, asked: str | None, mode: str
+    tmp_path: Path, asked: str | None, mode: str | None
 ) -> None:
     config = {"messages": {"queue": {"mode": "followup"}}}
     async with running_gateway(tmp_path, config=config) as rig, connected(rig.url) as wire:

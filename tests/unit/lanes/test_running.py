@@ -6,7 +6,8 @@ import pytest
 from skerry.lanes.running import ActiveRun, Running
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import Usage
-from skerry.model.run import QueueMode, RunRequest, RunResult, StopReason
+from skerry.model.queue import QueueMode
+from skerry.model.run import RunRequest, RunResult, StopReason
 
 
 def run(run_id: str, key: str = "main") -> ActiveRun:
@@ -110,7 +111,7 @@ def test_only_a_message_that_will_enter_skips_tool_calls() -> None:
 def test_what_did_not_enter_is_taken_out_once() -> None:
     host, first, second = run("host"), run("1"), run("2")
     host.steering.append(first)
-    host.follow_ups.append(second)
+    host.steering.append(second)
     assert host.empty_mailbox() == [first, second]
     assert host.empty_mailbox() == []
 

@@ -24,7 +24,8 @@ from skerry.gateway.methods.keys import session_key
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
-from skerry.model.run import Admission, AdmissionStatus, QueueMode, RunRequest, RunResult
+from skerry.model.queue import QueueMode
+from skerry.model.run import Admission, AdmissionStatus, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
 
@@ -177,13 +178,12 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
 
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
     """Start a run and answer when it is accepted; the rest comes as events."""
-    mode = params.queue_mode or call.context.config().messages.queue.mode
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
         key=session_key(call, params.session_key, params.agent_id),
         text=params.message,
         timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,
-        queue_mode=QueueMode(mode),
+        queue_mode=params.queue_mode and QueueMode(params.queue_mode),
         thinking=params.thinking,
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,

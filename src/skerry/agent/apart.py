@@ -1,0 +1,100 @@
+"""Ends runs outside the lane of their session, whose transcript they leave alone.
+
+Commands that must not wait for the run that is on, and messages that the queue drops.
+"""
+
+import logging
+
+from skerry.agent.dialogue import run_context, run_event
+from skerry.agent.ending import announce, outgoing
+from skerry.agent.runtime import Runtime
+from skerry.commands.table import Command, CommandCall, answer
+from skerry.lanes.running import ActiveRun
+from skerry.model.event import RunEnded, RunStarted, TextDelta
+from skerry.model.message import Usage
+from skerry.model.origin import Origin
+from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.sessions.sending import sends_to
+from skerry.store import Unit, runs
+
+logger = logging.getLogger(__name__)
+
+
+async def answer_apart(
+    runtime: Runtime, active: ActiveRun, command: Command, arguments: str
+) -> None:
+    """Answer the command now; no more than the person reads it."""
+    request = active.request
+    active.started_at = runtime.clock.now_ms()
+    runtime.publish(run_event(active, RunStarted(active.started_at)))
+    context = run_context(request, active.session_id)
+    own = active.settings
+    call = CommandCall(
+        command.name,
+        arguments,
+        request.key,
+        context.channel,
+        is_owner=request.origin is Origin.OWNER,
+        model=own.model if own else None,
+        run_id=request.run_id,
+    )
+    text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
+    runtime.publish(run_event(active, TextDelta(text)))
+    await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
+
+
+async def drop(runtime: Runtime, active: ActiveRun, cap: int, *, told: bool) -> None:
+    """End a message that the queue had no place for; with `told` the person hears of it."""
+    text = f"more than {cap} messages waited, and this one was dropped"
+    failure = RunFailure("queue.full", f"{text}; send it again.", retryable=True)
+    logger.warning("run %s: %s", active.request.run_id, text)
+    result = _result(runtime, active, StopReason.ERROR, (), failure)
+    await _end(runtime, active, result, told=told)
+
+
+async def _end(runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool) -> None:
+    request = active.request
+    policy = runtime.config().session.send_policy
+    to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
+    context = run_context(request, active.session_id)
+    blocks: list[list[str]] = []
+    if to is not None:
+        blocks = await outgoing(runtime.hooks, context, result, to, runtime.parts)
+
+    def end(unit: Unit) -> None:
+        if to is not None:
+            announce(unit, result, to, blocks)
+        runs.finish(unit, result)
+
+    try:
+        await runtime.store.write(end)
+    except Exception:
+        # It stays open in the store, and the next start takes it up; nobody waits for that here.
+        logger.exception("the end of run %s could not be stored", result.run_id)
+    runtime.running.finish(active, result)
+    runtime.publish(run_event(active, RunEnded(result)))
+    if to is not None:
+        runtime.deliver(to)
+
+
+def _result(
+    runtime: Runtime,
+    active: ActiveRun,
+    reason: StopReason,
+    payloads: tuple[str, ...],
+    error: RunFailure | None = None,
+) -> RunResult:
+    now = runtime.clock.now_ms()
+    return RunResult(
+        run_id=active.request.run_id,
+        session_key=str(active.request.key),
+        session_id=active.session_id,
+        stop_reason=reason,
+        payloads=payloads,
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=active.started_at or now,
+        ended_at=now,
+        error=error,
+    )

@@ -1,0 +1,209 @@
+"""What waits for its turn: each run has a place in its session's lane, and a mode.
+
+A place is taken before the run is stored, so that messages keep their order. What the mode means is
+settled once the run is stored: it may leave its place for the mailbox of the run that is on, stop
+that run, or make others leave. A turn takes up all that belongs to it at that moment.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import anyio
+
+from skerry.agent import apart
+from skerry.agent.run import Run
+from skerry.agent.runtime import Runtime
+from skerry.commands.table import Command
+from skerry.hooks.events import WEBCHAT
+from skerry.lanes import backlog
+from skerry.lanes.lanes import Lanes
+from skerry.lanes.running import ActiveRun
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.queue import DropPolicy, QueueMode, QueueRules
+from skerry.model.run import RunRequest
+from skerry.ports.dispatch import QueueReport, SessionQueue
+
+STRETCH: Final = 10
+"""Whoever never stops writing is answered after so many times the debounce."""
+INTERRUPT: Final = "interrupt"
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The place of a run in its lane; the job that the lane does."""
+
+    queue: "Queue"
+    run: ActiveRun
+    begun: float = -math.inf
+    """The event loop's time when it could have begun for the first time."""
+
+    def delay(self) -> float:
+        """Return the seconds in which others may still come that belong to it."""
+        quiet = backlog.quiet_seconds(self.run)
+        if not quiet:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if self.begun == -math.inf:
+            self.begun = now
+        found = backlog.line(self.run, self.queue.behind(self.run))
+        last = max(one.arrived for one in found)
+        return min(last + quiet, self.begun + STRETCH * quiet) - now
+
+    async def __call__(self) -> None:
+        """Do the run, with all that belongs to it."""
+        await self.queue.take_up(self.run)
+
+
+@dataclass(slots=True)
+class Queue:
+    """Decides what each run does that finds its session at work."""
+
+    runtime: Runtime
+    lanes: Lanes
+    _told: set[SessionKey] = field(default_factory=set)
+    """Sessions whose people have heard that messages are dropped."""
+
+    def put(self, run: ActiveRun, *, first: bool = False) -> None:
+        """Give the run a place at the end of its lane, or before all that wait there."""
+        if run.turn is None:
+            run.turn = turn = Turn(self, run)
+            self.lanes.submit(str(run.request.key), turn, first=first, delay=turn.delay)
+
+    def rules(self, run: ActiveRun) -> QueueRules:
+        """Return what holds for a run that found its session at work."""
+        request = run.request
+        mode = request.queue_mode
+        is_command = self.runtime.commands.match(request.command) is not None
+        if is_command or request.opening is not None:
+            mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
+        config = self.runtime.config().messages.queue
+        return config.rules(channel(request), run.settings, mode)
+
+    def forget(self, run: ActiveRun) -> None:
+        """Take the place of a run back that does not exist after all."""
+        self._leave(run)
+
+    async def arrange(self, run: ActiveRun) -> None:
+        """Do what the mode says of a stored run that found its session at work."""
+        rules = run.rules
+        if rules is None:
+            return
+        command = self.runtime.commands.match(run.request.command)
+        if command is not None and command[0].at_once:
+            self._aside(run, *command)
+        elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:
+            self._steer(run, leave=rules.mode is QueueMode.STEER)
+        elif rules.mode is QueueMode.INTERRUPT:
+            self.stop(run.request.key, INTERRUPT, before=run.request.run_id)
+        if run.turn is not None and rules.mode is not QueueMode.OWN:
+            await self._make_room(run.request.key, rules)
+
+    def _aside(self, run: ActiveRun, command: Command, arguments: str) -> None:
+        """Answer the command beside the run that is on, unless its turn has come already."""
+        key = str(run.request.key)
+        if not self._leave(run):
+            return
+        work = partial(apart.answer_apart, self.runtime, run, command, arguments)
+        self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
+
+    def stop(self, key: SessionKey, by: str, *, before: RunId | None = None) -> list[RunId]:
+        """Stop what runs and waits, of that which came `before`; return what will stop."""
+        stopped = []
+        for run in self.runtime.running.of(key):
+            if run.request.run_id == before:
+                break
+            if run.abort(by):
+                stopped.append(run.request.run_id)
+        self.lanes.look_again(str(key))
+        return stopped
+
+    async def take_up(self, front: ActiveRun) -> None:
+        """Do the turn of a run: its own, or one that it shares with those behind it."""
+        front.turn = None
+        await front.admitted.wait()
+        if front.withdrawn:
+            return
+        found = backlog.batch(front, self.behind(front))
+        *guests, host = found.runs
+        for run in found.runs:
+            self._leave(run)
+        for guest in guests:
+            host.join(guest)
+        if guests or found.dropped:
+            host.batch = found
+        self._told.discard(host.request.key)
+        await Run(self.runtime, host, partial(self.put, first=True)).execute()
+
+    def behind(self, front: ActiveRun) -> list[ActiveRun]:
+        """Return the runs that wait behind this one, up to what is no run."""
+        waiting: list[ActiveRun] = []
+        for job in self.lanes.waiting(str(front.request.key)):
+            if not isinstance(job, Turn):
+                break
+            if job.run is not front:
+                waiting.append(job.run)
+        return waiting
+
+    def report(self) -> QueueReport:
+        """Return what runs and waits."""
+        runs: dict[SessionKey, list[ActiveRun]] = {}
+        for run in self.runtime.running.of():
+            runs.setdefault(run.request.key, []).append(run)
+        sessions = tuple(self._session(key, found) for key, found in runs.items())
+        return QueueReport(tuple(self.lanes.use()), sessions, tuple(self.runtime.leash.left()))
+
+    def _session(self, key: SessionKey, found: Sequence[ActiveRun]) -> SessionQueue:
+        at_work = next((run for run in found if run.started_at and run.host is None), None)
+        waiting = [run for run in found if not run.started_at and run.host is None]
+        first = found[0]
+        config = self.runtime.config().messages.queue
+        mode = config.rules(channel(first.request), first.settings).mode
+        return SessionQueue(
+            str(key),
+            at_work.request.run_id if at_work else None,
+            at_work.started_at if at_work else None,
+            len(waiting),
+            waiting[0].accepted_at if waiting else None,
+            mode,
+        )
+
+    def _steer(self, run: ActiveRun, *, leave: bool) -> None:
+        """Let the message enter the run that is on, if there is one and its answer reaches both."""
+        host = self.runtime.running.working(run.request.key)
+        if host is None or run.turn is None or not backlog.same_place(host.request, run.request):
+            return
+        host.steering.append(run)
+        if leave:
+            self._leave(run)
+
+    def _leave(self, run: ActiveRun) -> bool:
+        """Give up the run's place; return false where it has none."""
+        turn, run.turn = run.turn, None
+        return turn is not None and self.lanes.withdraw(str(run.request.key), turn)
+
+    async def _make_room(self, key: SessionKey, rules: QueueRules) -> None:
+        """Drop what waits beyond the cap, as the policy says."""
+        jobs = self.lanes.waiting(str(key))
+        waiting = [job.run for job in jobs if isinstance(job, Turn)]
+        queued = [run for run in waiting if backlog.is_queued(run)]
+        dropped = backlog.excess(queued, rules)
+        if not dropped:
+            return
+        if rules.drop is DropPolicy.SUMMARIZE:
+            queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
+        for run in dropped:
+            self._leave(run)
+        with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
+            for run in dropped:
+                told = key not in self._told  # once, not once a message
+                self._told.add(key)
+                await apart.drop(self.runtime, run, rules.cap, told=told)
+
+
+def channel(request: RunRequest) -> str:
+    """Return the channel over which the request came."""
+    return request.reply_to.channel if request.reply_to else WEBCHAT

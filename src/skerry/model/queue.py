@@ -1,0 +1,74 @@
+"""What becomes of a message that arrives while a run of its conversation is on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class QueueMode(StrEnum):
+    """What such a message does."""
+
+    COLLECT = "collect"
+    """It waits with the others that come meanwhile; together they are one later prompt."""
+    STEER = "steer"
+    """It enters the run after the current tool call; the remaining calls are skipped."""
+    FOLLOWUP = "followup"
+    """It waits until the run has ended, and then has a turn of its own."""
+    STEER_BACKLOG = "steer-backlog"
+    """It enters the run as with `steer`, and has a turn of its own afterwards all the same."""
+    INTERRUPT = "interrupt"
+    """It stops the run and what waits, and is answered at once."""
+    OWN = "queue"
+    """It waits for a run of its own, whatever is configured: somebody waits for this one's answer.
+
+    Nobody chooses it by this name, which stands for `steer` where people write it; it is what
+    requests have stored from the beginning.
+    """
+
+
+class DropPolicy(StrEnum):
+    """What happens when more messages wait than may."""
+
+    OLD = "old"
+    """The oldest is dropped."""
+    NEW = "new"
+    """The newest is refused."""
+    SUMMARIZE = "summarize"
+    """Of the oldest the model sees one line each."""
+
+
+CHOICES: Final = tuple(mode.value for mode in QueueMode if mode is not QueueMode.OWN)
+_ALIASES: Final = {
+    "queue": QueueMode.STEER,
+    "queued": QueueMode.STEER,
+    "steering": QueueMode.STEER,
+    "coalesce": QueueMode.COLLECT,
+    "steer+backlog": QueueMode.STEER_BACKLOG,
+    "steer_backlog": QueueMode.STEER_BACKLOG,
+    "abort": QueueMode.INTERRUPT,
+}
+
+
+def queue_mode(text: str) -> QueueMode:
+    """Return the mode that people mean with `text`. Source: openclaw-behaviour 5.2.
+
+    Raises:
+        ValueError: they mean none; the message lists the modes.
+    """
+    word = text.strip().lower()
+    try:
+        return _ALIASES.get(word) or QueueMode(word)
+    except ValueError:
+        raise ValueError(f"{text!r} is no queue mode: {', '.join(CHOICES)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """What holds for one message that waits; the defaults are those of openclaw-behaviour 5.2."""
+
+    mode: QueueMode = QueueMode.COLLECT
+    debounce_ms: int = 1000
+    """How long nothing more must have come before what waits is taken up."""
+    cap: int = 20
+    """Messages of a conversation that may wait."""
+    drop: DropPolicy = DropPolicy.SUMMARIZE

@@ -1,0 +1,156 @@
+"""What waits behind a run: what is taken up together, in which words, and what is too much."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.lanes import backlog
+from skerry.lanes.running import ActiveRun
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.message import ImageBlock
+from skerry.model.origin import Origin
+from skerry.model.queue import DropPolicy, QueueMode, QueueRules
+from skerry.model.run import RunRequest
+
+COLLECT = QueueRules(cap=3)
+PLACE = ReplyTo(ChannelId("t"), AccountId("a"), Peer(PeerKind.DIRECT, "alice"), "m")
+
+
+def waiting(text: str, rules: QueueRules | None = COLLECT, to: ReplyTo | None = None) -> ActiveRun:
+    run = ActiveRun(RunRequest(RunId(text), SessionKey.main(), text, reply_to=to), rules=rules)
+    run.admitted.set()
+    return run
+
+
+def taken(runs: list[ActiveRun]) -> tuple[list[str], int]:
+    found = backlog.batch(runs[0], runs[1:])
+    return [run.request.text for run in found.runs], found.dropped
+
+
+def said(*texts: str, rules: QueueRules = COLLECT) -> str:
+    runs = [waiting(text, rules) for text in texts]
+    return backlog.batch(runs[0], runs[1:]).said(7).text
+
+
+def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
+    assert said("first", "second\nline") == (
+        "[Queued messages while agent was busy]\n\n"
+        "---\nQueued #1\nfirst\n\n"
+        "---\nQueued #2\nsecond\nline"
+    )
+
+
+def test_one_message_alone_stays_as_it_was_written() -> None:
+    assert said("  only  ") == "  only  "
+
+
+def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
+    assert said("one\n two", "x" * 200, "b", "c", "d") == (
+        "[Queued messages while agent was busy]\n\n"
+        "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n"
+        f"- one two\n- {'x' * 159}…\n\n"
+        "---\nQueued #1\nb\n\n---\nQueued #2\nc\n\n---\nQueued #3\nd"
+    )
+
+
+def test_what_was_dropped_without_a_line_is_counted() -> None:
+    runs = [waiting(text) for text in "abcd"]
+    runs[0].unseen = 5
+    text = backlog.batch(runs[0], runs[1:]).said(7).text
+    assert "[Queue overflow] Dropped 6 messages due to cap.\nSummary:\n- a\n\n---" in text
+
+
+def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap() -> None:
+    rules = replace(COLLECT, mode=QueueMode.FOLLOWUP)
+    runs = [waiting(text, rules) for text in "abcde"]
+    assert taken(runs[2:]) == (["c"], 0)
+    assert taken(runs) == (["a", "b"], 2)
+    summary = "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n- a\n- b"
+    assert said(*"abcde", rules=rules) == summary
+    assert backlog.summary(["a"]) == (
+        "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- a"
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        waiting("other", QueueRules(QueueMode.FOLLOWUP)),
+        waiting("other", QueueRules(QueueMode.OWN)),
+        waiting("other", None),
+        waiting("other", to=PLACE),
+    ],
+    ids=["another mode", "somebody waits for its answer", "not settled yet", "another place"],
+)
+def test_only_what_belongs_together_is_collected(other: ActiveRun) -> None:
+    assert taken([waiting("a"), waiting("b"), other, waiting("c")]) == (["a", "b"], 0)
+
+
+@pytest.mark.parametrize("field", ["channel", "account", "peer", "thread_id"], ids=str)
+def test_an_answer_that_would_not_reach_somebody_is_not_shared(field: str) -> None:
+    elsewhere = replace(PLACE, **{field: Peer(PeerKind.DIRECT, "b") if field == "peer" else "b"})  # type: ignore[arg-type]
+    assert taken([waiting("a", to=PLACE), waiting("b", to=elsewhere)]) == (["a"], 0)
+    same = replace(PLACE, message_id="another")
+    assert taken([waiting("a", to=PLACE), waiting("b", to=same)]) == (["a", "b"], 0)
+
+
+def test_what_is_stopped_withdrawn_written_or_not_stored_is_not_collected() -> None:
+    stopped, withdrawn, written = (waiting(name) for name in ("s", "w", "e"))
+    stopped.abort("rpc")
+    withdrawn.withdrawn = True
+    written.entry = 4
+    unstored = ActiveRun(waiting("u").request, rules=COLLECT)
+    for one in (stopped, withdrawn, written, unstored):
+        assert not backlog.is_queued(one)
+        assert taken([waiting("a"), one]) == (["a"], 0)
+        assert backlog.quiet_seconds(one) == 0
+
+
+def test_a_prompt_does_not_grow_without_limit() -> None:
+    large = waiting("large")
+    image = ImageBlock("x" * (backlog.MAX_CHARS - 2), "image/png")
+    large.request = replace(large.request, text="", images=(image,))
+    assert taken([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
+
+
+def test_a_prompt_has_the_images_and_is_as_trusted_as_the_least_trusted() -> None:
+    one, other = waiting("a"), waiting("b")
+    image = ImageBlock("eA==", "image/png")
+    one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
+    other.request = replace(other.request, origin=Origin.KNOWN)
+    message = backlog.batch(one, [other]).said(7)
+    assert (message.content[1:], message.origin, message.timestamp) == (
+        (image,),
+        Origin.STRANGER,
+        7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "seconds"),
+    [
+        (QueueMode.COLLECT, 1.0),
+        (QueueMode.FOLLOWUP, 1.0),
+        (QueueMode.STEER_BACKLOG, 1.0),
+        (QueueMode.STEER, 0.0),
+        (QueueMode.INTERRUPT, 0.0),
+        (QueueMode.OWN, 0.0),
+    ],
+)
+def test_only_what_may_get_company_waits_for_it(mode: QueueMode, seconds: float) -> None:
+    assert backlog.quiet_seconds(waiting("a", QueueRules(mode))) == seconds
+
+
+@given(st.integers(0, 30), st.integers(1, 8), st.sampled_from(DropPolicy))
+def test_what_stays_is_within_the_cap_and_on_the_right_side(
+    number: int, cap: int, drop: DropPolicy
+) -> None:
+    queued = [waiting(str(n)) for n in range(number)]
+    gone = backlog.excess(queued, QueueRules(cap=cap, drop=drop))
+    room = 2 * cap if drop is DropPolicy.SUMMARIZE else cap
+    assert len(queued) - len(gone) == min(number, room)
+    kept = [run for run in queued if run not in gone]
+    assert kept == (queued[:room] if drop is DropPolicy.NEW else queued[number - len(kept) :])
