@@ -6,7 +6,7 @@ Commands that must not wait for the run that is on, and messages that the queue 
 import logging
 
 from skerry.agent.dialogue import run_context, run_event
-from skerry.agent.ending import announce, outgoing
+from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command, CommandCall, answer
 from skerry.lanes.running import ActiveRun
@@ -57,13 +57,13 @@ async def _end(runtime: Runtime, active: ActiveRun, result: RunResult, *, told: 
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
     context = run_context(request, active.session_id)
-    blocks: list[list[str]] = []
+    going: Outgoing = []
     if to is not None:
-        blocks = await outgoing(runtime.hooks, context, result, to, runtime.parts)
+        blocks = [*(Block(text) for text in result.payloads), *told_at_end(result)]
+        going = await outgoing(runtime.hooks, context, blocks, to, runtime.parts)
 
     def end(unit: Unit) -> None:
-        if to is not None:
-            announce(unit, result, to, blocks)
+        announce(unit, result, going)
         runs.finish(unit, result)
 
     try:

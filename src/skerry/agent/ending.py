@@ -21,6 +21,8 @@ from skerry.store import Unit, outbox, runs, sessions
 logger = logging.getLogger(__name__)
 
 STOPPED: Final = "⏹ Stopped."
+ANSWERED: Final = frozenset({"stop", "interrupt"})
+"""Who stops a run with `/stop`, or with a message that interrupts it, gets an answer to that."""
 CUT_OFF: Final = "✂️ This is as much as the model may say at once. Ask it to go on."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
@@ -85,6 +87,8 @@ Outgoing = list[tuple[ReplyTo, Sequence[str]]]
 def told_at_end(result: RunResult) -> list[Block]:
     """Return what the person is told of how the run ended, where that is not plain to see."""
     match result.stop_reason:
+        case StopReason.ABORTED if result.aborted_by in ANSWERED:
+            return []
         case StopReason.ABORTED:
             return [Block(STOPPED)]
         case StopReason.INTERRUPTED:

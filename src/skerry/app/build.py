@@ -20,6 +20,7 @@ import anyio
 from skerry.agent.histories import Histories
 from skerry.agent.runtime import Runtime
 from skerry.agent.seeding import seed
+from skerry.app.command_queue import Desk
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.dispatch import Dispatch
@@ -129,9 +130,11 @@ async def open_application(
         _models(settings, environ, outside, state[0]) as models,
         outside.hooks,
     ):
-        extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
+        desk = Desk(lambda: settings.config)
+        extensions = await load_extensions(settings.config, outside.hooks, models, state[0], desk)
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
         async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+            desk.dispatch = dispatch
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
                 from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for

@@ -38,6 +38,17 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
         message = f"parts of replies: {counted}."
         remedy = "The conversation has every reply: skerry sessions list. Why: skerry logs."
         yield Check("delivery", Level.WARNING, message, remedy)
+    queue = status.get("queue", {})
+    for one in queue.get("stuck", ()):
+        message = f"{one['what']} was stopped and goes on all the same; nothing waits for it."
+        yield Check("stuck", Level.WARNING, message, "Restart the gateway when it suits you.")
+    for one in queue.get("lanes", ()):
+        if one["waiting"]:
+            message = f"{one['waiting']} conversations wait for one of {one['limit']} places."
+            remedy = (
+                "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
+            )
+            yield Check(f"lane {one['name']}", Level.WARNING, message, remedy)
     if status.get("configuration", {}).get("state") == "last-good":
         remedy = str(status["configuration"].get("remedy", ""))
         message = "the running gateway uses the last good one."

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skerry.app.command_context import context_commands
+from skerry.app.command_queue import Desk, queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_sessions import session_commands
 from skerry.app.commands import builtin_commands
@@ -33,7 +34,9 @@ class Extensions:
     plugins: "Plugins | None"
 
 
-async def load_extensions(config: Config, hooks: Hooks, models: Models, store: Store) -> Extensions:
+async def load_extensions(
+    config: Config, hooks: Hooks, models: Models, store: Store, desk: Desk
+) -> Extensions:
     """Return our tools and commands with those of the plugins, whose hooks take part from now on.
 
     A plugin that cannot be loaded is reported and leaves the others alone.
@@ -45,6 +48,7 @@ async def load_extensions(config: Config, hooks: Hooks, models: Models, store: S
         *context_commands(store),
         *session_commands(store),
         *reply_commands(store),
+        *queue_commands(store, desk),
     ):
         commands.add(command)
     if not config.plugins.load.paths:

@@ -43,6 +43,7 @@ async def _status(arguments: Namespace) -> int:
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
+    rows += _queue(found["status"].get("queue", {}), found["health"].get("ts", 0))
     if plugins := _plugins(found["status"].get("plugins", {})):
         rows.append(("plugins", plugins))
     show(table(rows))
@@ -108,9 +109,26 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Functions of plugins that rest: {', '.join(resting)}.", "skerry plugins list"
     if waiting := status.get("devices", {}).get("pending"):
         yield f"Devices that wait to be let in: {waiting}.", "skerry devices list"
+    for one in status.get("queue", {}).get("stuck", ()):
+        yield f"{one['what']} was stopped and goes on all the same.", "skerry doctor"
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
+
+
+def _queue(queue: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:
+    """Yield how full the lanes are, and a row for each conversation with work."""
+    lanes = [
+        f"{one['name']} {one['running']} of {one['limit']}"
+        + (f" ({one['waiting']} wait)" if one["waiting"] else "")
+        for one in queue.get("lanes", ())
+    ]
+    if lanes:
+        yield "lanes", ", ".join(lanes)
+    for one in queue.get("sessions", ()):
+        since = one["since"]
+        runs = "waits for a place" if since is None else f"runs for {duration(now - since)}"
+        yield one_line(one["key"]), f"{runs}, {one['waiting']} waiting, {one['mode']}"
 
 
 def _plugins(plugins: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from skerry.store import DATABASE, Reader, devices, listing, outbox
 from skerry.store.listing import Wanted
 
 _RECENT: Final = 5
+_MOST_QUEUES: Final = 100
 
 
 class HealthParams(Params):
@@ -63,6 +64,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "channelLabels": {},
         "heartbeatSeconds": 0,
         "configuration": configuration(context),
+        "stuck": len(context.dispatcher.queue().stuck),
         "defaultAgentId": config.agents.default_id,
         "agents": [
             {
@@ -144,6 +146,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "channelSummary": [],
         "queuedSystemEvents": context.notices.all(),
         "activeRuns": len(context.dispatcher.active()),
+        "queue": _queue(context),
         "undelivered": undelivered,
         "plugins": _plugins(context),
         "devices": {"pending": waiting},
@@ -162,6 +165,29 @@ async def status(call: Call, _params: StatusParams) -> Json:
                 for agent in config.agents.ids
             ],
         },
+    }
+
+
+def _queue(context: GatewayContext) -> Json:
+    """Return what runs and what waits, and what was to stop and did not."""
+    report = context.dispatcher.queue()
+    return {
+        "lanes": [
+            {"name": one.name, "running": one.running, "waiting": one.waiting, "limit": one.limit}
+            for one in report.lanes
+        ],
+        "sessions": [
+            {
+                "key": one.key,
+                "mode": one.mode,
+                "runId": one.run_id,
+                "since": one.since,
+                "waiting": one.waiting,
+                "oldest": one.oldest,
+            }
+            for one in report.sessions[:_MOST_QUEUES]
+        ],
+        "stuck": [{"what": one.what, "since": one.since} for one in report.stuck],
     }
 
 
