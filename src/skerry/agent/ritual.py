@@ -6,6 +6,7 @@ delete files, so it writes the file empty, and the gateway deletes it.
 """
 
 import logging
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from skerry.model.run import Purpose, RunRequest
 
 logger = logging.getLogger(__name__)
 
+BLANK: Final = 16
+"""Bytes that a file may have and still hold nothing but white space, as models leave it."""
 CLAIM: Final = Path(".skerry") / "first-session"
 
 
@@ -25,16 +28,17 @@ class Ritual:
     """Which conversation does the ritual, by workspace."""
 
     def __init__(self) -> None:
-        self._owners: dict[Path, str] = {}
+        self._owners: dict[str, str] = {}
 
     def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
         """Return whether the run's conversation does the ritual; the first that may takes it.
 
         Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file.
         """
-        if not is_private(request) or not (workspace / BOOTSTRAP).is_file():
+        root = str(workspace)
+        if not is_private(request) or _size(root) is None:
             return False
-        owner = self._owners.get(workspace) or _claimed(workspace)
+        owner = self._owners.get(root) or _claimed(workspace)
         if not owner:
             if request.purpose is not Purpose.MESSAGE:
                 return False
@@ -42,12 +46,15 @@ class Ritual:
                 return True
             owner = str(request.key)
             write_atomic(workspace / CLAIM, owner.encode())
-        self._owners[workspace] = owner
+        self._owners[root] = owner
         return owner == str(request.key)
 
     def finish(self, workspace: Path, key: SessionKey) -> bool:
         """Delete the file if the conversation of `key` has emptied it; return whether it did."""
-        if self._owners.get(workspace) != str(key):
+        root = str(workspace)
+        if root not in self._owners or self._owners[root] != str(key):
+            return False
+        if (_size(root) or 0) > BLANK:
             return False
         file = read_text(workspace, BOOTSTRAP)
         if file is not None and (file.problem or file.text.strip()):
@@ -56,9 +63,17 @@ class Ritual:
             (workspace / BOOTSTRAP).unlink()
         with suppress(FileNotFoundError):
             (workspace / CLAIM).unlink()
-        del self._owners[workspace]
+        del self._owners[root]
         logger.info("the first-run ritual in %s is done", workspace)
         return True
+
+
+def _size(workspace: str) -> int | None:
+    """Return how many bytes BOOTSTRAP.md has, or None where there is none."""
+    try:
+        return os.lstat(f"{workspace}/{BOOTSTRAP}").st_size
+    except OSError:
+        return None
 
 
 def _claimed(workspace: Path) -> str:

@@ -23,6 +23,8 @@ BOOT: Final = "BOOT.md"
 """Not part of a prompt: what a boot run is told to do."""
 ORDER: Final = (IDENTITY, SOUL, USER, AGENTS, TOOLS, MEMORY, HEARTBEAT, BOOTSTRAP)
 """In which they stand in the prompt."""
+GLOBAL: Final = ("global",)
+"""The conversation of everybody, where the configuration has one for all."""
 FOR_SUBAGENTS: Final = frozenset({AGENTS, TOOLS})
 
 HEAD_SHARE: Final = 0.7
@@ -70,16 +72,18 @@ def is_private(request: RunRequest) -> bool:
     """Return whether only the owner takes part in the conversation.
 
     That is `main`, what clients of the gateway opened under a name of their own, and a direct chat
-    of a platform whose sender is known to be the owner. Anything else is not: groups, strangers,
-    and runs that others start.
+    of a platform whose sender is known to be the owner. Anything else is not: groups, strangers
+    wherever the configuration puts them, and runs that others start.
     """
+    from_owner = request.reply_to is None or request.origin is Origin.OWNER
     match request.key.kind:
         case SessionKind.MAIN:
-            return True
+            return from_owner or request.purpose in {Purpose.FLUSH, Purpose.HEARTBEAT}
         case SessionKind.DIRECT:
             return request.reply_to is not None and request.origin is Origin.OWNER
         case SessionKind.OTHER:
-            return request.reply_to is None and request.purpose is not Purpose.BOOT
+            named = request.reply_to is None and request.key.scope != GLOBAL
+            return named and request.purpose is not Purpose.BOOT
         case _:
             return False
 

@@ -34,6 +34,7 @@ export class Gateway {
   session = null;
   list = { rows: [], more: false, search: "" };
   commands = [];
+  names = new Map(); // of the agents that have one, by id
   #connection;
   #sessions = new Map();
   #runs = new Map(); // run id: session key
@@ -179,6 +180,7 @@ export class Gateway {
       this.#runs.clear();
       this.#catchUp();
       this.#refreshModel();
+      this.#readAgents();
       this.#subscribe();
     }
     this.changed();
@@ -195,6 +197,15 @@ export class Gateway {
     if (this.can("sessions.subscribe")) await this.#try("sessions.subscribe");
     if (!this.can("commands.list")) return;
     this.commands = (await this.#try("commands.list"))?.commands ?? [];
+    this.changed();
+  }
+
+  /** Know what the agents call themselves, in the configuration or their IDENTITY.md. */
+  async #readAgents() {
+    const found = this.can("agents.list") ? await this.#try("agents.list") : null;
+    for (const { id, name, identity } of found?.agents ?? []) {
+      this.names.set(id, [identity?.emoji, identity?.name ?? name].filter(Boolean).join(" "));
+    }
     this.changed();
   }
 

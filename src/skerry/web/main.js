@@ -181,7 +181,7 @@ class Page {
     gateway.look();
     const items = view(conversation);
     const row = gateway.list.rows.find((one) => gateway.isShown(one));
-    status.showAgent(hello, session.key);
+    status.showAgent(hello, session.key, gateway.names);
     status.showConnection(phase, gateway.stopping);
     status.showModel(model);
     status.showNotice(gateway, problem);

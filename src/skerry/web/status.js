@@ -35,12 +35,12 @@ export function showGate(code, { details }, reason) {
   setText(byId("gate-reason"), reason);
 }
 
-/** Show the conversation's agent, where it is not `main`, and where its transcripts lie. */
-export function showAgent(hello, key) {
+/** Show the conversation's agent, where it has a name or is not `main`, and where its transcripts lie. */
+export function showAgent(hello, key, names) {
   const { stateDir, sessionDefaults } = hello?.snapshot ?? {};
   const usual = sessionDefaults?.defaultAgentId ?? "main";
   const [, agent = usual] = /^agent:([^:]+):/.exec(key) ?? [];
-  setText(byId("agent"), agent === "main" ? "" : agent);
+  setText(byId("agent"), names.get(agent) || (agent === "main" ? "" : agent));
   if (stateDir) setText(byId("transcript"), `${stateDir}/agents/${agent}/sessions`);
 }
 

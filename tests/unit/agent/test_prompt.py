@@ -79,7 +79,6 @@ def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
     assert prompt().startswith("You are a personal assistant ")
 
 
-@pytest.mark.requirement("prompt-assembly-order")
 def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
     notes = Today(TODAY.date, TODAY.zone, (FileText("memory/2026-11-22.md", "Tea was bought."),))
     text = prompt(files=[Shown("SOUL.md", "Be kind.", 8)], today=notes, override="Be brief.")

@@ -62,6 +62,10 @@ def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
     ("request_", "private"),
     [
         (asked("main"), True),
+        (asked("main", to=TO, origin=Origin.OWNER), True),
+        (asked("main", to=TO), False),
+        (asked("main", Purpose.HEARTBEAT, to=TO), True),
+        (asked("agent:main:global"), False),
         (asked("agent:main:work"), True),
         (asked("agent:main:memory:direct:1", to=TO, origin=Origin.OWNER), True),
         (asked("agent:main:memory:direct:1", to=TO), False),
