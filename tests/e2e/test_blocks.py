@@ -42,11 +42,11 @@ async def killed(gateway: GatewayProcess) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        "store.before-commit:2",  # before the first block is stored
-        "store.after-commit:2",
+        "store.before-commit:4",
+        "delivery.before-send:1",
         "delivery.after-send:1",
+        "store.after-commit:7",
         "delivery.before-send:3",
-        "store.after-commit:9",
         "delivery.after-send:5",
     ],
 )
