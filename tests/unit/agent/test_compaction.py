@@ -63,7 +63,8 @@ def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
     ]
 
 
-@pytest.mark.requirement("compaction-threshold", "compaction-persists-summary")
+@pytest.mark.requirement("compaction-threshold")
+@pytest.mark.requirement("compaction-persists-summary")
 async def test_a_conversation_is_summarised_before_it_fills_the_window(tmp_path: Path) -> None:
     seen: list[str] = []
 
