@@ -129,7 +129,8 @@ async def open_application(
         outside.hooks,
     ):
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0])
-        async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+        opening = _core(settings, state, models, broadcast, outside, extensions)
+        async with opening as (dispatch, delivery):
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
                 from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for
@@ -154,6 +155,7 @@ async def open_application(
                 configuration=settings,
                 hooks=outside.hooks,
                 show_prompt=show_prompt,
+                hurry=delivery.hurry,
             )
             yield Application(context, dispatch, settings, outside.hooks)
 
@@ -223,11 +225,18 @@ async def _core(
     broadcast: Broadcast,
     outside: Outside,
     extensions: Extensions,
-) -> AsyncGenerator[Dispatch]:
+) -> AsyncGenerator[tuple[Dispatch, Delivery]]:
     """Take up what was left open, then receive, run and deliver."""
     store, mirror = state
     senders = {
-        (one.channel, one.account): Sender(one, store, outside.clock, outside.reach, outside.hooks)
+        (one.channel, one.account): Sender(
+            one,
+            store,
+            outside.clock,
+            outside.reach,
+            outside.hooks,
+            lambda: settings.config.messages.delivery.unknown,
+        )
         for one in outside.adapters
     }
     delivery = Delivery(senders)
@@ -264,11 +273,12 @@ async def _core(
         opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)
         lanes = await stack.enter_async_context(opening)
         dispatch = Dispatch(runtime, lanes, outside.reach)
+        extensions.retrying.bind(store, dispatch)
         for run in again:
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
-        yield dispatch
+        yield dispatch, delivery
 
 
 @asynccontextmanager

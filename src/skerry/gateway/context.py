@@ -72,10 +72,10 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Requests with an idempotency key that are being carried out: method, key, content."""
-    wake_sender: Callable[[ReplyTo], None] = lambda _: None
-    """Tells the sender of an account that its outbox has something."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
     """Says what a message would be sent with; None where no agent runs."""
+    hurry: Callable[[ReplyTo], None] = lambda _: None
+    """Tells the sender of an account to try now what it holds back in that conversation."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

@@ -15,8 +15,10 @@ from skerry.gateway.methods import (
     models,
     nodes,
     notices,
+    outbox,
     prompt,
     prune,
+    retry,
     sessions,
     usage,
 )
@@ -37,4 +39,6 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *config.METHODS,
     *devices.METHODS,
     *nodes.METHODS,
+    *outbox.METHODS,
+    *retry.METHODS,
 )
