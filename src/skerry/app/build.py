@@ -29,7 +29,7 @@ from skerry.app.recover import recover
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
-from skerry.app.upkeep import keep_up
+from skerry.app.upkeep import Upkeep, looked_after, unless_damaged
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -185,7 +185,8 @@ async def open_state(
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(config.state_dir / LOCK, note=str(config.gateway.port)))
+            holding = locked(config.state_dir / LOCK, note=str(config.gateway.port))
+            orderly = stack.enter_context(holding)
         except LockedError as error:
             raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
@@ -198,8 +199,9 @@ async def open_state(
             mirror.touch(session_ids)
             on_commit(session_ids)
 
-        async with open_store(path, on_commit=committed, reach=reach) as store:
-            await mirror.repair(store)
+        opening = open_store(path, on_commit=committed, reach=reach)
+        async with opening as store, looked_after(store, orderly=orderly):
+            await unless_damaged(store, mirror.repair(store))
             yield store, mirror
 
 
@@ -256,18 +258,15 @@ async def _core(
         room=delivery.room,
         typing=delivery.typing,
     )
-    again = await recover(
-        store,
-        outside.clock,
-        delivery.parts,
-        outside.hooks,
-        settings.config.session.send_policy,
-    )
+    policy = settings.config.session.send_policy
+    recovering = recover(store, outside.clock, delivery.parts, outside.hooks, policy)
+    again = await unless_damaged(store, recovering) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
         retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
-        background = (partial(mirror.run, store), partial(keep_up, store), retaining)
+        upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
+        background = (partial(mirror.run, store), upkeep.run, retaining)
         await stack.enter_async_context(_running(*background, *sending))
         limits = settings.config.agents.defaults
         opening = Lanes(limits.max_concurrent, limits.subagents.max_concurrent)

@@ -24,10 +24,11 @@ from skerry.config.messages import UnknownDelivery
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.model.errors import DeliveryDelayedError, DeliveryRefusedError, StateError
+from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.replies.splitting import split
 from skerry.store import Reader, Store, Unit, outbox

@@ -167,6 +167,7 @@ class Dispatch:
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:
             raise BusyError(_STOPPING)
+        self.runtime.store.refuse_damaged()
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
         self.runtime.running.add(active)
         # An entry that hooks look at is written when the run starts: accepting waits for nobody.

@@ -24,3 +24,23 @@ def add_outbox(add: Add) -> None:
     for name, parser in parsers.items():
         parser.set_defaults(action=name)
         output(reach(parser))
+
+
+def add_backup(add: Add) -> None:
+    """Add `skerry backup`."""
+    group = command(add, "backup", None, "make, list, check and restore backups of the database")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    create = command(add, "create", "backup", "copy the database, while the gateway runs or not")
+    listing = command(add, "list", "backup", "the backups that there are, the newest first")
+    verify = command(add, "verify", "backup", "look for damage in the database and its backups")
+    verify.add_argument("name", nargs="?", metavar="NAME", help="only this one; or `current`")
+    text = "put a backup in the place of the database; the gateway must be stopped"
+    restore = command(add, "restore", "backup", text)
+    restore.add_argument("name", nargs="?", metavar="NAME", help="which (default: the newest)")
+    restore.add_argument(
+        "--no-salvage", action="store_true", help="take nothing over from a damaged database"
+    )
+    parsers = {"create": create, "list": listing, "verify": verify, "restore": restore}
+    for name, parser in parsers.items():
+        parser.set_defaults(action=name)
+        output(parser)

@@ -366,26 +366,6 @@ class DeliveryRefusedError(SkerryError):
     code = "delivery.refused"
 
 
-class DeliveryDelayedError(SkerryError):
-    """A platform did not take a part now, such as for its rate limit, and may say when it will.
-
-    `seconds` is after how long to try again; None leaves that to the sender.
-    """
-
-    code = "delivery.delayed"
-
-    def __init__(self, message: str, seconds: float | None = None) -> None:
-        self.seconds = seconds
-        super().__init__(message)
-
-
-class PartError(RequestError):
-    """A part of the outbox does not exist, or stands where this cannot be done to it."""
-
-    code = "outbox.part"
-    remedy = "`skerry outbox list` shows what is not delivered."
-
-
 class ClientError(SkerryError):
     """A client could not do its work with a gateway."""
 

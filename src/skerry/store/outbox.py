@@ -6,10 +6,10 @@ from enum import StrEnum
 
 import msgspec
 
-from skerry.model.errors import PartError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
+from skerry.model.undelivered import PartError
 from skerry.store.unit import Reader, Row, Unit
 
 _encode = msgspec.json.encode

@@ -16,10 +16,11 @@ from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.infra.clock import SystemClock
-from skerry.model.errors import DeliveryDelayedError, DeliveryRefusedError, PartError
+from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError, PartError
 from skerry.ports.channel import Inbox
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
