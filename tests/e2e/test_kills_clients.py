@@ -120,7 +120,7 @@ async def test_an_interrupted_run_says_so_and_can_be_asked_again(tmp_path: Path)
             *_, tool, last = await history(client)
             assert (tool["role"], tool["isError"]) == ("toolResult", True)
             assert (last["role"], last["stopReason"]) == ("assistant", "aborted")
-            assert "Send your message again" in last["errorMessage"]
+            assert "/retry runs your message again" in last["errorMessage"]
             retried = await run(client, "look m1", "k2")
             assert retried["result"]["payloads"][-1]["text"] == "answer to m1"
 

@@ -26,7 +26,7 @@ ANSWERED: Final = frozenset({"stop", "interrupt"})
 CUT_OFF: Final = "✂️ This is as much as the model may say at once. Ask it to go on."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
-    " Send your message again to retry."
+    " /retry runs your message again."
 )
 
 

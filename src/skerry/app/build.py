@@ -30,7 +30,7 @@ from skerry.app.recover import recover
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
-from skerry.app.upkeep import keep_up
+from skerry.app.upkeep import Upkeep, looked_after, unless_damaged
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -133,7 +133,8 @@ async def open_application(
         desk = Desk(lambda: settings.config)
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0], desk)
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
-        async with _core(settings, state, models, broadcast, outside, extensions) as dispatch:
+        opening = _core(settings, state, models, broadcast, outside, extensions)
+        async with opening as (dispatch, delivery):
             desk.dispatch = dispatch
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
@@ -159,6 +160,7 @@ async def open_application(
                 configuration=settings,
                 hooks=outside.hooks,
                 show_prompt=show_prompt,
+                hurry=delivery.hurry,
             )
             yield Application(context, dispatch, settings, outside.hooks)
 
@@ -188,7 +190,8 @@ async def open_state(
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(config.state_dir / LOCK, note=str(config.gateway.port)))
+            holding = locked(config.state_dir / LOCK, note=str(config.gateway.port))
+            orderly = stack.enter_context(holding)
         except LockedError as error:
             raise StateLockedError(str(config.state_dir), error.owner.pid) from error
         for agent in config.agents.ids:
@@ -201,8 +204,9 @@ async def open_state(
             mirror.touch(session_ids)
             on_commit(session_ids)
 
-        async with open_store(path, on_commit=committed, reach=reach) as store:
-            await mirror.repair(store)
+        opening = open_store(path, on_commit=committed, reach=reach)
+        async with opening as store, looked_after(store, orderly=orderly):
+            await unless_damaged(store, mirror.repair(store))
             yield store, mirror
 
 
@@ -228,11 +232,18 @@ async def _core(
     broadcast: Broadcast,
     outside: Outside,
     extensions: Extensions,
-) -> AsyncGenerator[Dispatch]:
+) -> AsyncGenerator[tuple[Dispatch, Delivery]]:
     """Take up what was left open, then receive, run and deliver."""
     store, mirror = state
     senders = {
-        (one.channel, one.account): Sender(one, store, outside.clock, outside.reach, outside.hooks)
+        (one.channel, one.account): Sender(
+            one,
+            store,
+            outside.clock,
+            outside.reach,
+            outside.hooks,
+            lambda: settings.config.messages.delivery.unknown,
+        )
         for one in outside.adapters
     }
     delivery = Delivery(senders)
@@ -253,27 +264,25 @@ async def _core(
         typing=delivery.typing,
         leash=Leash(outside.clock),
     )
-    again = await recover(
-        store,
-        outside.clock,
-        delivery.parts,
-        outside.hooks,
-        settings.config.session.send_policy,
-    )
+    policy = settings.config.session.send_policy
+    recovering = recover(store, outside.clock, delivery.parts, outside.hooks, policy)
+    again = await unless_damaged(store, recovering) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
         retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
-        background = (partial(mirror.run, store), partial(keep_up, store), retaining)
+        upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
+        background = (partial(mirror.run, store), upkeep.run, retaining)
         await stack.enter_async_context(_running(*background, *sending))
         lanes = await stack.enter_async_context(Lanes(*_limits(settings.config)))
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
         dispatch = Dispatch(runtime, lanes, outside.reach)
+        extensions.retrying.bind(store, dispatch)
         for run in again:
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
-        yield dispatch
+        yield dispatch, delivery
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

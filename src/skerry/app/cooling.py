@@ -13,7 +13,9 @@ _KNOWN: Final = frozenset(Reason)
 async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
     """Return the rests that the store has; those that begin and end from now on go into it."""
     forgotten = clock.now_ms() - WINDOW
-    store.post(lambda unit: cooldowns.drop_before(unit, forgotten))
+    found = await store.read(cooldowns.load)
+    if any(row.until < forgotten for row in found):  # an ordinary start writes nothing
+        store.post(lambda unit: cooldowns.drop_before(unit, forgotten))
     rows = [
         Cooldown(
             row.profile,
@@ -24,7 +26,7 @@ async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
             row.failed_at,
             row.until,
         )
-        for row in await store.read(cooldowns.load)
+        for row in found
         if row.reason in _KNOWN and row.until >= forgotten
     ]
 

@@ -1,16 +1,18 @@
 """Delivers the outbox: one sender for each account, in order, each part once.
 
 A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
-a failed attempt, it may have arrived: the adapter is asked to settle that, and where it cannot, the
-part is `unknown` and waits for a person. It is never sent twice on a guess.
+a failed attempt, it may have arrived: the adapter is asked to settle that. Where it cannot, the
+part is `unknown`, and the configuration decides: the person is told that one may be missing, or it
+goes out once more with a mark. Without a mark nothing is ever sent twice.
 
 A part that fails holds back its conversation, whose order counts, and no other. It is tried again
-after longer and longer pauses; one that is refused, or was tried for about a day, is `failed`.
+after longer and longer pauses, or when the platform says; one that is refused, or was tried for
+about a day, is `failed`. The pauses are not read from the clock, which may be set.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -18,6 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from skerry.agent.runtime import usual_room
+from skerry.config.messages import UnknownDelivery
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -25,9 +28,10 @@ from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.replies.splitting import split
-from skerry.store import Reader, Store, outbox
+from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
 
 logger = logging.getLogger(__name__)
@@ -35,8 +39,14 @@ logger = logging.getLogger(__name__)
 SEND_SECONDS: Final = 15.0
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 300.0
+LONGEST_HINT: Final = 86_400.0
+"""Seconds that a platform can make us wait."""
 MAX_ATTEMPTS: Final = 300
 """With the pauses about a day: a platform may be out of reach for a night."""
+
+
+REPEATED: Final = "🔁 You may have this already:\n\n"
+MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
 @dataclass(slots=True)
@@ -48,12 +58,19 @@ class Sender:
     clock: Clock
     reach: Callable[[str], None]
     hooks: Hooks
+    unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
+    """Asked at each part whose fate nobody can tell."""
     _wake: anyio.Event = field(default_factory=anyio.Event, init=False)
     _held: dict[Peer, float] = field(default_factory=dict, init=False)
     """Conversations with a part that failed, and when it may be tried again."""
 
     def wake(self) -> None:
         """Look into the outbox soon."""
+        self._wake.set()
+
+    def hurry(self, peer: Peer) -> None:
+        """Try what the conversation holds back now."""
+        self._held.pop(peer, None)
         self._wake.set()
 
     async def run(self) -> None:
@@ -75,16 +92,16 @@ class Sender:
             while batch := await self.store.read(partial(self._waiting, after=after)):
                 for one in batch:
                     peer = one.part.to.peer
-                    if self._held.get(peer, began) > began:
+                    if self._held.setdefault(peer, began + self._left(one)) > began:
                         continue  # the order of a conversation is kept
                     await anyio.lowlevel.checkpoint_if_cancelled()
                     # Broken off by the gateway's stop, nobody would know whether it arrived.
                     with anyio.CancelScope(shield=True):
-                        ended = await self._bring_to_an_end(one)
-                    if ended:
+                        pause = await self._bring_to_an_end(one)
+                    if pause is None:
                         self._held.pop(peer, None)
                     else:
-                        self._held[peer] = anyio.current_time() + _pause(one.attempts)
+                        self._held[peer] = anyio.current_time() + pause
                 after = batch[-1].part.serial
         except StateError:
             # What was sent and could not be marked is settled when the store works again.
@@ -95,25 +112,48 @@ class Sender:
     def _waiting(self, reader: Reader, after: int) -> list[WaitingPart]:
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, after=after)
 
-    async def _bring_to_an_end(self, one: WaitingPart) -> bool:
-        """Send the part, or find out that it was; return False when it must be tried again."""
+    def _left(self, one: WaitingPart) -> float:
+        """Return the seconds that a part still waits which an earlier process put off.
+
+        Never more than a platform can ask for, wherever the clock was set meanwhile.
+        """
+        left = (one.retry_at - self.clock.now_ms()) / 1000 if one.retry_at else 0.0
+        return min(max(left, 0.0), LONGEST_HINT)
+
+    async def _bring_to_an_end(self, one: WaitingPart) -> float | None:
+        """Send the part, or find out that it was; return after how long to try again, if so."""
         part, last = one.part, one.attempts >= MAX_ATTEMPTS
         match await self._standing(one):
             case Settlement.DELIVERED:
                 await self._mark(part, PartState.SENT)
-                return True
+                return None
             case Settlement.UNKNOWN:
-                logger.warning("nobody knows whether %s arrived; it is not sent again", part.nonce)
-                await self._mark(part, PartState.UNKNOWN)
-                return True
+                return await self._leave_unknown(one)
             case None:
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
-                return last
+                return None if last else _pause(one.attempts)
         if last:
             logger.error("%s was tried %d times; it is given up", part.nonce, one.attempts)
             await self._mark(part, PartState.FAILED)
-            return True
-        return await self._send(part)
+            return None
+        return await self._send(one)
+
+    async def _leave_unknown(self, one: WaitingPart) -> float | None:
+        """Do with a part that may be there what the configuration wants, and what is left."""
+        part, now = one.part, self.clock.now_ms()
+        logger.warning("nobody knows whether %s arrived", part.nonce)
+        if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
+            await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
+            return await self._send(replace(one, repeated=True))
+
+        def leave(unit: Unit) -> None:
+            outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
+            if part.block >= 0:  # else it is such a notice itself
+                outbox.give_notice(unit, part, MISSING, now)
+
+        await self.store.write(leave)
+        self.wake()
+        return None
 
     async def _standing(self, one: WaitingPart) -> Settlement | None:
         """Return whether the part is there already; None when that cannot be asked now."""
@@ -126,31 +166,65 @@ class Sender:
             logger.exception("whether %s arrived could not be found out", one.part.nonce)
             return None
 
-    async def _send(self, part: OutboundPart) -> bool:
-        await self._mark(part, PartState.SENDING)
+    async def _send(self, one: WaitingPart) -> float | None:
+        part = one.part
+        if not await self._mark(part, PartState.SENDING):
+            return None  # a person dropped it
         self.reach("delivery.before-send")
         try:
-            with anyio.fail_after(SEND_SECONDS):
-                receipt = await self.adapter.send(part)
+            receipt = await self._hand_over(one)
         except DeliveryRefusedError as error:
             logger.warning("%s is refused for good: %s", part.nonce, error)
+            why = str(error)
+            await self.store.write(lambda unit: outbox.explain(unit, part.serial, why))
             await self._mark(part, PartState.FAILED)
-            return True
-        except Exception:
+            return None
+        except DeliveryDelayedError as error:
+            return await self._put_off(one, error, error.seconds, taken=False)
+        except Exception as error:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
-            return False
+            return await self._put_off(one, error, None, taken=True)
         self.reach("delivery.after-send")
         await self._mark(part, PartState.SENT, receipt)
-        return True
+        return None
+
+    async def _hand_over(self, one: WaitingPart) -> Receipt:
+        """Let the adapter send the part; with the mark it may be too long for one message."""
+        texts = [one.part.text]
+        if one.repeated:
+            texts = split(REPEATED + one.part.text, self.adapter.text_limit, self.adapter.text_unit)
+        shown: list[str] = []
+        for text in texts:
+            with anyio.fail_after(SEND_SECONDS):
+                receipt = await self.adapter.send(replace(one.part, text=text))
+            shown += receipt.platform_ids
+        return Receipt(tuple(shown))
+
+    async def _put_off(
+        self, one: WaitingPart, error: Exception, seconds: float | None, *, taken: bool
+    ) -> float:
+        """Note why the part is to be tried again, and when; return after how many seconds."""
+        pause = _pause(one.attempts)
+        if seconds is not None:
+            pause = min(max(seconds, 1.0), LONGEST_HINT)
+        retry_at = self.clock.now_ms() + round(pause * 1000)
+        why = f"{type(error).__name__}: {error}"
+        await self.store.write(
+            lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, taken=taken)
+        )
+        return pause
 
     async def _mark(
         self, part: OutboundPart, state: PartState, receipt: Receipt | None = None
-    ) -> None:
+    ) -> bool:
         now = self.clock.now_ms()
-        await self.store.write(lambda unit: outbox.mark(unit, part.serial, state, now, receipt))
+        marked = await self.store.write(
+            lambda unit: outbox.mark(unit, part.serial, state, now, receipt)
+        )
         if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
             self._tell(part, state, receipt)
+        return marked
 
     def _tell(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
         sent = state is PartState.SENT
@@ -202,6 +276,12 @@ class Delivery:
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             sender.wake()
+
+    def hurry(self, to: ReplyTo) -> None:
+        """Tell the account's sender to try what the conversation holds back now."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is not None:
+            sender.hurry(to.peer)
 
     async def flush(self) -> None:
         """Send what waits, one account after another."""

@@ -193,6 +193,7 @@ class Dispatch:
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
         if self._draining:
             raise BusyError(_STOPPING)
+        self.runtime.store.refuse_damaged()
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
         active.arrived = anyio.current_time()
         self.runtime.running.add(active)

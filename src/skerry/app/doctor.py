@@ -3,13 +3,12 @@
 import os
 import shutil
 import socket
-import sqlite3
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import doctor_auth, doctor_files, doctor_running, doctor_safety
+from skerry.app import doctor_auth, doctor_files, doctor_running, doctor_safety, doctor_state
 from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
@@ -17,7 +16,6 @@ from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded, load, load_good, locate
 from skerry.infra.lock import owner
-from skerry.infra.sqlite import quick_check
 from skerry.model.errors import (
     ClientError,
     ConfigInvalidError,
@@ -28,7 +26,6 @@ from skerry.model.errors import (
 )
 from skerry.ports.model import ModelState
 from skerry.providers.machine import Machine
-from skerry.store import DATABASE
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024
@@ -61,7 +58,8 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks.append(doctor_files.mirror(state_dir, loaded))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
     checks.append(doctor_safety.log(state_dir))
-    return [*checks, _database(state_dir / DATABASE), _embedded()]
+    checks += [doctor_state.database(state_dir), doctor_state.kept(state_dir)]
+    return [*checks, _embedded()]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
@@ -70,7 +68,11 @@ async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
     if answer is None:
         return list(doctor_running.plugin_files(loaded.config))
     status, listed = answer
-    return [*doctor_running.running(status), *doctor_running.plugins(listed)]
+    return [
+        *doctor_state.running(status),
+        *doctor_running.running(status),
+        *doctor_running.plugins(listed),
+    ]
 
 
 def _good(environ: Mapping[str, str]) -> Loaded | None:
@@ -163,19 +165,6 @@ async def _model(environ: Mapping[str, str]) -> Check:
         return Check("model", Level.FAILURE, status.message or "none", status.remedy)
     text = " ".join(filter(None, (status.model.ref, status.model.note or status.message)))
     return Check("model", Level.OK, text)
-
-
-def _database(file: Path) -> Check:
-    if not file.exists():
-        return Check("database", Level.OK, "none yet; the first start makes it.")
-    remedy = f"Stop the gateway, keep a copy of {file}, and restore the newest backup beside it."
-    try:
-        found = quick_check(file)
-    except sqlite3.Error as error:
-        return Check("database", Level.FAILURE, f"{file}: {error}.", remedy)
-    if found == "ok":
-        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
-    return Check("database", Level.FAILURE, f"{file}: {found}.", remedy)
 
 
 def _embedded() -> Check:

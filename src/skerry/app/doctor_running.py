@@ -36,7 +36,7 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
     if parts:
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         message = f"parts of replies: {counted}."
-        remedy = "The conversation has every reply: skerry sessions list. Why: skerry logs."
+        remedy = "The conversation has every reply. Which, and why: skerry outbox list"
         yield Check("delivery", Level.WARNING, message, remedy)
     queue = status.get("queue", {})
     for one in queue.get("stuck", ()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skerry.app.command_context import context_commands
 from skerry.app.command_queue import Desk, queue_commands
 from skerry.app.command_replies import reply_commands
+from skerry.app.command_retry import Retrying
 from skerry.app.command_sessions import session_commands
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
@@ -31,6 +32,7 @@ class Extensions:
 
     tools: Mapping[str, Tool]
     commands: CommandTable
+    retrying: Retrying
     plugins: "Plugins | None"
 
 
@@ -51,13 +53,15 @@ async def load_extensions(
         *queue_commands(store, desk),
     ):
         commands.add(command)
+    retrying = Retrying(commands)
+    commands.add(retrying.command())
     if not config.plugins.load.paths:
-        return Extensions(tools, commands, None)
+        return Extensions(tools, commands, retrying, None)
     # Imported here: a start without plugins does not pay for them.
     from skerry.plugins.load import load_plugins  # noqa: PLC0415
 
     plugins = await load_plugins(config, hooks, commands, tools)
-    return Extensions(tools | plugins.tools, commands, plugins)
+    return Extensions(tools | plugins.tools, commands, retrying, plugins)
 
 
 async def load_hook_folders(

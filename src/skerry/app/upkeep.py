@@ -1,20 +1,133 @@
-"""What a gateway does for its state from time to time, whoever talks to it."""
+"""What a gateway does for its state from time to time: keys, backups, looking for damage."""
 
 import logging
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
 
 import anyio
 
+from skerry.infra.clock import Clock
+from skerry.infra.tasks import beside
+from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import StateError
-from skerry.store import Store, keys
+from skerry.store import Store, keys, tasks
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+LOOK_SECONDS: Final = 2.0
+"""That a start waits at most for a look at the database."""
+FIRST_SECONDS: Final = 60.0
+"""After the start: who is waited for then comes first."""
+DAY_MS: Final = 86_400_000
+BACKUP: Final = "backup"
+CHECK: Final = "integrity check"
 
-async def keep_up(store: Store) -> None:
-    """Count the quarters of an hour that the gateway runs, until cancelled."""
-    while True:
-        await anyio.sleep(keys.QUARTER_SECONDS)
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """Looks after one state directory."""
+
+    store: Store
+    state_dir: Path
+    clock: Clock
+
+    async def run(self) -> None:
+        """Do what is due, each quarter of an hour, until cancelled."""
+        await anyio.sleep(FIRST_SECONDS)
+        while True:
+            await self.do_due()
+            await anyio.sleep(keys.QUARTER_SECONDS)
+            await self._quietly(self.store.write(keys.pass_quarter))
+
+    async def do_due(self) -> None:
+        """Make the daily backup and look for damage once a week."""
+        if await self._is_due(CHECK, 7 * DAY_MS):
+            await self._quietly(self._check())
+        if await self._is_due(BACKUP, DAY_MS):
+            await self._quietly(self._back_up())
+
+    async def _is_due(self, name: str, every: int) -> bool:
         try:
-            await store.write(keys.pass_quarter)
+            last = await self.store.read(lambda reader: tasks.done_at(reader, name))
         except StateError:
-            logger.exception("a quarter could not be counted; keys are kept a quarter longer")
+            return False
+        return tasks.is_due(last, self.clock.now_ms(), every)
+
+    async def _check(self) -> None:
+        found = await self.store.check(whole=True)
+        if found:
+            logger.error("the database is damaged: %s", "; ".join(found[:3]))
+        await self._note(CHECK, found[0] if found else "ok")
+
+    async def _back_up(self) -> None:
+        """Copy the database and let old copies go; those of a damaged one would push out good."""
+        self.store.refuse_damaged()
+        # It is imported here: most of the time nothing is to be copied.
+        from skerry.store import backups  # noqa: PLC0415 - as said above
+
+        def copy() -> str:
+            made = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
+            backups.rotate(self.state_dir)
+            return made.name
+
+        name = await in_daemon_thread(copy, "store-backup")
+        logger.info("the database is copied: %s", name)
+        await self._note(BACKUP, name)
+
+    async def _note(self, name: str, outcome: str) -> None:
+        now = self.clock.now_ms()
+        await self.store.write(lambda unit: tasks.note(unit, name, now, outcome))
+
+    async def _quietly(self, work: Awaitable[object]) -> None:
+        """Await it; what fails is logged and tried again a quarter later."""
+        try:
+            await work
+        except (StateError, OSError):
+            logger.exception("upkeep of the state failed; it is tried again")
+
+
+@asynccontextmanager
+async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
+    """Look for damage beside the block where the process before did not end in order.
+
+    After one that did, SQLite itself has closed the file: what rots on the disk later is found by
+    the weekly check, or by whoever reads it. The block begins when the look is done; that of a
+    large file goes on beside it, and until then the gateway says that it is not ready.
+    """
+    if orderly:
+        yield
+        return
+    done = anyio.Event()
+
+    async def look() -> None:
+        try:
+            found = await store.check(whole=False)
+        except StateError:
+            logger.exception("whether the database is damaged could not be found out")
+        else:
+            if found:
+                logger.error("the database is damaged: %s", "; ".join(found[:3]))
+        done.set()
+
+    async with beside(look):
+        with anyio.move_on_after(LOOK_SECONDS):
+            await done.wait()
+        yield
+
+
+async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:
+    """Return what `work` does at the start; None where a damaged database keeps it from that.
+
+    A gateway that runs can say what is wrong; what was left open stays for the one after.
+    """
+    try:
+        return await work
+    except StateError:
+        if not store.condition.damage:
+            raise
+        logger.exception("the database is damaged; what was left open waits until it is restored")
+        return None

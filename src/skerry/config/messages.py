@@ -1,5 +1,6 @@
-"""Section `messages`: what happens to messages that come during a run."""
+"""Section `messages`: what happens to messages that come during a run, and to replies."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -58,6 +59,22 @@ class QueueConfig(OpenSection):
         )
 
 
+class UnknownDelivery(StrEnum):
+    """What becomes of a part of which nobody can say whether it arrived."""
+
+    NOTICE = "notice"
+    REPEAT = "repeat"
+
+
+class DeliveryConfig(OpenSection):
+    """How replies reach a platform."""
+
+    unknown: UnknownDelivery = UnknownDelivery.NOTICE
+    """Of a part that was being sent when the gateway died, where the platform cannot be asked:
+    `notice` tells the person that one may be missing and keeps it for `skerry outbox`; `repeat`
+    sends it once more with a mark."""
+
+
 class MessagesConfig(OpenSection):
     """What happens to messages."""
 
@@ -65,3 +82,4 @@ class MessagesConfig(OpenSection):
     response_prefix: str = Field(default="", max_length=200)
     """Stands before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
     `{identity.name}` are filled in."""
+    delivery: DeliveryConfig = DeliveryConfig()

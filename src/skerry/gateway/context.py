@@ -9,6 +9,7 @@ from skerry.config.root import Config
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.clients import Clients
 from skerry.gateway.configuration import Configuration, WriteRate
+from skerry.gateway.frames import Json
 from skerry.gateway.health import Health
 from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
@@ -25,6 +26,7 @@ from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
 from skerry.sdk.methods import GatewayMethod
 from skerry.store import Store
+from skerry.store.condition import REMEDIES, Storage
 
 
 class LoadedPlugins(Protocol):
@@ -72,12 +74,22 @@ class GatewayContext:
     commands: CommandTable = field(default_factory=CommandTable)
     in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Requests with an idempotency key that are being carried out: method, key, content."""
-    wake_sender: Callable[[ReplyTo], None] = lambda _: None
-    """Tells the sender of an account that its outbox has something."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
     """Says what a message would be sent with; None where no agent runs."""
+    hurry: Callable[[ReplyTo], None] = lambda _: None
+    """Tells the sender of an account to try now what it holds back in that conversation."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+
+    async def storage(self) -> dict[str, Json]:
+        """Return how the database does, after a try where it last failed."""
+        await self.store.works()
+        condition = self.store.condition
+        state = condition.storage
+        told: dict[str, Json] = {"state": state}
+        if state is not Storage.OK:
+            told |= {"message": condition.damage or condition.message, "remedy": REMEDIES[state]}
+        return told
 
     async def failing(self) -> list[str]:
         """Return what cannot do its work now; `state` is the database, on a full disk for one."""

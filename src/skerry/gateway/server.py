@@ -109,6 +109,7 @@ def _readyz(context: GatewayContext) -> Callable[[Request], Awaitable[Response]]
             "ready": not failing,
             "failing": failing,
             "uptimeMs": max(0, context.clock.now_ms() - context.started_ms),
+            "storage": context.store.condition.storage,
         }
         return _json(payload, 503 if failing else 200)
 

@@ -36,8 +36,10 @@ class LockedError(Exception):
 
 
 @contextmanager
-def locked(path: Path, note: str = "") -> Iterator[None]:
+def locked(path: Path, note: str = "") -> Iterator[bool]:
     """Hold the lock `path` for the block; `note` is one line that `owner` gives to others.
+
+    Gives whether whoever held it before let go of it in order; one that is killed does not.
 
     Raises:
         LockedError: another live process holds it.
@@ -46,9 +48,10 @@ def locked(path: Path, note: str = "") -> Iterator[None]:
     try:
         if not _take(descriptor):
             raise LockedError(path, _read(descriptor))
+        orderly = os.fstat(descriptor).st_size == 0
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n{note}\n".encode(), 0)
-        yield
+        yield orderly
         os.truncate(descriptor, 0)
     finally:
         os.close(descriptor)

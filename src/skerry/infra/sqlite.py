@@ -1,12 +1,20 @@
 """Opens SQLite databases the one way that we trust, and brings them to the newest schema."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 BUSY_TIMEOUT_MS = 5_000
 BACKUPS = 3
 """Backups that are kept of a file, the newest."""
+PAGES: Final = 1024
+"""Copied between two reports of progress: 4 MiB."""
+MOST_PROBLEMS: Final = 100
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
 
 
 class NewerSchemaError(Exception):
@@ -42,11 +50,13 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+def migrate(
+    connection: sqlite3.Connection, path: Path, steps: Sequence[str], *, keep: bool = True
+) -> None:
     """Run the steps that the file has not seen, each in a transaction of its own.
 
     `PRAGMA user_version` counts the steps done. Before the first of them a file that has content
-    is copied to `<name>.v<version>.bak`; the three newest copies are kept.
+    is copied to `<name>.v<version>.bak`, unless `keep` is false; the three newest copies are kept.
 
     Raises:
         NewerSchemaError: the file has seen more steps than there are.
@@ -54,7 +64,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(steps):
         raise NewerSchemaError(version, len(steps))
-    if 0 < version < len(steps):
+    if keep and 0 < version < len(steps):
         _back_up(connection, path.with_name(f"{path.name}.v{version}.bak"))
     for number, step in enumerate(steps[version:], version + 1):
         connection.executescript(
@@ -62,17 +72,35 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
         )
 
 
-def _back_up(connection: sqlite3.Connection, target: Path) -> None:
-    """Copy the database to `target`, which is there whole or not at all, and drop old copies."""
+def copy(
+    connection: sqlite3.Connection, target: Path, progress: Progress = lambda _done, _all: None
+) -> None:
+    """Copy the database, as it is now, to `target`: one file, there whole or not at all.
+
+    Others may go on writing meanwhile.
+    """
     unfinished = target.with_name(f"{target.name}.new")
     unfinished.unlink(missing_ok=True)
     unfinished.touch(mode=0o600)
-    copy = sqlite3.connect(unfinished)
+    reading = not connection.in_transaction
+    if reading:  # else each write of others would begin the copy anew
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     try:
-        connection.backup(copy)
+        with closing(sqlite3.connect(unfinished)) as made:
+            connection.backup(
+                made, pages=PAGES, progress=lambda _, left, total: progress(total - left, total)
+            )
+            made.execute("PRAGMA journal_mode = DELETE")
     finally:
-        copy.close()
+        if reading:
+            connection.execute("ROLLBACK")
     unfinished.replace(target)
+
+
+def _back_up(connection: sqlite3.Connection, target: Path) -> None:
+    """Copy the database to `target` and drop old copies."""
+    copy(connection, target)
     stem, _, _ = target.name.rpartition(".v")
     versions = {
         int(number): path
@@ -85,9 +113,26 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 def quick_check(path: Path) -> str:
     """Return `ok`, or what SQLite finds wrong in the file."""
-    connection = connect(path, read_only=True)
+    found = problems(path, whole=False)
+    return found[0] if found else "ok"
+
+
+def problems(path: Path, *, whole: bool) -> list[str]:
+    """Return what SQLite finds wrong in the file; nothing is written.
+
+    Args:
+        path: A database, which others may be using.
+        whole: Compare the indexes with their tables too, which takes several times as long.
+
+    Raises:
+        sqlite3.OperationalError: the file cannot be opened.
+    """
+    check = "integrity_check" if whole else "quick_check"
     try:
-        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        return str(answer)
-    finally:
-        connection.close()
+        with closing(connect(path, read_only=True)) as connection:
+            rows = connection.execute(f"PRAGMA {check}({MOST_PROBLEMS})").fetchall()
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if rows == [("ok",)] else [str(text) for (text,) in rows]

@@ -41,8 +41,9 @@ class ChannelAdapter(Protocol):
         """Send one part; return when the platform has taken it.
 
         Raises:
-            DeliveryRefusedError: it never will, so nobody tries again. After any other error the
-                part is settled and tried again, later and later.
+            DeliveryRefusedError: it never will, so nobody tries again.
+            DeliveryDelayedError: it did not take the part now, and may say when to try again. After
+                any other error the part is settled and tried again, later and later.
         """
         ...
 

@@ -9,10 +9,12 @@ import msgspec
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
-from skerry.store.unit import Reader, Unit
+from skerry.model.undelivered import PartError
+from skerry.store.unit import Reader, Row, Unit
 
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
+_MOST_ERROR = 500
 
 
 class PartState(StrEnum):
@@ -26,6 +28,8 @@ class PartState(StrEnum):
     """It may have arrived and nobody can say; a person decides."""
     FAILED = "failed"
     """The platform refused it, or was tried too often; a person decides."""
+    DROPPED = "dropped"
+    """A person decided that it is not to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,27 @@ class WaitingPart:
     part: OutboundPart
     state: PartState
     attempts: int
+    retry_at: int = 0
+    """Not before, in ms; 0 is at once."""
+    repeated: bool = False
+    """Whether it may be there already, and goes out once more with a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPart:
+    """A part as a person reads of it."""
+
+    waiting: WaitingPart
+    error: str
+    """Why it did not go out, as far as is known."""
+    created_at: int
+    updated_at: int
+
+
+_COLUMNS = (
+    "serial, run_id, block, part, destination, text, state, attempts, retry_at, repeated,"
+    " error, created_at, updated_at"
+)
 
 
 def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str], now: int) -> None:
@@ -61,33 +86,136 @@ def waiting(
 ) -> list[WaitingPart]:
     """Return the account's next parts behind serial `after` that are not brought to an end."""
     rows = reader.all(
-        "SELECT serial, run_id, block, part, destination, text, state, attempts FROM outbox"
+        f"SELECT {_COLUMNS} FROM outbox"  # noqa: S608 - constant columns
         " WHERE channel = ? AND account = ? AND state IN ('pending', 'sending') AND serial > ?"
         " ORDER BY serial LIMIT ?",
         (channel, account, after, limit),
     )
-    return [
-        WaitingPart(
-            OutboundPart(serial, RunId(run_id), block, part, _destinations.decode(to), text),
-            PartState(state),
-            attempts,
-        )
-        for serial, run_id, block, part, to, text, state, attempts in rows
-    ]
+    return [_kept(row).waiting for row in rows]
 
 
 def mark(
     unit: Unit, serial: int, state: PartState, now: int, receipt: Receipt | None = None
-) -> None:
-    """Note what became of a part."""
-    unit.execute(
-        "UPDATE outbox SET state = ?, receipt = coalesce(?, receipt), updated_at = ?,"
-        " attempts = attempts + (? = 'sending') WHERE serial = ?",
-        (state, _encode(receipt) if receipt else None, now, state, serial),
+) -> bool:
+    """Note what became of a part; return False where a person has dropped it meanwhile."""
+    return bool(
+        unit.execute(
+            "UPDATE outbox SET state = ?, receipt = coalesce(?, receipt), updated_at = ?,"
+            " attempts = attempts + (? = 'sending') WHERE serial = ? AND state <> 'dropped'",
+            (state, _encode(receipt) if receipt else None, now, state, serial),
+        )
     )
+
+
+def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) -> None:
+    """Note why a part did not go out, and when it is tried again.
+
+    Args:
+        unit: Of the store.
+        serial: Of the part.
+        error: For people.
+        retry_at: In ms.
+        taken: Whether the platform may have it all the same.
+    """
+    unit.execute(
+        "UPDATE outbox SET error = ?, retry_at = ?,"
+        " state = CASE WHEN ? THEN state ELSE 'pending' END WHERE serial = ?",
+        (error[:_MOST_ERROR], retry_at, taken, serial),
+    )
+
+
+def explain(unit: Unit, serial: int, error: str) -> None:
+    """Note why a part is given up."""
+    unit.execute("UPDATE outbox SET error = ? WHERE serial = ?", (error[:_MOST_ERROR], serial))
+
+
+def repeat(unit: Unit, serial: int) -> None:
+    """Let a part, which may be there already, go out once more with a mark."""
+    unit.execute("UPDATE outbox SET repeated = 1 WHERE serial = ?", (serial,))
+
+
+def give_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
+    """Add a message to its conversation that says that the part may be missing."""
+    # Below 0 are the notices: they get none themselves, and each part has one at most.
+    add(unit, part.run_id, -part.serial, part.to, [text], now)
 
 
 def counts(reader: Reader) -> dict[str, int]:
     """Return how many parts are in each state that needs attention."""
-    rows = reader.all("SELECT state, count(*) FROM outbox WHERE state <> 'sent' GROUP BY state")
+    rows = reader.all(
+        "SELECT state, count(*) FROM outbox WHERE state NOT IN ('sent', 'dropped') GROUP BY state"
+    )
     return {str(state): int(number) for state, number in rows}
+
+
+def undelivered(
+    reader: Reader, states: Sequence[PartState] = (), limit: int = 200
+) -> list[KeptPart]:
+    """Return the parts that are neither sent nor dropped, or those in `states`, oldest first."""
+    where = "state NOT IN ('sent', 'dropped')"
+    if states:
+        where = f"state IN ({', '.join('?' * len(states))})"
+    rows = reader.all(
+        f"SELECT {_COLUMNS} FROM outbox WHERE {where} ORDER BY serial LIMIT ?",  # noqa: S608 - constant columns, placeholders
+        (*states, limit),
+    )
+    return [_kept(row) for row in rows]
+
+
+def get(reader: Reader, serial: int) -> KeptPart | None:
+    """Return the part."""
+    row = reader.one(f"SELECT {_COLUMNS} FROM outbox WHERE serial = ?", (serial,))  # noqa: S608 - constant columns
+    return _kept(row) if row else None
+
+
+def retry(unit: Unit, serial: int, now: int) -> KeptPart:
+    """Let a part be sent that waits or was given up: at once, and for as long as a new one.
+
+    One that may be there already gets the mark.
+
+    Raises:
+        PartError: there is none, or it is sent, dropped, or just being sent.
+    """
+    kept = _decided(unit, serial, {PartState.PENDING, PartState.FAILED, PartState.UNKNOWN})
+    unit.execute(
+        "UPDATE outbox SET state = 'pending', attempts = 0, retry_at = 0, updated_at = ?,"
+        " repeated = repeated OR state = 'unknown' WHERE serial = ?",
+        (now, serial),
+    )
+    return kept
+
+
+def drop(unit: Unit, serial: int, now: int) -> KeptPart:
+    """Never send a part that waits or was given up. Its row stays.
+
+    Raises:
+        PartError: there is none, or it is sent, dropped, or just being sent.
+    """
+    kept = _decided(unit, serial, {PartState.PENDING, PartState.FAILED, PartState.UNKNOWN})
+    unit.execute(
+        "UPDATE outbox SET state = 'dropped', updated_at = ? WHERE serial = ?", (now, serial)
+    )
+    return kept
+
+
+def _decided(reader: Reader, serial: int, states: set[PartState]) -> KeptPart:
+    kept = get(reader, serial)
+    if kept is None:
+        raise PartError(f"The outbox has no part {serial}.")
+    if kept.waiting.state not in states:
+        raise PartError(f"Part {serial} is {kept.waiting.state}.")
+    return kept
+
+
+def _kept(row: Row) -> KeptPart:
+    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *told = row
+    return KeptPart(
+        WaitingPart(
+            OutboundPart(serial, RunId(run_id), block, part, _destinations.decode(to), text),
+            PartState(state),
+            attempts,
+            retry_at,
+            bool(repeated),
+        ),
+        *told,
+    )

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
@@ -12,7 +13,9 @@ import anyio
 import anyio.to_thread
 
 from skerry.infra import sqlite
+from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import NewerStateError, StoreFailedError
+from skerry.store.condition import Condition, Storage, StoreDamagedError, is_ours, kind
 from skerry.store.schema import STEPS
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
@@ -42,7 +45,11 @@ class Store:
     What is written together goes into one unit: `await store.write(lambda unit: ...)`.
     """
 
-    def __init__(self, writer: Writer, reading: sqlite3.Connection) -> None:
+    def __init__(
+        self, writer: Writer, reading: sqlite3.Connection, path: Path, condition: Condition
+    ) -> None:
+        self.condition = condition
+        self._path = path
         self._writer = writer
         self._reading = Reader(reading)
         self._lock = Lock()
@@ -64,10 +71,39 @@ class Store:
 
     async def works(self) -> bool:
         """Return whether what is written gets onto the disk; it is tried where it last failed."""
-        if self._writer.failing:
+        if self.condition.writing is not Storage.OK:
             with anyio.move_on_after(TRY_SECONDS), suppress(StoreFailedError):
                 await self._writer.write(_try)
-        return not self._writer.failing
+        return self.condition.storage is Storage.OK
+
+    def refuse_damaged(self) -> None:
+        """Refuse new work where the file is damaged: what is written beside it may be lost too.
+
+        Raises:
+            StoreDamagedError: it is.
+        """
+        if self.condition.damage:
+            raise StoreDamagedError(self.condition.damage)
+
+    async def check(self, *, whole: bool) -> list[str]:
+        """Look for damage in a thread of its own, and return it; the condition follows.
+
+        Args:
+            whole: Compare the indexes with their tables too.
+
+        Raises:
+            StoreFailedError: it could not be looked at.
+        """
+        self.condition.checking = True
+        try:
+            look = partial(sqlite.problems, self._path, whole=whole)
+            found = await in_daemon_thread(look, "store-check")
+        except sqlite3.Error as error:
+            raise StoreFailedError(f"{self._path} cannot be checked: {error}") from error
+        finally:
+            self.condition.checking = False
+        self.condition.damage = found[0] if found else ""
+        return found
 
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` on a connection of its own, in a worker thread; it sees what is committed.
@@ -82,7 +118,10 @@ class Store:
         try:
             with self._lock:
                 return work(self._reading)
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
+            if not is_ours(error):
+                raise
+            self.condition.read(error)
             raise StoreFailedError(f"nothing could be read: {error}") from error
 
 
@@ -102,17 +141,21 @@ async def open_store(
 
     Raises:
         NewerStateError: a newer version wrote the file.
-        StoreFailedError: the file cannot be opened, or is damaged.
+        StoreDamagedError: it is none that can be read at all.
+        StoreFailedError: the file cannot be opened.
     """
     try:
         writing = _opened(path)
     except sqlite3.Error as error:
+        if kind(error) is Storage.CORRUPT:
+            raise StoreDamagedError(str(error)) from error
         raise StoreFailedError(f"{path} cannot be opened: {error}.") from error
     reading = sqlite.connect(path, read_only=True)
-    writer = Writer(writing, asyncio.get_running_loop(), on_commit, reach)
+    condition = Condition()
+    writer = Writer(writing, asyncio.get_running_loop(), on_commit, reach, condition)
     writer.start()
     try:
-        yield Store(writer, reading)
+        yield Store(writer, reading, path, condition)
     finally:
         writer.close()
         with anyio.CancelScope(shield=True):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from skerry.model.errors import StoreClosedError, StoreFailedError
+from skerry.store.condition import Condition, is_ours
 from skerry.store.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Writer:
         loop: AbstractEventLoop,
         on_commit: Callable[[list[str]], None],
         reach: Callable[[str], None],
+        condition: Condition,
     ) -> None:
         self._connection = connection
         self._loop = loop
@@ -50,8 +52,7 @@ class Writer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._open = True
-        self.failing = False
-        """Whether the last unit that changed anything, or tried to, found no way onto the disk."""
+        self._condition = condition
 
     def start(self) -> None:
         """Begin to write."""
@@ -115,10 +116,9 @@ class Writer:
                 self._write_one(job)
             self._reach("store.before-commit")
             self._connection.execute("COMMIT")
-            if any(isinstance(job.error, StoreFailedError) for job in batch):
-                self.failing = True
-            elif self._connection.total_changes != changes:
-                self.failing = False
+            unwritten = any(isinstance(job.error, StoreFailedError) for job in batch)
+            if not unwritten and self._connection.total_changes != changes:
+                self._condition.worked()
             self._reach("store.after-commit")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
@@ -129,8 +129,7 @@ class Writer:
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
         """Give every unit a transaction of its own: one that finds no room must not fail others."""
         if len(batch) == 1:
-            self.failing = True
-            batch[0].error = batch[0].error or _failed(error)
+            batch[0].error = batch[0].error or self._failed(error)
             return
         for job in batch:
             job.error = None
@@ -143,12 +142,18 @@ class Writer:
             job.value = job.work(unit)
             job.touched = unit.touched
         except Exception as error:
-            job.error = _failed(error) if isinstance(error, sqlite3.OperationalError) else error
+            job.error = self._failed(error) if is_ours(error) else error
             if self._connection.in_transaction:  # a full disk rolls the whole transaction back
                 self._connection.execute("ROLLBACK TO unit")
             else:
                 raise sqlite3.OperationalError(str(error)) from error
         self._connection.execute("RELEASE unit")
+
+    def _failed(self, error: sqlite3.Error) -> StoreFailedError:
+        self._condition.met(error)
+        failed = StoreFailedError(f"nothing was written: {error}")
+        failed.__cause__ = error
+        return failed
 
     def _answer(self, batch: list[_Job]) -> None:
         """In the event loop: give every caller its value, and the mirror its hint."""
@@ -166,9 +171,3 @@ class Writer:
                 touched += job.touched
         if touched:
             self._on_commit(touched)
-
-
-def _failed(error: sqlite3.Error) -> StoreFailedError:
-    failed = StoreFailedError(f"nothing was written: {error}")
-    failed.__cause__ = error
-    return failed

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 
 from skerry.app import delivery
 from skerry.app.delivery import Delivery, Sender
+from skerry.config.messages import UnknownDelivery
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
@@ -18,9 +20,11 @@ from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError, PartError
 from skerry.ports.channel import Inbox
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
+from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 
 RECEIPT = Receipt(("platform-id",))
@@ -199,7 +203,7 @@ async def test_a_part_that_was_tried_for_a_day_is_given_up(tmp_path: Path) -> No
     [
         (Settlement.DELIVERED, ["a2"], {}),
         (Settlement.ABSENT, ["a1", "a2"], {}),
-        (Settlement.UNKNOWN, ["a2"], {"unknown": 1}),
+        (Settlement.UNKNOWN, ["a2", delivery.MISSING], {"unknown": 1}),
         (OSError("down"), [], {"sending": 1, "pending": 1}),
     ],
     ids=["delivered", "absent", "unknown", "cannot be asked"],
@@ -213,6 +217,98 @@ async def test_an_interrupted_part_is_settled_first(
         await one.sender.flush()
         assert one.adapter.sent == sent
         assert await one.counts() == left
+
+
+async def test_an_unknown_part_goes_out_once_more_with_a_mark_where_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
+        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.SENDING)
+        await one.sender.flush()
+        assert "".join(one.adapter.sent) == f"{delivery.REPEATED}a1a2"
+        assert await one.counts() == {}
+
+
+async def test_a_part_is_repeated_once_and_its_notice_has_none(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
+        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        await one.write("alice", "a1")
+        await one.store.write(lambda unit: outbox.repeat(unit, 1))
+        await one.mark(1, PartState.SENDING)
+        await one.sender.flush()
+        assert one.adapter.sent == [delivery.MISSING]
+        await one.mark(2, PartState.SENDING)
+        await one.store.write(lambda unit: outbox.repeat(unit, 2))
+        await one.sender.flush()
+        assert one.adapter.sent == [delivery.MISSING]
+        assert await one.counts() == {"unknown": 2}
+
+
+async def test_a_platform_that_says_when_is_asked_then_and_not_before(tmp_path: Path) -> None:
+    delays: list[Exception] = [DeliveryDelayedError("slow down", 3600.0)]
+    adapter = Adapter(fails=lambda _: delays.pop() if delays else None, settles=Settlement.UNKNOWN)
+    clock = FakeClock()
+    async with post(tmp_path, adapter) as one:
+        one.sender.clock = clock
+        await one.write("alice", "a1", "a2")
+        await one.sender.flush()
+        await one.sender.flush()
+        assert (adapter.sent, await one.counts()) == ([], {"pending": 2})
+        (kept, _) = await one.store.read(outbox.undelivered)
+        assert kept.waiting.retry_at == clock.now_ms() + 3_600_000
+        assert "slow down" in kept.error
+        # A start before that waits on; one after it does not, nor does one whose clock was set.
+        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        await again.flush()
+        assert adapter.sent == []
+        clock.advance(3_600_000)
+        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        await again.flush()
+        assert adapter.sent == ["a1", "a2"]
+
+
+@pytest.mark.parametrize("years", [-30, 30])
+async def test_a_clock_that_is_set_holds_nothing_longer_than_a_day(
+    tmp_path: Path, years: int
+) -> None:
+    clock = FakeClock()
+    async with post(tmp_path, Adapter()) as one:
+        one.sender.clock = clock
+        await one.write("alice", "a1")
+        late = clock.now_ms() + 3_600_000
+        await one.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, taken=False))
+        clock.advance(years * 31_557_600_000)
+        (waiting,) = await one.store.read(
+            lambda reader: outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
+        )
+        assert 0 <= one.sender._left(waiting) <= delivery.LONGEST_HINT
+        one.sender.hurry(to("alice").peer)
+        await one.sender.flush()
+        assert one.adapter.sent == (["a1"] if years > 0 else [])
+
+
+async def test_what_a_person_drops_is_not_sent_and_what_he_retries_is_sent_at_once(
+    tmp_path: Path,
+) -> None:
+    adapter = Adapter(fails=broken_for("alice"))
+    async with post(tmp_path, adapter) as one:
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.FAILED)
+        await one.store.write(lambda unit: outbox.drop(unit, 2, 5))
+        await one.store.write(lambda unit: outbox.mark(unit, 2, PartState.SENDING, 5))
+        await one.sender.flush()
+        assert (adapter.tried, await one.counts()) == ([], {"failed": 1})
+        adapter.fails = lambda _: None
+        await one.store.write(lambda unit: outbox.retry(unit, 1, 6))
+        one.sender.hurry(to("alice").peer)
+        await one.sender.flush()
+        assert adapter.sent == ["a1"]
+        for act in (outbox.retry, outbox.drop):
+            for serial in (1, 2, 9):
+                with pytest.raises(PartError):
+                    await one.store.write(partial(act, serial=serial, now=7))
 
 
 async def test_what_could_not_be_marked_as_sent_is_not_sent_again(tmp_path: Path) -> None:

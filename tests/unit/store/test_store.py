@@ -144,7 +144,7 @@ async def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_database_is_named_with_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     file.write_bytes(b"no database " * 100)
-    with pytest.raises(StoreFailedError, match="cannot be opened") as caught:
+    with pytest.raises(StoreFailedError, match="damaged") as caught:
         async with open_store(file):
             pass
-    assert "skerry doctor" in caught.value.remedy
+    assert "skerry backup restore" in caught.value.remedy

@@ -15,9 +15,11 @@ from skerry.gateway.methods import (
     models,
     nodes,
     notices,
+    outbox,
     prompt,
     prune,
     recall,
+    retry,
     sessions,
     usage,
 )
@@ -39,4 +41,6 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *config.METHODS,
     *devices.METHODS,
     *nodes.METHODS,
+    *outbox.METHODS,
+    *retry.METHODS,
 )

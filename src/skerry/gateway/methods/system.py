@@ -2,21 +2,32 @@
 
 import os
 import time
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from skerry import __version__
 from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params
+from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, devices, listing, outbox
+from skerry.store import DATABASE, Reader, devices, listing, outbox, tasks
+from skerry.store.condition import Storage
 from skerry.store.listing import Wanted
 
 _RECENT: Final = 5
 _MOST_QUEUES: Final = 100
+T = TypeVar("T")
+_Counted = tuple[
+    int,
+    dict[AgentId, int],
+    list[SessionEntry],
+    dict[str, int],
+    int,
+    dict[str, tuple[int, str]],
+]
 
 
 class HealthParams(Params):
@@ -54,11 +65,14 @@ async def refresh_health(context: GatewayContext) -> Json:
             for agent in (None, *agents)
         ]
 
-    total, *per_agent = await context.store.read(read)
+    storage = await context.storage()
+    nothing: list[tuple[int, list[SessionEntry]]] = [(0, []) for _ in (None, *agents)]
+    total, *per_agent = await _read_or(context, read, nothing)
     now = context.clock.now_ms()
     report: dict[str, Json] = {
-        "ok": True,
+        "ok": storage["state"] == Storage.OK,
         "ts": now,
+        "storage": storage,
         "channels": {},
         "channelOrder": [],
         "channelLabels": {},
@@ -80,6 +94,20 @@ async def refresh_health(context: GatewayContext) -> Json:
     }
     context.health.update(report)
     return report
+
+
+async def _read_or(context: GatewayContext, read: Callable[[Reader], T], nothing: T) -> T:
+    """Return what can be read, or `nothing` of a damaged database: who asks is to learn just that.
+
+    Raises:
+        StateError: it cannot be read for another reason.
+    """
+    try:
+        return await context.store.read(read)
+    except StateError:
+        if not context.store.condition.damage:
+            raise
+        return nothing
 
 
 def configuration(context: GatewayContext) -> Json:
@@ -115,16 +143,23 @@ async def status(call: Call, _params: StatusParams) -> Json:
     config = context.config()
     model = (await context.models.status()).model
 
-    def read(
-        reader: Reader,
-    ) -> tuple[int, dict[AgentId, int], list[SessionEntry], dict[str, int], int]:
+    def read(reader: Reader) -> _Counted:
         recent = listing.recent(reader, limit=2 * _RECENT)
         counts = {agent: listing.count(reader, Wanted(agent)) for agent in config.agents.ids}
         waiting = len(devices.requests(reader, now))
-        return listing.count(reader), counts, recent, outbox.counts(reader), waiting
+        return (
+            listing.count(reader),
+            counts,
+            recent,
+            outbox.counts(reader),
+            waiting,
+            tasks.outcomes(reader),
+        )
 
     now = context.clock.now_ms()
-    count, counts, recent, undelivered, waiting = await context.store.read(read)
+    nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, 0, {})
+    found = await _read_or(context, read, nothing)
+    count, counts, recent, undelivered, waiting, upkeep = found
     failing = await context.failing()
     window = model.context_window if model else None
     path = str(config.state_dir / DATABASE)
@@ -132,10 +167,12 @@ async def status(call: Call, _params: StatusParams) -> Json:
     return {
         "runtimeVersion": __version__,
         "pid": os.getpid(),
-        "uptimeMs": now - context.started_ms,
+        "uptimeMs": max(0, now - context.started_ms),
         "ready": not failing,
         "failing": failing,
         "configuration": configuration(context),
+        "storage": await context.storage(),
+        "upkeep": {name: {"atMs": at, "outcome": what} for name, (at, what) in upkeep.items()},
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
             "agents": [

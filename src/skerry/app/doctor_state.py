@@ -1,0 +1,48 @@
+"""Checks of the database and of its backups."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.app.checks import Check, Level
+from skerry.infra.sqlite import quick_check
+from skerry.store import DATABASE, backups
+from skerry.store.condition import Storage
+
+RESTORE: Final = "Stop the gateway, then: skerry backup restore"
+
+
+def database(state_dir: Path) -> Check:
+    """Return whether the database can be read."""
+    file = state_dir / DATABASE
+    if not file.exists():
+        return Check("database", Level.OK, "none yet; the first start makes it.")
+    try:
+        found = quick_check(file)
+    except sqlite3.Error as error:
+        return Check("database", Level.FAILURE, f"{file}: {error}.", RESTORE)
+    if found == "ok":
+        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
+    return Check("database", Level.FAILURE, f"{file}: {found}.", RESTORE)
+
+
+def kept(state_dir: Path) -> Check:
+    """Return which backups of the database there are."""
+    name = "database backups"
+    there = backups.every(state_dir)
+    if not there:
+        return Check(name, Level.OK, "none yet; a running gateway makes one a day.")
+    newest = datetime.fromtimestamp(there[0].made_at / 1000, UTC).astimezone()
+    return Check(name, Level.OK, f"{len(there)}, the newest of {newest:%Y-%m-%d %H:%M}")
+
+
+def running(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield what keeps a running gateway from its database."""
+    told = status.get("storage", {"state": Storage.OK})
+    if told["state"] == Storage.OK:
+        return
+    level = Level.WARNING if told["state"] == Storage.CHECKING else Level.FAILURE
+    message = f"{told['state']}: {told.get('message') or 'the running gateway says no more'}."
+    yield Check("storage", level, message, str(told.get("remedy", "")))

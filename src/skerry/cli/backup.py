@@ -1,0 +1,178 @@
+"""`skerry backup`: makes, lists, checks and restores backups of the database."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.config.gateway import LOCK
+from skerry.config.load import locate
+from skerry.infra import sqlite
+from skerry.infra.clock import SystemClock
+from skerry.infra.lock import LockedError, locked
+from skerry.model.errors import StateLockedError
+from skerry.store import DATABASE, backups, restore
+from skerry.store.backups import Backup, BackupKind
+from skerry.store.restore import Restored
+
+_CURRENT = "current"
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry backup ...`; return the exit code."""
+    state_dir, _ = locate(os.environ)
+    match arguments.action:
+        case "create":
+            return _create(state_dir, arguments)
+        case "list":
+            return _list(state_dir, arguments)
+        case "verify":
+            return _verify(state_dir, arguments)
+    return _restore(state_dir, arguments)
+
+
+def _create(state_dir: Path, arguments: Namespace) -> int:
+    now = SystemClock().now_ms()
+    made = backups.create(state_dir, BackupKind.MANUAL, now, _progress("Copying"))
+    if arguments.json:
+        show_json(_row(made))
+    else:
+        show(f"{made.path} ({_size(made.size)})")
+    return 0
+
+
+def _list(state_dir: Path, arguments: Namespace) -> int:
+    there = backups.every(state_dir)
+    if arguments.json:
+        show_json([_row(one) for one in there])
+        return 0
+    if not there:
+        show("No backup yet. A running gateway makes one a day; now: skerry backup create")
+        return 0
+    lines = [("BACKUP", "MADE", "KIND", "SIZE")]
+    lines += [(one.name, _time(one.made_at), one.kind, _size(one.size)) for one in there]
+    show(table(lines))
+    return 0
+
+
+def _verify(state_dir: Path, arguments: Namespace) -> int:
+    """Look for damage in the database and in backups; exit code 1 where there is some."""
+    paths = {} if arguments.name else {_CURRENT: state_dir / DATABASE}
+    if arguments.name == _CURRENT:
+        paths = {_CURRENT: state_dir / DATABASE}
+    elif arguments.name:
+        found = backups.find(state_dir, arguments.name)
+        paths = {found.name: found.path}
+    else:
+        paths |= {one.name: one.path for one in backups.every(state_dir)}
+    told = {}
+    for number, (name, path) in enumerate(paths.items(), 1):
+        _progress("Checking")(number, len(paths))
+        if path.exists():
+            told[name] = sqlite.problems(path, whole=True)
+    if arguments.json:
+        show_json([{"name": name, "problems": problems} for name, problems in told.items()])
+    for name, problems in told.items() if not arguments.json else ():
+        show(f"{name}: {one_line(problems[0]) if problems else 'sound'}")
+    if not told:
+        notice("There is no database yet, and no backup.")
+    return 1 if any(told.values()) else 0
+
+
+def _restore(state_dir: Path, arguments: Namespace) -> int:
+    try:
+        with locked(state_dir / LOCK):
+            chosen = _chosen(state_dir, arguments.name)
+            done = restore.restore(
+                state_dir,
+                chosen,
+                SystemClock().now_ms(),
+                read_damaged=not arguments.no_salvage,
+                progress=_progress("Reading the damaged file"),
+            )
+    except LockedError as error:
+        raise StateLockedError(str(state_dir), error.owner.pid) from error
+    if arguments.json:
+        show_json(_report(done))
+    else:
+        _tell(done)
+    return 0
+
+
+def _chosen(state_dir: Path, name: str | None) -> Backup | None:
+    """Return the backup that is meant: the newest, and none where there is none at all."""
+    if name is None and not backups.every(state_dir):
+        return None
+    return backups.find(state_dir, name or "latest")
+
+
+def _report(done: Restored) -> object:
+    return {
+        "backup": _row(done.backup) if done.backup else None,
+        "damage": list(done.damage),
+        "tables": [
+            {"name": one.name, "kept": one.kept, "salvaged": one.salvaged, "whole": one.whole}
+            for one in done.tables
+        ],
+        "missing": [
+            {"key": one.key, "sessionId": one.session_id, "messages": one.missing}
+            for one in done.gaps
+        ],
+        "aside": str(done.aside) if done.aside else None,
+    }
+
+
+def _tell(done: Restored) -> None:
+    if done.backup:
+        show(f"Restored {done.backup.name}, made {_time(done.backup.made_at)}.")
+    if done.tables:
+        rows = sum(one.salvaged for one in done.tables)
+        show(f"{rows} rows of the damaged database could be read and are there.")
+    broken = [one for one in done.tables if not one.whole]
+    if broken:
+        lines = [("DAMAGED", "FROM THE BACKUP", "READ")]
+        lines += [(one.name, str(one.kept), str(one.salvaged)) for one in broken]
+        show(table(lines))
+    if done.gaps:
+        lines = [("MESSAGES MISSING", "CONVERSATION", "SESSION")]
+        lines += [(str(one.missing), one.key, one.session_id) for one in done.gaps]
+        show(table(lines))
+    elif done.tables:
+        show("No conversation has a gap.")
+    if done.aside:
+        notice(f"What was there is kept: {done.aside}")
+    notice("Start the gateway: skerry gateway run")
+
+
+def _progress(what: str) -> Callable[[int, int], None]:
+    """Return what shows progress on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return lambda _done, _all: None
+
+    def progress(done: int, total: int) -> None:
+        share = 100 * done // total if total else 100
+        end = "\n" if done >= total else ""
+        print(f"\r{what} ... {share} %", end=end, file=sys.stderr, flush=True)
+
+    return progress
+
+
+def _row(one: Backup) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "path": str(one.path),
+        "kind": one.kind,
+        "madeAtMs": one.made_at,
+        "bytes": one.size,
+    }
+
+
+def _size(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
+
+
+def _time(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

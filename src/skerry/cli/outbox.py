@@ -1,0 +1,111 @@
+"""`skerry outbox`: what is not delivered and why; sending it again, or giving it up."""
+
+import os
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+
+READ: Final = ("operator.read",)
+SCOPES: Final = ("operator.admin",)
+_DEAD: Final = ("failed", "unknown")
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry outbox ...`; return the exit code."""
+    return anyio.run(_run, arguments)
+
+
+async def _run(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    scopes = READ if arguments.action in {"list", "show"} else SCOPES
+    async with GatewayClient(address, scopes=scopes) as client:
+        match arguments.action:
+            case "list":
+                await _list(client, arguments)
+            case "show":
+                await _show(client, arguments)
+            case action:
+                await _decide(client, arguments, action)
+    return 0
+
+
+async def _list(client: GatewayClient, arguments: Namespace) -> None:
+    states = [arguments.state] if arguments.state else []
+    parts = (await client.request("outbox.list", {"states": states}))["parts"]
+    if arguments.json:
+        show_json(parts)
+        return
+    if not parts:
+        what = f"No part is {arguments.state}." if states else "Everything is delivered."
+        show(what)
+        return
+    lines: list[tuple[str, ...]] = [("PART", "STATE", "SINCE", "TRIED", "TO", "TEXT", "WHY")]
+    lines += [_line(one) for one in parts]
+    show(table(lines))
+    if any(one["state"] in _DEAD for one in parts):
+        notice(
+            "To send one again: skerry outbox retry PART. To give it up: skerry outbox drop PART"
+        )
+
+
+def _line(one: dict[str, Any]) -> tuple[str, ...]:
+    texts = (one["text"], one["error"] or "-")
+    return (
+        str(one["serial"]),
+        one["state"],
+        _time(one["createdAtMs"]),
+        str(one["attempts"]),
+        _to(one),
+        *(one_line(text)[:40] for text in texts),
+    )
+
+
+async def _show(client: GatewayClient, arguments: Namespace) -> None:
+    one = (await client.request("outbox.get", {"serial": arguments.serial}))["part"]
+    if arguments.json:
+        show_json(one)
+        return
+    facts = [
+        ("state", one["state"]),
+        ("to", _to(one)),
+        ("of run", one["runId"]),
+        ("since", _time(one["createdAtMs"])),
+        ("tried", str(one["attempts"])),
+        ("why", one_line(one["error"] or "-")),
+    ]
+    if one["retryAtMs"]:
+        facts.append(("again at", _time(one["retryAtMs"])))
+    show(table(facts))
+    show()
+    show(one["text"])
+
+
+async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> None:
+    serials = [arguments.serial] if arguments.serial else []
+    if getattr(arguments, "all", False):
+        parts = (await client.request("outbox.list", {"states": ["failed"]}))["parts"]
+        serials = [one["serial"] for one in parts]
+    for serial in serials:
+        await client.request(f"outbox.{action}", {"serial": serial})
+    if arguments.json:
+        show_json({"ok": True, "parts": serials})
+        return
+    done = "is sent again" if action == "retry" else "is dropped"
+    for serial in serials:
+        show(f"Part {serial} {done}.")
+    if not serials:
+        show("No part has failed.")
+
+
+def _to(one: dict[str, Any]) -> str:
+    return one_line("/".join(str(one["to"][key]) for key in ("channel", "account", "peer")))
+
+
+def _time(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,46 @@
+"""The parsers of the commands that look after the state: `skerry outbox`, `skerry backup`."""
+
+from skerry.cli.options import Add, command, output, reach
+
+PARTS = ("pending", "sending", "unknown", "failed", "sent", "dropped")
+"""As `store.outbox` has the states, which help does without."""
+
+
+def add_outbox(add: Add) -> None:
+    """Add `skerry outbox`."""
+    group = command(add, "outbox", None, "what is not delivered: list, show, retry and drop it")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    listing = command(add, "list", "outbox", "the parts of replies that are not delivered")
+    listing.add_argument("--state", choices=PARTS, help="only these")
+    shown = command(add, "show", "outbox", "one part: its text, and why it is not delivered")
+    retry = command(add, "retry", "outbox", "send a part again, now")
+    drop = command(add, "drop", "outbox", "never send a part")
+    which = retry.add_mutually_exclusive_group(required=True)
+    which.add_argument("serial", nargs="?", type=int, metavar="PART", help="its number")
+    which.add_argument("--all", action="store_true", help="every part that failed")
+    for parser in (shown, drop):
+        parser.add_argument("serial", type=int, metavar="PART", help="its number")
+    parsers = {"list": listing, "show": shown, "retry": retry, "drop": drop}
+    for name, parser in parsers.items():
+        parser.set_defaults(action=name)
+        output(reach(parser))
+
+
+def add_backup(add: Add) -> None:
+    """Add `skerry backup`."""
+    group = command(add, "backup", None, "make, list, check and restore backups of the database")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    create = command(add, "create", "backup", "copy the database, while the gateway runs or not")
+    listing = command(add, "list", "backup", "the backups that there are, the newest first")
+    verify = command(add, "verify", "backup", "look for damage in the database and its backups")
+    verify.add_argument("name", nargs="?", metavar="NAME", help="only this one; or `current`")
+    text = "put a backup in the place of the database; the gateway must be stopped"
+    restore = command(add, "restore", "backup", text)
+    restore.add_argument("name", nargs="?", metavar="NAME", help="which (default: the newest)")
+    restore.add_argument(
+        "--no-salvage", action="store_true", help="take nothing over from a damaged database"
+    )
+    parsers = {"create": create, "list": listing, "verify": verify, "restore": restore}
+    for name, parser in parsers.items():
+        parser.set_defaults(action=name)
+        output(parser)

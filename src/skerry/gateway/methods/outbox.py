@@ -1,0 +1,96 @@
+"""Methods about the outbox: what is not delivered, and what a person decides of it."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Params, RefusedError
+from skerry.model.inbound import ReplyTo
+from skerry.store import outbox
+from skerry.store.outbox import KeptPart, PartState
+
+_SHORT: Final = 120
+
+Serial = Annotated[int, Field(ge=1, le=1 << 62)]
+
+
+class ListParams(Params):
+    """Parameters of `outbox.list`: without states, all that is neither sent nor dropped."""
+
+    states: Annotated[tuple[Annotated[str, Field(max_length=16)], ...], Field(max_length=8)] = ()
+    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+
+
+class PartParams(Params):
+    """Parameters of a method about one part."""
+
+    serial: Serial
+
+
+async def outbox_list(call: Call, params: ListParams) -> Json:
+    """Return the parts, oldest first, each with the beginning of its text."""
+    known = {state.value for state in PartState}
+    if not known.issuperset(params.states):
+        message = f"unknown state; there are {', '.join(sorted(known))}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    states = [PartState(state) for state in params.states]
+    kept = await call.context.store.read(
+        lambda reader: outbox.undelivered(reader, states, params.limit)
+    )
+    return {"parts": [_row(one, short=True) for one in kept]}
+
+
+async def outbox_get(call: Call, params: PartParams) -> Json:
+    """Return one part with its whole text."""
+    kept = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
+    if kept is None:
+        message = f"the outbox has no part {params.serial}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return {"part": _row(kept, short=False)}
+
+
+async def outbox_retry(call: Call, params: PartParams) -> Json:
+    """Send a part now that waits or was given up."""
+    now = call.context.clock.now_ms()
+    kept = await call.context.store.write(lambda unit: outbox.retry(unit, params.serial, now))
+    call.context.hurry(kept.waiting.part.to)
+    return {"ok": True, "serial": params.serial}
+
+
+async def outbox_drop(call: Call, params: PartParams) -> Json:
+    """Never send a part that waits or was given up."""
+    now = call.context.clock.now_ms()
+    kept = await call.context.store.write(lambda unit: outbox.drop(unit, params.serial, now))
+    call.context.hurry(kept.waiting.part.to)
+    return {"ok": True, "serial": params.serial}
+
+
+def _row(kept: KeptPart, *, short: bool) -> dict[str, Json]:
+    one, part = kept.waiting, kept.waiting.part
+    text = " ".join(part.text.split())[:_SHORT] if short else part.text
+    return {
+        "serial": part.serial,
+        "state": one.state,
+        "to": _to(part.to),
+        "runId": part.run_id,
+        "attempts": one.attempts,
+        "error": kept.error or None,
+        "retryAtMs": one.retry_at or None,
+        "repeated": one.repeated,
+        "createdAtMs": kept.created_at,
+        "updatedAtMs": kept.updated_at,
+        "text": text,
+    }
+
+
+def _to(to: ReplyTo) -> Json:
+    return {"channel": to.channel, "account": to.account, "peer": to.peer.id}
+
+
+METHODS: Final = (
+    Method("outbox.list", ListParams, outbox_list),
+    Method("outbox.get", PartParams, outbox_get),
+    Method("outbox.retry", PartParams, outbox_retry),
+    Method("outbox.drop", PartParams, outbox_drop),
+)

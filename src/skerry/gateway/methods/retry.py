@@ -1,0 +1,32 @@
+"""`chat.retry`: the last message of a conversation again, where its run came to nothing."""
+
+from typing import Final
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.model.run import AdmissionStatus
+from skerry.sessions.retry import NOTHING, to_retry
+
+
+class RetryParams(Params):
+    """Parameters of `chat.retry`."""
+
+    session_key: Name
+    agent_id: Name | None = None
+
+
+async def chat_retry(call: Call, params: RetryParams) -> Json:
+    """Start the run; one that was begun already is `in_flight`."""
+    context, key = call.context, session_key(call, params.session_key, params.agent_id)
+    request = await context.store.read(
+        lambda reader: to_retry(reader, key, lambda text: context.commands.match(text) is not None)
+    )
+    if request is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, NOTHING, details={"code": "NOTHING_TO_RETRY"})
+    admission = await context.dispatcher.submit(request)
+    begun = admission.status is AdmissionStatus.ACCEPTED
+    return {"runId": request.run_id, "status": "started" if begun else "in_flight"}
+
+
+METHODS: Final = (Method("chat.retry", RetryParams, chat_retry),)

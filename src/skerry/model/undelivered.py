@@ -1,0 +1,23 @@
+"""What goes wrong with parts of replies: the platform is slow, or a person asks in vain."""
+
+from skerry.model.errors import RequestError, SkerryError
+
+
+class DeliveryDelayedError(SkerryError):
+    """A platform did not take a part now, such as for its rate limit, and may say when it will.
+
+    `seconds` is after how long to try again; None leaves that to the sender.
+    """
+
+    code = "delivery.delayed"
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        self.seconds = seconds
+        super().__init__(message)
+
+
+class PartError(RequestError):
+    """A part of the outbox does not exist, or stands where this cannot be done to it."""
+
+    code = "outbox.part"
+    remedy = "`skerry outbox list` shows what is not delivered."

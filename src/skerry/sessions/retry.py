@@ -1,0 +1,62 @@
+"""Which message `/retry` runs again: the last of a conversation, where its run came to nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.message import ImageBlock, TextBlock, UserMessage
+from skerry.model.run import RunRequest, StopReason
+from skerry.store import Reader, runs, sessions
+from skerry.store.runs import EndedRun
+
+NOTHING: Final = "There is nothing to run again: the last message was answered."
+_CAME_TO_NOTHING: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
+_LOOK_BACK: Final = 20
+"""Runs: messages that entered the last one, and commands after it, come before it."""
+
+
+def to_retry(
+    reader: Reader, key: SessionKey, is_command: Callable[[str], bool]
+) -> RunRequest | None:
+    """Return the request that runs the conversation's last message again; None when it is answered.
+
+    Its id follows from the run that it repeats, so that asking twice runs it once. Messages that
+    had entered that run are said with it, for they ended with it.
+    """
+    entered: list[RunRequest] = []
+    for ended in runs.last_ended(reader, str(key), _LOOK_BACK):
+        request = _said(reader, ended, key)
+        if request is None or is_command(request.text):
+            continue
+        if ended.result.joined is not None:
+            entered.insert(0, request)
+            continue
+        if ended.result.stop_reason not in _CAME_TO_NOTHING:
+            return None
+        current = sessions.find(reader, str(key))
+        if current is None or current.session_id != ended.session_id:
+            return None  # the conversation began anew
+        texts = (request.text, *(one.text for one in entered))
+        return replace(
+            request,
+            run_id=RunId(f"{request.run_id}:retry"),
+            text="\n\n".join(texts),
+            images=(*request.images, *(image for one in entered for image in one.images)),
+        )
+    return None
+
+
+def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
+    """Return what was asked; of a large request the words and images stand in the transcript."""
+    if ended.request is not None:
+        return ended.request
+    found = sessions.entries(
+        reader, ended.session_id, limit=1, after=ended.entry - 1, before=ended.entry + 1
+    )
+    if not found or not isinstance(found[0].message, UserMessage):
+        return None
+    said = found[0].message
+    text = "".join(block.text for block in said.content if isinstance(block, TextBlock))
+    images = tuple(block for block in said.content if isinstance(block, ImageBlock))
+    return RunRequest(ended.result.run_id, key, text, images=images)

@@ -1,0 +1,164 @@
+"""Copies of the database: made while it is used, listed, looked into, and let go when old."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from skerry.infra import sqlite
+from skerry.model.errors import StateError
+from skerry.store.store import DATABASE
+
+FOLDER: Final = "backups"
+"""In the state directory."""
+KEPT_DAILY: Final = 7
+_STAMP: Final = "%Y%m%dT%H%M%S"
+
+
+class BackupError(StateError):
+    """A backup cannot be made, found or used."""
+
+    code = "state.backup"
+    remedy = "`skerry backup list` shows what there is; `skerry doctor` looks at the disk."
+
+
+class BackupKind(StrEnum):
+    """Why a backup was made; how long it is kept follows from that."""
+
+    MANUAL = "manual"
+    """By command; kept until somebody deletes the file."""
+    DAILY = "daily"
+    MIGRATION = "migration"
+    """Before a newer version changed the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One file."""
+
+    path: Path
+    kind: BackupKind
+    made_at: int
+    """In ms."""
+    size: int
+
+    @property
+    def name(self) -> str:
+        """Return what a person calls it."""
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a backup holds."""
+
+    sessions: int
+    entries: int
+    newest: int
+    """When the last message was written, in ms; 0 where there is none."""
+
+
+def create(
+    state_dir: Path,
+    kind: BackupKind,
+    now: int,
+    progress: sqlite.Progress = lambda _done, _all: None,
+) -> Backup:
+    """Copy the database as it is now, and look whether the copy is sound. Blocks.
+
+    A gateway may run and write meanwhile.
+
+    Raises:
+        BackupError: there is no room, or nothing sound to copy; no file is left.
+    """
+    source, folder = state_dir / DATABASE, state_dir / FOLDER
+    if not source.exists():
+        raise BackupError(f"There is no {source} yet.")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _check_room(source, folder)
+    stamp = datetime.fromtimestamp(now / 1000, UTC).strftime(_STAMP)
+    target = folder / f"state-{stamp}.{kind}.sqlite"
+    if target.exists():
+        target = folder / f"state-{stamp}-{now % 1000:03}.{kind}.sqlite"
+    try:
+        with closing(sqlite.connect(source, read_only=True)) as connection:
+            sqlite.copy(connection, target, progress)
+    except (OSError, sqlite3.Error) as error:
+        target.with_name(f"{target.name}.new").unlink(missing_ok=True)
+        raise BackupError(f"{source} could not be copied: {error}.") from error
+    if found := sqlite.problems(target, whole=False):
+        target.unlink()
+        raise BackupError(f"{source} is damaged: {found[0]}.")
+    return Backup(target, kind, now, target.stat().st_size)
+
+
+def every(state_dir: Path) -> list[Backup]:
+    """Return the backups that there are, the newest first."""
+    found = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
+    for path in state_dir.glob(f"{DATABASE}.v*.bak"):
+        about = path.stat()
+        found.append(
+            Backup(path, BackupKind.MIGRATION, round(about.st_mtime * 1000), about.st_size)
+        )
+    there = [one for one in found if one is not None]
+    return sorted(there, key=lambda one: (one.made_at, one.name), reverse=True)
+
+
+def find(state_dir: Path, name: str) -> Backup:
+    """Return the backup of that name; `latest` is the newest.
+
+    Raises:
+        BackupError: there is none.
+    """
+    there = every(state_dir)
+    for one in there:
+        if name in {"latest", one.name}:
+            return one
+    raise BackupError(f"There is no backup {name!r}." if there else "There is no backup yet.")
+
+
+def rotate(state_dir: Path) -> list[Backup]:
+    """Delete the daily backups but the newest few; return those that went."""
+    daily = [one for one in every(state_dir) if one.kind is BackupKind.DAILY]
+    for one in daily[KEPT_DAILY:]:
+        one.path.unlink(missing_ok=True)
+    return daily[KEPT_DAILY:]
+
+
+def contents(path: Path) -> Contents:
+    """Return what the backup holds.
+
+    Raises:
+        BackupError: it cannot be read.
+    """
+    try:
+        with closing(sqlite.connect(path, read_only=True)) as connection:
+            (sessions,) = connection.execute("SELECT count(*) FROM session").fetchone()
+            (entries,) = connection.execute("SELECT count(*) FROM entry").fetchone()
+            (newest,) = connection.execute("SELECT max(updated_at) FROM session").fetchone()
+    except sqlite3.Error as error:
+        raise BackupError(f"{path} cannot be read: {error}.") from error
+    return Contents(sessions, entries, newest or 0)
+
+
+def _check_room(source: Path, folder: Path) -> None:
+    wal = source.with_name(f"{source.name}-wal")
+    needed = source.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+    free = shutil.disk_usage(folder).free
+    if free < 2 * needed:  # what is said meanwhile needs room too
+        message = f"A backup takes {needed >> 20} MiB, and {free >> 20} MiB are free at {folder}."
+        raise BackupError(message)
+
+
+def _read(path: Path) -> Backup | None:
+    """Return the backup that the file is, from its name; None for a file of somebody else."""
+    stamp, _, kind = path.name.removeprefix("state-").removesuffix(".sqlite").partition(".")
+    try:
+        made = datetime.strptime(stamp[:15], _STAMP).replace(tzinfo=UTC)
+        return Backup(path, BackupKind(kind), round(made.timestamp() * 1000), path.stat().st_size)
+    except (ValueError, FileNotFoundError):
+        return None

@@ -1,0 +1,108 @@
+"""In which condition the database is: what SQLite's errors mean for who runs a gateway."""
+
+import sqlite3
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeGuard
+
+from skerry.model.errors import StoreFailedError
+
+
+class StoreDamagedError(StoreFailedError):
+    """The database is damaged; what is new is not taken, so that it is not lost."""
+
+    code = "state.corrupt"
+    remedy = "Stop the gateway, then: skerry backup restore"
+
+    def __init__(self, damage: str) -> None:
+        super().__init__(f"The database is damaged ({damage}); nothing new is taken.")
+
+
+class Storage(StrEnum):
+    """How the database does. All but `ok` mean that the gateway is not ready."""
+
+    OK = "ok"
+    CHECKING = "checking"
+    """The gateway before did not end in order; whether the file is sound is being looked at."""
+    FULL = "full"
+    READ_ONLY = "read-only"
+    BUSY = "busy"
+    """Another program holds it."""
+    CORRUPT = "corrupt"
+    """What is written there cannot be read: no new work is taken."""
+    FAILING = "failing"
+    """Anything else, such as a disk that breaks."""
+
+
+REMEDIES: Final = MappingProxyType(
+    {
+        Storage.OK: "",
+        Storage.CHECKING: "Wait; messages are taken meanwhile.",
+        Storage.FULL: "Make room on its disk; the gateway goes on by itself.",
+        Storage.READ_ONLY: "Make the state directory writable; the gateway goes on by itself.",
+        Storage.BUSY: "Close the other program that has state.sqlite open.",
+        Storage.CORRUPT: "Stop the gateway, then: skerry backup restore",
+        Storage.FAILING: "Look at its disk; `skerry doctor` and `skerry logs` say more.",
+    }
+)
+
+_KINDS: Final = MappingProxyType(
+    {
+        sqlite3.SQLITE_FULL: Storage.FULL,
+        sqlite3.SQLITE_READONLY: Storage.READ_ONLY,
+        sqlite3.SQLITE_PERM: Storage.READ_ONLY,
+        sqlite3.SQLITE_BUSY: Storage.BUSY,
+        sqlite3.SQLITE_LOCKED: Storage.BUSY,
+        sqlite3.SQLITE_CORRUPT: Storage.CORRUPT,
+        sqlite3.SQLITE_NOTADB: Storage.CORRUPT,
+    }
+)
+
+
+def kind(error: sqlite3.Error) -> Storage:
+    """Return what the error means."""
+    code = getattr(error, "sqlite_errorcode", None)  # not all errors come from SQLite itself
+    return _KINDS.get(code & 0xFF, Storage.FAILING) if code else Storage.FAILING
+
+
+def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
+    """Return whether the file is at fault, not the statement."""
+    if isinstance(error, sqlite3.OperationalError):
+        return True
+    return type(error) is sqlite3.DatabaseError
+
+
+@dataclass(slots=True)
+class Condition:
+    """The last that is known. The writer and the readers note what they meet."""
+
+    writing: Storage = Storage.OK
+    """What the last unit met that changed something, or tried to."""
+    message: str = ""
+    damage: str = ""
+    """What of the file cannot be read; it stays until a check finds the file sound."""
+    checking: bool = False
+
+    @property
+    def storage(self) -> Storage:
+        """Return the worst of it."""
+        if self.damage:
+            return Storage.CORRUPT
+        if self.writing is not Storage.OK:
+            return self.writing
+        return Storage.CHECKING if self.checking else Storage.OK
+
+    def met(self, error: sqlite3.Error) -> None:
+        """Note an error of a unit."""
+        self.writing, self.message = kind(error), str(error)
+        self.read(error)
+
+    def read(self, error: sqlite3.Error) -> None:
+        """Note an error of a reader: of interest only where the file is damaged."""
+        if kind(error) is Storage.CORRUPT:
+            self.damage = self.damage or str(error)
+
+    def worked(self) -> None:
+        """Note that something was written."""
+        self.writing, self.message = Storage.OK, ""

@@ -1,0 +1,132 @@
+"""Puts a backup in the place of the database, with what can still be read of a damaged one.
+
+Nothing is deleted: the files that were there are moved to a folder beside the backups, with the
+transcript files of conversations that have gaps. Who calls holds the lock of the state directory.
+"""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from skerry.infra import sqlite
+from skerry.store import salvage
+from skerry.store.backups import FOLDER, Backup, BackupError
+from skerry.store.salvage import Gap, Table
+from skerry.store.schema import STEPS
+from skerry.store.store import DATABASE
+
+_ENDINGS: Final = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was done, and what is missing."""
+
+    backup: Backup | None
+    """None where there was none and all comes from the damaged file."""
+    damage: tuple[str, ...]
+    """What was wrong with the database that was there; empty where it was sound."""
+    tables: tuple[Table, ...]
+    """What could be read of it; empty where that was not wanted."""
+    gaps: tuple[Gap, ...]
+    aside: Path | None
+    """Where what was there is kept; None where nothing was."""
+
+
+def damage(state_dir: Path) -> tuple[str, ...]:
+    """Return what is wrong with the database; a missing one has nothing wrong."""
+    path = state_dir / DATABASE
+    if not path.exists():
+        return ()
+    try:
+        return tuple(sqlite.problems(path, whole=True))
+    except sqlite3.Error as error:
+        return (str(error),)
+
+
+def restore(
+    state_dir: Path,
+    backup: Backup | None,
+    now: int,
+    *,
+    read_damaged: bool = True,
+    progress: sqlite.Progress = lambda _done, _all: None,
+) -> Restored:
+    """Restore the backup; blocks.
+
+    A database that is sound is replaced as it is: who restores then wants to go back. Of a damaged
+    one everything that can be read is taken over first, unless `read_damaged` is false.
+
+    Raises:
+        BackupError: the backup is damaged, there is none and nothing can be read, or no room.
+    """
+    path, found = state_dir / DATABASE, damage(state_dir)
+    if backup is None and not found:
+        raise BackupError("There is no backup, and the database is not damaged.")
+    made = path.with_name(f"{DATABASE}.restored")
+    try:
+        _start_from(backup, made)
+        tables: list[Table] = []
+        if found and read_damaged:
+            tables = salvage.salvage(path, made, progress)
+        _forget_what_may_be_done(made, {one.name for one in tables if one.whole})
+        if wrong := sqlite.problems(made, whole=True):
+            raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")
+        missing = salvage.gaps(made)
+        aside = _set_aside(state_dir, missing, now) if path.exists() else None
+        made.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(f"Nothing was restored: {error}.") from error
+    finally:
+        for ending in (*_ENDINGS, "-journal"):
+            made.with_name(f"{made.name}{ending}").unlink(missing_ok=True)
+    return Restored(backup, found, tuple(tables), tuple(missing), aside)
+
+
+def _start_from(backup: Backup | None, made: Path) -> None:
+    """Make a database of the newest version: the backup's, or one without rows."""
+    made.unlink(missing_ok=True)
+    made.touch(mode=0o600)
+    if backup is not None:
+        if wrong := sqlite.problems(backup.path, whole=True):
+            raise BackupError(f"{backup.name} is damaged: {wrong[0]}.")
+        with closing(sqlite.connect(backup.path, read_only=True)) as connection:
+            sqlite.copy(connection, made)
+    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        sqlite.migrate(connection, made, STEPS, keep=False)
+
+
+def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
+    """Let nothing happen twice that was still to do when the backup was made, and may be done.
+
+    Open runs are closed at the start, not run again; of parts to deliver the adapter is asked.
+    """
+    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        if "run" not in current:
+            connection.execute("UPDATE run SET left_trace = 1 WHERE result IS NULL")
+        if "outbox" not in current:
+            connection.execute("UPDATE outbox SET state = 'sending' WHERE state = 'pending'")
+
+
+def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:
+    """Move the database away, and copy the transcript files that have what it lacks."""
+    stamp = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%dT%H%M%S")
+    folder = state_dir / FOLDER / f"replaced-{stamp}"
+    number = 1
+    while folder.exists():
+        number += 1
+        folder = folder.with_name(f"replaced-{stamp}-{number}")
+    folder.mkdir(mode=0o700, parents=True)
+    for gap in missing:
+        for file in state_dir.glob(f"agents/*/sessions/{gap.session_id}.jsonl*"):
+            shutil.copy2(file, folder / file.name)
+    # The log of changes goes first: beside another database it would be written into that.
+    for ending in reversed(_ENDINGS):
+        file = state_dir / f"{DATABASE}{ending}"
+        if file.exists():
+            file.rename(folder / file.name)
+    return folder

@@ -1,0 +1,194 @@
+"""Reads what can still be read of a damaged database into a copy that is sound.
+
+Pages that are broken end a scan; so each table is read from its begin and from its end, and the
+transcript session by session: what is lost is what lies on broken pages. A table that can be read
+whole takes the place of the backup's, so that what was deleted since stays deleted; of another, the
+rows that can be read are put over those of the backup.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from skerry.infra.sqlite import Progress
+from skerry.model import message
+
+_Row = tuple[Any, ...]
+_Sound = Callable[[_Row], bool]
+
+_BUILT_ANEW: Final = ("sqlite_", "entry_text", "entry_indexed", "mirror")
+"""Beginnings of the tables that are made from others: the index over texts, the marks of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What came out of one table."""
+
+    name: str
+    kept: int
+    """Rows that the backup had."""
+    salvaged: int
+    """Rows that could be read of the damaged file."""
+    whole: bool
+    """Whether those are all that there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A conversation of which messages are missing."""
+
+    key: str
+    session_id: str
+    missing: int
+
+
+def salvage(
+    damaged: Path, sound: Path, progress: Progress = lambda _done, _all: None
+) -> list[Table]:
+    """Read what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
+    with closing(sqlite3.connect(sound, isolation_level=None)) as target:
+        names = [
+            name
+            for (name,) in target.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+            )
+            if not name.startswith(_BUILT_ANEW)
+        ]
+        names.sort(key=lambda name: name != "session")  # the transcript is read by its sessions
+        tables = []
+        with closing(sqlite3.connect(f"{damaged.as_uri()}?mode=ro", uri=True)) as source:
+            for number, name in enumerate(names):
+                progress(number, len(names))
+                tables.append(_take(source, target, name))
+        progress(len(names), len(names))
+        # Entries that were read may be newer than what was read of their session.
+        target.execute(
+            "UPDATE session SET tail = max(tail, coalesce((SELECT max(seq) FROM entry"
+            " WHERE entry.session_id = session.session_id), 0))"
+        )
+        target.execute("DELETE FROM mirror")
+    return tables
+
+
+def gaps(path: Path) -> list[Gap]:
+    """Return the conversations with messages that are missing."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT key, session_id, tail - (SELECT count(*) FROM entry"
+            " WHERE entry.session_id = session.session_id) AS missing FROM session"
+            " WHERE missing > 0 ORDER BY key, session_id"
+        ).fetchall()
+    return [Gap(*row) for row in rows]
+
+
+def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> Table:
+    (kept,) = target.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - names of the schema
+    try:
+        columns = _columns(source, name)
+    except sqlite3.DatabaseError:
+        columns = []
+    common = [one for one in _columns(target, name) if one in columns]
+    if not common:
+        return Table(name, kept, 0, whole=False)
+    listed = ", ".join(f'"{one}"' for one in common)
+    target.execute(f'CREATE TEMP TABLE read AS SELECT {listed} FROM "{name}" WHERE 0')  # noqa: S608 - as above
+    target.execute("BEGIN")
+    sound = _sound_at(common.index("body")) if name == "entry" else _any
+    read = [_read(source, target, scan, sound) for scan in _scans(target, name, listed)]
+    whole = all(read)
+    (salvaged,) = target.execute("SELECT count(*) FROM read").fetchone()
+    if whole:
+        target.execute(f'DELETE FROM "{name}"')  # noqa: S608 - as above
+    elif name == "session":
+        _make_room(target)
+    target.execute(f'INSERT OR REPLACE INTO "{name}" ({listed}) SELECT {listed} FROM read')  # noqa: S608 - as above
+    target.execute("COMMIT")
+    target.execute("DROP TABLE temp.read")
+    return Table(name, kept, salvaged, whole)
+
+
+def _make_room(target: sqlite3.Connection) -> None:
+    """Archive the sessions of the backup whose place others have taken since."""
+    target.execute(
+        "UPDATE session SET current = 0, archived = 'reset', archived_at = updated_at"
+        " WHERE current AND session_id NOT IN (SELECT session_id FROM read)"
+        " AND key IN (SELECT key FROM read WHERE current)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A part of a table, and by what to walk through it either way."""
+
+    select: str
+    order: Sequence[str]
+    values: tuple[Any, ...] = ()
+
+    def sql(self, direction: str) -> str:
+        order = ", ".join(f"{one} {direction}" for one in self.order)
+        return f"{self.select} ORDER BY {order}"
+
+
+def _scans(target: sqlite3.Connection, name: str, listed: str) -> Iterator[_Scan]:
+    select = f'SELECT {listed} FROM "{name}"'  # noqa: S608 - names of the schema
+    if name == "entry":
+        for (session_id,) in target.execute("SELECT session_id FROM session").fetchall():
+            yield _Scan(f"{select} WHERE session_id = ?", ("seq",), (session_id,))
+        return
+    key = target.execute(f'SELECT name FROM pragma_table_info("{name}") WHERE pk ORDER BY pk')  # noqa: S608 - as above
+    names = [f'"{one}"' for (one,) in key]
+    (sql,) = target.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
+    yield _Scan(select, names if "WITHOUT ROWID" in sql.upper() else ("rowid",))
+
+
+def _read(
+    source: sqlite3.Connection, target: sqlite3.Connection, scan: _Scan, sound: _Sound
+) -> bool:
+    """Read the part forwards, and where that breaks off also backwards.
+
+    Returns whether nothing of it is lost.
+    """
+    whole = True
+    for direction in ("ASC", "DESC"):
+        try:
+            cursor = source.execute(scan.sql(direction), scan.values)
+            while row := cursor.fetchone():
+                if sound(row):
+                    target.execute(f"INSERT INTO read VALUES ({_marks(row)})", row)  # noqa: S608 - placeholders
+                else:
+                    whole = False
+        except sqlite3.DatabaseError:
+            whole = False
+            continue
+        break
+    return whole
+
+
+def _marks(row: _Row) -> str:
+    return ", ".join("?" * len(row))
+
+
+def _any(_row: _Row) -> bool:
+    return True
+
+
+def _sound_at(place: int) -> _Sound:
+    """Return whether a row has a message: a broken page may still look like one."""
+
+    def sound(row: _Row) -> bool:
+        try:
+            message.decode(row[place])
+        except (msgspec.MsgspecError, TypeError):
+            return False
+        return True
+
+    return sound
+
+
+def _columns(connection: sqlite3.Connection, name: str) -> list[str]:
+    return [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]

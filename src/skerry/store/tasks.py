@@ -1,0 +1,29 @@
+"""When regular tasks were last done, so that a restart does not begin to count anew."""
+
+from skerry.store.unit import Reader, Unit
+
+HOUR_MS = 3_600_000
+
+
+def done_at(reader: Reader, name: str) -> int | None:
+    """Return when the task was last done, in ms; None when it never was."""
+    row = reader.one("SELECT done_at FROM task WHERE name = ?", (name,))
+    return int(row[0]) if row else None
+
+
+def note(unit: Unit, name: str, now: int, outcome: str) -> None:
+    """Note that the task was done, and what came of it."""
+    unit.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?)", (name, now, outcome))
+
+
+def outcomes(reader: Reader) -> dict[str, tuple[int, str]]:
+    """Return when each task was last done, and what came of it."""
+    return {str(name): (at, text) for name, at, text in reader.all("SELECT * FROM task")}
+
+
+def is_due(last: int | None, now: int, every: int) -> bool:
+    """Return whether a task is due that is done `every` so many ms.
+
+    A time that lies ahead says that the clock was set back: then it is due too.
+    """
+    return last is None or now - last >= every or last > now + HOUR_MS

@@ -1,0 +1,85 @@
+"""`skerry outbox` and `skerry backup` as processes."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio
+import pytest
+
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.store import Unit, outbox
+from skerry.store.outbox import PartState
+from tests.support.gateway import TOKEN, Rig, running_gateway
+
+TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "alice"), "m1")
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with running_gateway(tmp_path) as rig:
+        yield rig
+
+
+async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
+    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    home = str(rig.context.config().state_dir)
+    environ = kept | {
+        "HOME": home,
+        "SKERRY_STATE_DIR": home,
+        "SKERRY_GATEWAY_PORT": str(rig.port),
+        "SKERRY_GATEWAY_TOKEN": TOKEN,
+    }
+    command = [sys.executable, "-m", "skerry", *arguments]
+    with anyio.fail_after(30):
+        return await anyio.run_process(command, env=environ, check=False)
+
+
+async def text(rig: Rig, *arguments: str) -> str:
+    done = await skerry(rig, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
+    assert await text(rig, "outbox", "list") == "Everything is delivered.\n"
+
+    def work(unit: Unit) -> None:
+        outbox.add(unit, RunId("r1"), 0, TO, ["hello\x1b[31m there", "two", "three"], 5)
+        for serial in (1, 3):
+            outbox.explain(unit, serial, "blocked by the platform")
+            outbox.mark(unit, serial, PartState.FAILED, 6)
+
+    await rig.store.write(work)
+    listed = await skerry(rig, "outbox", "list")
+    assert b"blocked by the platform" in listed.stdout
+    assert b"\x1b[31m" not in listed.stdout
+    assert b"skerry outbox retry PART" in listed.stderr
+    assert "No part is unknown." in await text(rig, "outbox", "list", "--state", "unknown")
+    shown = await text(rig, "outbox", "show", "1")
+    assert "memory/default/alice" in shown
+    assert "there" in shown
+    assert await text(rig, "outbox", "drop", "2") == "Part 2 is dropped.\n"
+    assert "Part 3 is sent again." in await text(rig, "outbox", "retry", "--all")
+    assert await text(rig, "outbox", "retry", "--all") == "No part has failed.\n"
+    rows = json.loads(await text(rig, "outbox", "list", "--json"))
+    assert [(row["serial"], row["state"]) for row in rows] == [(1, "pending"), (3, "pending")]
+    refused = await skerry(rig, "outbox", "drop", "9")
+    assert refused.returncode == 1
+    assert b"skerry outbox list" in refused.stderr
+
+
+async def test_backups_are_made_listed_and_checked_beside_a_gateway(rig: Rig) -> None:
+    assert "skerry backup create" in await text(rig, "backup", "list")
+    made = json.loads(await text(rig, "backup", "create", "--json"))
+    assert made["name"] in await text(rig, "backup", "list")
+    checked = await text(rig, "backup", "verify")
+    assert checked == f"current: sound\n{made['name']}: sound\n"
+    assert await text(rig, "backup", "verify", made["name"]) == f"{made['name']}: sound\n"
+    unknown = await skerry(rig, "backup", "verify", "nothing")
+    assert unknown.returncode == 1
+    assert b"skerry backup list" in unknown.stderr
