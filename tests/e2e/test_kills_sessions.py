@@ -60,3 +60,42 @@ async def test_a_kill_during_a_reset_leaves_one_whole_conversation(
         assert await gateway.stop() == 0
     async with open_store(tmp_path / "state.sqlite") as store:
         assert await mirror_faults(tmp_path, store) == []
+
+
+@pytest.mark.parametrize("message", ["/new hi", "/new", "/resume"])
+@pytest.mark.parametrize(
+    "fault", ["dispatch.accepted:3", "store.before-commit:5", "store.after-commit:5"]
+)
+async def test_a_kill_while_a_message_begins_a_session_leaves_it_once_in_one(
+    tmp_path: Path, fault: str, message: str
+) -> None:
+    async with running_gateway(home=tmp_path, first=("--fault", fault)) as gateway:
+        with suppress(GatewayUnreachableError):
+            for key, text in (("k1", "one"), ("k2", "/new two"), ("k3", message)):
+                await ask(gateway, "agent", sessionKey="main", message=text, idempotencyKey=key)
+        with anyio.fail_after(20):
+            assert await gateway.wait() == -signal.SIGKILL
+        await gateway.start("--port", "0")
+        for key, text in (("k1", "one"), ("k2", "/new two"), ("k3", message)):
+            await ask(gateway, "agent", sessionKey="main", message=text, idempotencyKey=key)
+        archived = (await ask(gateway, "sessions.list", archived=True))["sessions"]
+        ids = [None, *(one["sessionId"] for one in archived)]
+        said = [await texts(gateway, **({"sessionId": one} if one else {})) for one in ids]
+        everything = [text for texts_ in said for text in texts_]
+        for text in ("one", "echo: one", "two", "echo: two"):
+            assert everything.count(text) == 1
+        if message == "/new hi":
+            assert said[0][-2:] == ["hi", "echo: hi"]
+            assert everything.count("hi") == 1
+            assert len(archived) == 2
+        elif message == "/new":
+            assert said[0][0] == "/new"
+            assert everything.count("/new") == 1
+            assert len(archived) == 2
+        else:
+            assert said[0][:2] == ["one", "echo: one"]
+            assert everything.count("/resume") == 1
+            assert len(archived) == 1
+        assert await gateway.stop() == 0
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await mirror_faults(tmp_path, store) == []

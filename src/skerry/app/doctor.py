@@ -54,6 +54,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += [await _gateway(environ, loaded), await _model(environ)]
         checks += await _asked(environ, loaded)
         checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
+        checks.append(doctor_safety.conversations(loaded.config))
         checks.append(doctor_safety.service(environ, loaded.config))
         checks.append(doctor_files.mirror(state_dir, loaded))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]

@@ -8,7 +8,10 @@ from skerry.app import unit
 from skerry.app.checks import Check, Level
 from skerry.config.gateway import GatewayConfig
 from skerry.config.root import Config
+from skerry.config.session import DmScope, Scope
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
+from skerry.store import DATABASE
+from skerry.store.visitors import strangers_in_main
 
 FEWEST: Final = 6
 """Different characters that a secret should have; the configuration warns of short ones."""
@@ -54,6 +57,23 @@ def service(environ: Mapping[str, str], config: Config) -> Check:
         message = f"{file} is from another installation, version or configuration."
         return Check("service", Level.WARNING, message, "skerry service install")
     return Check("service", Level.OK, str(file))
+
+
+def conversations(config: Config) -> Check:
+    """Return whether somebody but the owner has been in the owner's conversation."""
+    name, session = "conversations", config.session
+    shared = session.dm_scope is DmScope.MAIN or session.scope is Scope.GLOBAL
+    strangers = strangers_in_main(config.state_dir / DATABASE)
+    remedy = (
+        "Remove session.dmScope and session.scope, and name yourself in commands.ownerAllowFrom:"
+        " everybody else then has a conversation of their own."
+    )
+    if strangers:
+        message = f"{strangers} chats of others than the owner have written in main."
+        return Check(name, Level.WARNING, message, remedy if shared else "Begin anew there: /new")
+    if shared:
+        return Check(name, Level.OK, "everybody who is let in shares main; nobody else did yet")
+    return Check(name, Level.OK, "only the owner's chats share main")
 
 
 def log(state_dir: Path) -> Check:

@@ -15,11 +15,12 @@ from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.session import SessionConfig
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
+from skerry.model.errors import ModelOverloadedError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.model.message import Message, UserMessage
 from skerry.model.queue import QueueMode
-from skerry.model.run import Purpose, RunRequest
+from skerry.model.run import Purpose, RunRequest, StopReason
 from skerry.model.session import SessionEntry
 from skerry.store import Store, archive, outbox, runs, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL
@@ -524,3 +525,16 @@ async def sessions_of(store: Store) -> set[str]:
         lambda reader: reader.all("SELECT session_id FROM session WHERE key = ?", (str(MAIN),))
     )
     return {session_id for (session_id,) in rows}
+
+
+async def test_a_failing_provider_leaves_the_session_where_it_is(tmp_path: Path) -> None:
+    model = ScriptedModel([["fine"], [ModelOverloadedError("busy")], ["back"]])
+    opened = Opened(tmp_path, model)
+    async with opened as core:
+        await core.ask("one")
+        session = await current(core)
+        assert (await core.ask("two")).stop_reason is StopReason.ERROR
+        assert (await core.ask("three")).session_id == session.session_id
+        assert opened.seen() == ["one", "two", "three"]
+    async with Opened(tmp_path) as core:  # and so does a start
+        assert (await core.ask("four")).session_id == session.session_id

@@ -1,0 +1,42 @@
+"""The doctor says who has written in the owner's conversation."""
+
+from pathlib import Path
+
+import pytest
+
+from skerry.app.checks import Level
+from skerry.app.doctor_safety import conversations
+from skerry.config.root import Config
+from skerry.config.session import SessionConfig
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.store import DATABASE, open_store, runs
+
+
+async def write(home: Path, peer: str, origin: Origin, key: str = "main") -> None:
+    to = ReplyTo(ChannelId("x"), AccountId("a"), Peer(PeerKind.DIRECT, peer), "m1")
+    run = RunRequest(RunId(peer + key), SessionKey.parse(key), "hi", reply_to=to, origin=origin)
+    async with open_store(home / DATABASE) as store:
+        await store.write(lambda unit: runs.add(unit, run, SessionId("s"), 0, 1))
+
+
+def config(home: Path, **session: str) -> Config:
+    own = SessionConfig.model_validate(session)
+    return Config(state_dir=home, path=home / "skerry.json", session=own)
+
+
+@pytest.mark.requirement("session-dm-scope-main")
+async def test_strangers_in_main_are_counted(tmp_path: Path) -> None:
+    assert conversations(config(tmp_path)).level is Level.OK  # no database yet
+    await write(tmp_path, "boss", Origin.OWNER)
+    await write(tmp_path, "eve", Origin.STRANGER, "x:direct:eve")
+    assert conversations(config(tmp_path)).level is Level.OK
+    shared = config(tmp_path, dmScope="main")
+    assert "shares main" in conversations(shared).message
+    await write(tmp_path, "eve", Origin.STRANGER)
+    await write(tmp_path, "mallory", Origin.STRANGER, "global")
+    found = conversations(shared)
+    assert (found.level, found.message[:7]) == (Level.WARNING, "2 chats")
+    assert "commands.ownerAllowFrom" in found.remedy
