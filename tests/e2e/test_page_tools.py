@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import FilePayload, Page, WebSocketRoute, expect
 
 from skerry.model.event import RunStarted, TextDelta, ThinkingDelta, ToolStarted
+from skerry.model.ids import agent_id
 from skerry.model.message import (
     ImageBlock,
     TextBlock,
@@ -380,3 +381,11 @@ async def complaints(page: Page) -> list[str]:
     """Return what axe has to say: rule, and the elements it is about."""
     found = await page.evaluate("axe.run().then(({ violations }) => violations)")
     return [f"{one['id']}: {[node['html'] for node in one['nodes']]}" for one in found]
+
+
+async def test_an_agent_is_called_as_it_calls_itself(browser: Chromium, rig: Rig) -> None:
+    workspace = rig.context.config().workspace(agent_id("main"))
+    workspace.mkdir(parents=True, exist_ok=True)
+    (workspace / "IDENTITY.md").write_text("---\nname: Pebble\nemoji: 🪨\n---\n", encoding="utf-8")
+    page = await open_page(browser, rig)
+    await expect(page.locator("#agent")).to_have_text("🪨 Pebble")
