@@ -7,7 +7,6 @@ that stands there can be lost by it.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio.to_thread
@@ -21,6 +20,7 @@ from skerry.agent.sending import fit
 from skerry.agent.stream import Speaker
 from skerry.config.context import MemoryFlush
 from skerry.infra.beneath import EscapeError
+from skerry.infra.zone import day
 from skerry.model import message
 from skerry.model.errors import ToolError
 from skerry.model.event import LoopEvent
@@ -110,18 +110,18 @@ class Flush:
 
     async def run(self, system: str, said: Sequence[Message], limits: Budget) -> bool:
         """Go through what was said; return whether the model could be asked about all of it."""
-        now = datetime.fromtimestamp(self.runtime.clock.now_ms() / 1000, UTC).astimezone()
-        parts = [[fit(one, limits.most_chars) for one in said]]
-        parts = [list(part) for part in batches(parts[0], limits.room)]
-        outcomes = [await self._part(system, part, now) for part in parts[-MOST_BATCHES:]]
+        zone = self.runtime.config().agents.defaults.user_timezone
+        today = f"{day(self.runtime.clock.now_ms(), zone)}"
+        parts = batches([fit(one, limits.most_chars) for one in said], limits.room)
+        outcomes = [await self._part(system, list(one), today) for one in parts[-MOST_BATCHES:]]
         return all(outcomes)
 
-    async def _part(self, system: str, said: list[Message], now: datetime) -> bool:
+    async def _part(self, system: str, said: list[Message], today: str) -> bool:
         at = self.runtime.clock.now_ms()
-        tool = MemoryAppend(f"{now:%Y-%m-%d}")
+        tool = MemoryAppend(today)
         if said and not isinstance(said[0], message.UserMessage):
             said.insert(0, message.user(_GOES_ON, at))
-        history = History([*said, message.user(self._prompt(now), at)])
+        history = History([*said, message.user(self._prompt(today), at)])
         wanted = replace(self.wanted, purpose=Purpose.FLUSH)
         failover = Failover(self.runtime.models, wanted, self.runtime.on_call)
         speaker = Speaker(failover, _unheard, self.runtime.clock.now_ms)
@@ -147,13 +147,10 @@ class Flush:
                 break
         return speaker.failure is None
 
-    def _prompt(self, now: datetime) -> str:
-        text = self.settings.prompt.replace("YYYY-MM-DD", f"{now:%Y-%m-%d}")
+    def _prompt(self, today: str) -> str:
+        text = self.settings.prompt.replace("YYYY-MM-DD", today)
         hint = "" if "NO_REPLY" in text else f"\n{HINT}"
-        return (
-            f"{text}{hint}\nThe tool memory_append adds to that file.\n"
-            f"Current time: {now:%Y-%m-%d %H:%M %Z}"
-        )
+        return f"{text}{hint}\nThe tool memory_append adds to that file. Today is {today}."
 
 
 def _unheard(_: LoopEvent) -> None:
