@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from msgspec.structs import replace
+
+from skerry.model.message import COMMAND, AssistantMessage, Block, Message, TextBlock
 from skerry.replies.silence import SILENT, Silence
 from skerry.replies.tags import Marks, Tags
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
 """What a text has where anything may be to do."""
 _THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
+
+_WHOLE: Final = frozenset({"stop", "length", "toolUse"})
 
 Show = Callable[[str], str]
 """From a file that the model names to what stands in its place."""
@@ -67,6 +72,24 @@ def shaped(text: str, show: Show = named, *, cut: bool = False) -> Shaped:
     shaper = Shaper(show=show)
     said = shaper.feed(text) + shaper.end(cut=cut)
     return Shaped(said, shaper.silent, shaper.marks)
+
+
+def as_read(said: Message, show: Show = named) -> Message:
+    """Return a message of the transcript as people read it.
+
+    What broke off was kept as it was read, and what the gateway said itself is no model's.
+    """
+    if not isinstance(said, AssistantMessage) or said.stop_reason not in _WHOLE:
+        return said
+    text = said.text
+    if said.provider == COMMAND[0] or _PLAIN.search(text) is None:
+        return said
+    read = shaped(text, show).text
+    content: list[Block] = [one for one in said.content if not isinstance(one, TextBlock)]
+    if read.strip():
+        place = next(n for n, one in enumerate(said.content) if isinstance(one, TextBlock))
+        content.insert(place, TextBlock(read))
+    return replace(said, content=tuple(content))
 
 
 def parted(text: str) -> tuple[str, str] | None:

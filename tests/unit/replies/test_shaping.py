@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.replies.shaping import Shaper, parted, shaped
+from skerry.model.message import AssistantMessage, TextBlock, ThinkingBlock, ToolCall, Usage
+from skerry.replies.shaping import Shaper, as_read, parted, shaped
 from skerry.replies.tags import Marks, media
 
 
@@ -155,3 +156,22 @@ def test_the_transcript_keeps_what_the_model_wrote_but_its_thoughts() -> None:
     text = "<think>hm</think>[[reply_to_current]]Hi\nMEDIA: a.png\nNO_REPLY"
     assert parted(text) == ("[[reply_to_current]]Hi\nMEDIA: a.png\nNO_REPLY", "hm")
     assert parted("plain [[x]]") is None
+
+
+def message(text: str, stop_reason: str = "stop", provider: str = "p") -> AssistantMessage:
+    content = (ThinkingBlock("hm"), TextBlock(text), ToolCall("c", "read", {}))
+    return AssistantMessage(content, "", provider, "", Usage(), stop_reason, 1)
+
+
+def test_a_transcript_reads_as_the_answer_did() -> None:
+    said = as_read(message("[[reply_to_current]]Hi\nMEDIA: a.png"))
+    assert said.content[1] == TextBlock("Hi\n📎 a.png")
+    assert [type(one) for one in said.content] == [ThinkingBlock, TextBlock, ToolCall]
+    assert [type(one) for one in as_read(message("NO_REPLY")).content] == [ThinkingBlock, ToolCall]
+
+
+@pytest.mark.parametrize(
+    "said", [message("plain"), message("[[x", "aborted"), message("NO_REPLY", provider="skerry")]
+)
+def test_what_needs_nothing_is_left_alone(said: AssistantMessage) -> None:
+    assert as_read(said) is said

@@ -30,6 +30,7 @@ from skerry.model.origin import Origin
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo
+from skerry.replies.shaping import as_read
 from skerry.store import Reader, Unit, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
@@ -175,7 +176,8 @@ def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None
     """Return the message with what the wire of version 4 adds to it, encoded."""
     if sessions.is_compaction(entry.message):
         return msgspec.json.encode(_divider(entry))
-    said = message.encode(_cut(entry.message, max_chars) if max_chars else entry.message)
+    read = as_read(entry.message)
+    said = message.encode(_cut(read, max_chars) if max_chars else read)
     if protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return said
     about: dict[str, Json] = {
