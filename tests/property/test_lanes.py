@@ -4,10 +4,11 @@ from collections import defaultdict
 from functools import partial
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.lanes.lanes import Lanes
+from skerry.lanes.lanes import Job, Lanes
 
 KEYS = "abcd"
 steps = st.lists(
@@ -46,9 +47,9 @@ class Model:
         self.ends[number].set()
 
 
-async def play(plan: list[tuple[str, object]], limit: int) -> None:
+async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = Lanes) -> None:
     model = Model()
-    async with Lanes(limit) as lanes:
+    async with kind(limit) as lanes:
         for number, (action, target) in enumerate(plan):
             if action in {"submit", "first"}:
                 key = str(target)
@@ -74,3 +75,20 @@ def test_order_limit_and_progress_hold_in_every_sequence(
     plan: list[tuple[str, object]], limit: int
 ) -> None:
     anyio.run(play, plan, limit)
+
+
+class _Unlimited(Lanes):
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit + 1)
+
+
+class _Forgetful(Lanes):
+    def submit(self, key: str, job: Job, *, first: bool = False, **_: object) -> None:
+        super().submit(key, job, first=not first)
+
+
+@pytest.mark.parametrize("kind", [_Unlimited, _Forgetful], ids=["one too many", "wrong order"])
+def test_a_defect_would_be_found(kind: type[Lanes]) -> None:
+    plan: list[tuple[str, object]] = [("submit", key) for key in "aaabbbcc"]
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        anyio.run(play, plan, 1, kind)

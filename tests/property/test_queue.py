@@ -1,0 +1,172 @@
+"""Queue modes in random orders: a model of what must become of each message, against the gateway.
+
+Whatever the modes, the policy and the moments at which runs end: nothing is answered twice, nobody
+is forgotten, nothing overtakes what came before it, and the transcript has each text as it must.
+"""
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skerry.config.messages import QueueConfig
+from skerry.lanes import backlog
+from skerry.lanes.backlog import Batch
+from skerry.lanes.running import ActiveRun
+from skerry.model.message import UserMessage
+from skerry.model.queue import DropPolicy, QueueMode
+from skerry.model.run import RunResult, StopReason
+from skerry.ports.model import ModelRequest
+from skerry.store import runs
+from skerry.testing.model import Gate, ScriptedModel, Step
+from tests.support.core import MAIN, Core, open_core, request
+
+steps = st.lists(
+    st.tuples(st.just("say"), st.sampled_from(QueueMode)) | st.tuples(st.just("end"), st.none()),
+    min_size=1,
+    max_size=10,
+)
+PARTS = re.compile(
+    rf"{re.escape(backlog.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
+)
+
+
+@dataclass
+class Player:
+    """Plays a plan: says `m0`, `m1`, ... and lets the run that is on end when the plan says so."""
+
+    core: Core
+    gates: list[Gate]
+    said: list[tuple[str, QueueMode]] = field(default_factory=list)
+
+    async def say(self, mode: QueueMode) -> None:
+        name = f"m{len(self.said)}."
+        self.said.append((name, mode))
+        await self.core.dispatch.submit(request(name, queue_mode=mode))
+        await anyio.wait_all_tasks_blocked()
+
+    async def end(self) -> None:
+        """Let what is at the model go on, and wait until something is there again, or nothing."""
+        for gate in self.gates:
+            gate.open()
+        self.gates.clear()
+        with anyio.fail_after(10):
+            while self.core.dispatch.active(MAIN) and not any(  # noqa: ASYNC110 - as said below
+                gate.reached.is_set() for gate in self.gates
+            ):
+                await anyio.sleep(0.001)  # the store's thread works; there is no event for all
+
+    async def results(self) -> dict[str, RunResult]:
+        while self.core.dispatch.active(MAIN):
+            await self.end()
+        found = {}
+        for name, _ in self.said:
+            result = await self.core.store.read(lambda reader, n=name: runs.find(reader, n))  # type: ignore[misc]
+            assert isinstance(result, RunResult), f"forgotten: {name}"
+            found[name] = result
+        return found
+
+
+async def play(
+    plan: list[tuple[str, QueueMode | None]], cap: int, drop: DropPolicy, folder: Path
+) -> None:
+    gates: list[Gate] = []
+
+    def script(_: ModelRequest) -> list[Step]:
+        gates.append(Gate())
+        return [gates[-1], "ok"]
+
+    queue = QueueConfig(debounce_ms=0, cap=cap, drop=drop)
+    async with open_core(folder, ScriptedModel(script), queue=queue) as core:
+        player = Player(core, gates)
+        for action, mode in plan:
+            if action == "say" and mode is not None:
+                await player.say(mode)
+            else:
+                await player.end()
+        results = await player.results()
+        messages = await core.said() if player.said else []
+        prompts = [one.text for one in messages if isinstance(one, UserMessage)]
+    check(player.said, results, prompts, core)
+
+
+def check(
+    said: list[tuple[str, QueueMode]],
+    results: dict[str, RunResult],
+    prompts: list[str],
+    core: Core,
+) -> None:
+    """Compare with what must be true."""
+    ends = Counter(one.run_id for one in core.ends())
+    assert ends == Counter(list(results)), "an end was told twice, or never"
+    texts = [part.strip() for one in prompts for part in PARTS.split(one) if part.strip()]
+    written = Counter(texts)
+    interrupted = any(mode is QueueMode.INTERRUPT for _, mode in said)
+    for name, mode in said:
+        result = results[name]
+        dropped = result.error is not None
+        most = 2 if mode is QueueMode.STEER_BACKLOG else 1
+        assert (0 if dropped else 1) <= written[name] <= most, (
+            f"{name} is there {written[name]} times"
+        )
+        if dropped:
+            assert result.error is not None
+            assert result.error.code == "queue.full"
+            assert mode not in {QueueMode.OWN, QueueMode.INTERRUPT}
+        elif mode in {QueueMode.OWN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted:
+            overflown = any(backlog.summary([""])[:16] in one and name in one for one in prompts)
+            assert overflown or ("ok" in result.payloads and result.joined is None), name
+        if result.stop_reason is StopReason.ABORTED:
+            assert interrupted
+    # What keeps its place is answered in the order in which it was said.
+    kept = [name for name, mode in said if mode in {QueueMode.OWN, QueueMode.COLLECT}]
+    order = [text for text in texts if text in kept]
+    assert order == [name for name in kept if name in order], "somebody overtook"
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps, st.integers(1, 4), st.sampled_from(DropPolicy))
+def test_every_message_becomes_what_its_mode_says(
+    plan: list[tuple[str, QueueMode | None]], cap: int, drop: DropPolicy
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(play, plan, cap, drop, Path(folder))
+
+
+def _loses_the_first(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
+    found = _BATCH(front, behind)
+    return Batch(found.runs[1:], 0) if len(found.runs) > 1 else found
+
+
+def _says_twice(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
+    found = _BATCH(front, behind)
+    return Batch((found.runs[0], *found.runs), 0) if len(found.runs) > 1 else found
+
+
+def _overtakes(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
+    found = _BATCH(front, behind)
+    return Batch(found.runs[::-1], 0)
+
+
+_BATCH = backlog.batch
+PLAN: list[tuple[str, QueueMode | None]] = [("say", QueueMode.COLLECT)] * 3
+
+
+@pytest.mark.parametrize("defect", [_loses_the_first, _says_twice, _overtakes])
+def test_a_defect_would_be_found(
+    defect: Callable[[ActiveRun, list[ActiveRun]], Batch],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(backlog, "batch", defect)
+    with pytest.raises((AssertionError, ExceptionGroup, TimeoutError)):
+        anyio.run(play, PLAN, 4, DropPolicy.SUMMARIZE, tmp_path)
