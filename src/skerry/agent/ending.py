@@ -64,6 +64,7 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
         usage=Usage(),
         joined=result.run_id,
         cut_off=False,
+        notices=(),
     )
 
 
@@ -97,6 +98,8 @@ def told_at_end(result: RunResult) -> list[Block]:
             return [Block(f"⚠️ I could not answer: {result.error.message}")]
         case _ if result.cut_off:
             return [Block(CUT_OFF)]
+        case _ if result.payloads:
+            return [Block(f"Note: {one}") for one in result.notices]
     return []
 
 
