@@ -71,6 +71,7 @@ def agents(**levels: ThinkingLevel) -> AgentsConfig:
         (agents(default=ThinkingLevel.HIGH), ThinkingLevel.MINIMAL, "minimal"),
     ],
 )
+@pytest.mark.requirement("agent-command-resolves-defaults")
 async def test_the_request_says_how_much_to_think_else_the_agent_else_all_agents(
     tmp_path: Path, configured: AgentsConfig, asked: ThinkingLevel | None, level: str
 ) -> None:
