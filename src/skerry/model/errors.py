@@ -2,41 +2,21 @@
 
 SkerryError
     ConfigError
-        ConfigInvalidError
-        ConfigRewriteError
-        ConfigIncludedError
-        ConfigProtectedError
+        ConfigInvalidError, ConfigRewriteError, ConfigIncludedError, ConfigProtectedError
     RequestError
-        InvalidSessionKeyError
-        UnknownAgentError
-        BusyError
+        InvalidSessionKeyError, UnknownAgentError, BusyError
     StateError
-        StateLockedError
-        StoreClosedError
-        StoreFailedError
-        StaleTailError
-        NewerStateError
+        StateLockedError, StoreClosedError, StoreFailedError, StaleTailError, NewerStateError
     ModelError
-        ModelUnavailableError
-        ModelAuthError
-            ModelSignInError
-        ModelBillingError
-        ModelRateLimitError
-        ModelOverloadedError
-        ModelOverflowError
-        ModelRequestError
-        ModelConnectionError
-        ModelStreamCutError
-        ModelEmptyReplyError
-        ModelNotFoundError
-        ModelCoolingError
-        ModelsFailedError
+        ModelUnavailableError, ModelAuthError, ModelSignInError, ModelBillingError,
+        ModelRateLimitError, ModelOverloadedError, ModelOverflowError, ModelRequestError,
+        ModelConnectionError, ModelStreamCutError, ModelEmptyReplyError, ModelNotFoundError,
+        ModelCoolingError, ModelsFailedError
     ToolError
         OutsideWorkspaceError
     DeliveryRefusedError
     ClientError
-        GatewayUnreachableError
-        GatewayRefusedError
+        GatewayUnreachableError, GatewayRefusedError
     CredentialError
     ServiceError
     PluginError
