@@ -12,14 +12,9 @@ SkerryError
         ModelRateLimitError, ModelOverloadedError, ModelOverflowError, ModelRequestError,
         ModelConnectionError, ModelStreamCutError, ModelEmptyReplyError, ModelNotFoundError,
         ModelCoolingError, ModelsFailedError
-    ToolError
-        OutsideWorkspaceError
-    DeliveryRefusedError
-    ClientError
-        GatewayUnreachableError, GatewayRefusedError
-    CredentialError
-    ServiceError
-    PluginError
+    ToolError: OutsideWorkspaceError
+    ClientError: GatewayUnreachableError, GatewayRefusedError
+    DeliveryRefusedError, CredentialError, ServiceError, PluginError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
