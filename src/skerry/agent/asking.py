@@ -6,6 +6,7 @@ import msgspec
 
 from skerry.agent import sending
 from skerry.agent.compacting import Compactor, Task
+from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
 from skerry.agent.keeping import Keeper, held
 from skerry.agent.pipeline import Pipeline, with_context
@@ -18,8 +19,7 @@ from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import AssistantMessage, Message, UserMessage
 from skerry.model.run import RunFailure
-from skerry.model.session import SessionSettings
-from skerry.model.thinking import ThinkingLevel
+from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.sessions.budget import budget
@@ -51,13 +51,15 @@ class Asking:
         self._pipeline: Pipeline = compactor.pipeline
         self._conversation = conversation
         self._history = conversation.history
-        self._own = active.settings or SessionSettings()
+        self._defaults = run_defaults(active, config)
         self.keeper = Keeper(compactor, conversation, self._moved)
         self.prompt = _NO_PROMPT
         """What the person said."""
         self._sent_prompt: Message = _NO_PROMPT
         self._place: int | None = 0
         self._system: str | None = None
+        self.notes: dict[str, None] = {}
+        """What a person should know of how the model was asked, in order."""
         self._tools = 0
 
     @property
@@ -137,11 +139,12 @@ class Asking:
             self._history.put(self._place, self._sent_prompt)
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
-        """Return how much it is to think: as the request, the session or the configuration says."""
-        if not model.reasoning:
-            return ThinkingLevel.OFF
-        asked = self._active.request.thinking or self._own.thinking_level
-        return asked or self._config.thinking(self._agent) or ThinkingLevel.LOW
+        """Return how much the model thinks; less than somebody asked for is noted."""
+        asked = self._defaults.thinking
+        level = nearest(asked, model.levels)
+        if self._defaults.asked and level is not asked:
+            self.notes[f"{model.ref} has no thinking level {asked}; it used {level}."] = None
+        return level
 
     async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         """Return the system prompt of the run; put before the prompt what plugins add to it."""

@@ -12,7 +12,8 @@ import anyio
 from skerry.agent import toolcalls
 from skerry.agent.asking import Asking
 from skerry.agent.compacting import Compactor, Whose
-from skerry.agent.failover import Failover, wanted_by
+from skerry.agent.defaults import run_defaults
+from skerry.agent.failover import Failover
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
@@ -90,7 +91,7 @@ class Dialogue:
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
-        wanted = wanted_by(active, self._config)
+        wanted = run_defaults(active, self._config).wanted
         self.show = shown_files(self._config, self._agent)
         self.speaker = Speaker(
             Failover(runtime.models, wanted, runtime.on_call),
@@ -163,6 +164,14 @@ class Dialogue:
             self.loop.close(self.speaker.broken_off("aborted", text))
             return StopReason.TIMEOUT
         return StopReason.ERROR if self.failure else StopReason.DONE
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return what a person should know, and was not told in this conversation before."""
+        told = self.conversation.told
+        new = [one for one in (*self._asking.notes, *self.speaker.notes) if one not in told]
+        told.update(new)
+        return tuple(new)
 
     def _close(self) -> None:
         self._active.close()

@@ -64,6 +64,7 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
         usage=Usage(),
         joined=result.run_id,
         cut_off=False,
+        notices=(),
     )
 
 
@@ -89,14 +90,14 @@ def told_at_end(result: RunResult) -> list[Block]:
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
             return []
-        case StopReason.ABORTED:
-            return [Block(STOPPED)]
-        case StopReason.INTERRUPTED:
-            return [Block(INTERRUPTED)]
+        case StopReason.ABORTED | StopReason.INTERRUPTED as why:
+            return [Block(STOPPED if why is StopReason.ABORTED else INTERRUPTED)]
         case _ if result.error is not None:
             return [Block(f"⚠️ I could not answer: {result.error.message}")]
         case _ if result.cut_off:
             return [Block(CUT_OFF)]
+        case _ if result.payloads:
+            return [Block(f"Note: {one}") for one in result.notices]
     return []
 
 

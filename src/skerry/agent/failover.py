@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import anyio
 
-from skerry.config.root import Config
-from skerry.lanes.running import ActiveRun
 from skerry.model.errors import (
     ModelEmptyReplyError,
     ModelError,
@@ -21,7 +19,6 @@ from skerry.model.errors import (
 )
 from skerry.model.message import Usage
 from skerry.model.run import RunFailure
-from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelInfo, ModelReply, Models
 from skerry.ports.tries import ABORTED, OWN_FAULT, Candidate, ModelCallEnded, Tries, Wanted
 
@@ -112,18 +109,6 @@ def _failed(tries: Tries) -> ModelError:
     if not attempts:
         return ModelUnavailableError("No model can be asked.")
     return ModelsFailedError([str(one) for one in attempts])
-
-
-def wanted_by(active: ActiveRun, config: Config) -> Wanted:
-    """Return what a run asks for: as its session says, else the configuration of its agent."""
-    own, request = active.settings or SessionSettings(), active.request
-    return Wanted(
-        own.model or config.primary_model(request.key.agent),
-        request.key.agent,
-        active.session_id,
-        request.run_id,
-        request.purpose,
-    )
 
 
 def _named(candidate: Candidate) -> str:

@@ -32,6 +32,8 @@ class Conversation:
     """What of it is sent."""
     weight: int = 0
     """Its characters when it was last asked for."""
+    told: set[str] = field(default_factory=set)
+    """Notices that its people have seen: each is told once."""
 
     def forget_command(self) -> None:
         """Take out the command that was just answered, with its answer, if it was one."""

@@ -178,6 +178,7 @@ class Run:
             error=dialogue.failure,
             aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
             cut_off=cut_off(dialogue.loop.messages),
+            notices=dialogue.notices,
         )
 
         self._tell_end(dialogue, result)

@@ -50,7 +50,9 @@ class Speaker:
         self._shaper = Shaper(self._think, show)
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
-        self._listener = Listener(self._say, self._think)
+        self._listener = Listener(self._say, self._think, self._note)
+        self.notes: dict[str, None] = {}
+        """What a person should know of how models were asked, in order."""
         self.usage = Usage()
         """Of all calls so far."""
         self.failure: RunFailure | None = None
@@ -144,6 +146,9 @@ class Speaker:
         return AssistantMessage(
             content, api, self.provider, self.model, usage, stop_reason, self._now_ms(), error
         )
+
+    def _note(self, text: str) -> None:
+        self.notes[text] = None
 
     def _say(self, delta: str) -> None:
         self._hear(self._shaper.feed(delta))

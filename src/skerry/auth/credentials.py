@@ -14,7 +14,8 @@ from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.order import ordered, pinned
 from skerry.auth.profiles import FILE, SECRETS, Kind, Profile, Profiles, read
 from skerry.auth.refresh import Renewal
-from skerry.auth.vault import PASSPHRASE, Vault
+from skerry.auth.vault import Vault
+from skerry.config.auth import PASSPHRASE
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import CredentialError, ModelAuthError

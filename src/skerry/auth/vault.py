@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.config.auth import PASSPHRASE
 from skerry.infra.atomic import exclusive, make_private, write_atomic
 from skerry.model.errors import CredentialError
 
-PASSPHRASE: Final = "SKERRY_VAULT_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEY_FILE: Final = "vault.key"
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12

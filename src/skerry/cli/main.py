@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from skerry import __version__
+from skerry.cli.auth_options import add_auth
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
 from skerry.cli.options import command as _command
@@ -106,7 +107,7 @@ def make_parser() -> "_Top":
     _chat(add)
     _agent(add)
     _models(add)
-    _auth(add)
+    add_auth(add)
     _prompt(add)
     _config(add)
     _sessions(add)
@@ -209,42 +210,6 @@ def _models(add: _Add) -> None:
     test.set_defaults(action="test")
     test.add_argument("model", nargs="?", metavar="REF", help="provider/model or an alias")
     _output(test)
-
-
-def _auth(add: _Add) -> None:
-    group = _command(add, "auth", None, "credentials of model providers")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    for name, text in (
-        ("list", "the profiles of an agent, and which of them rest"),
-        ("add", "keep a key or token; it is asked for, or read from a pipe"),
-        ("remove", "forget a profile"),
-        ("order", "in which order the profiles of a provider are used"),
-        ("login", "sign in to a provider in the browser"),
-    ):
-        command = _output(_command(add, name, "auth", text))
-        command.set_defaults(action=name)
-        command.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
-        if name in {"add", "order", "login"}:
-            command.add_argument("provider", metavar="PROVIDER", help="such as openai")
-        if name in {"add", "login"}:
-            command.add_argument(
-                "--name", default="default", help="tells profiles of a provider apart (default)"
-            )
-        if name == "remove":
-            command.add_argument("profile", metavar="PROFILE", help="such as openai:default")
-        if name == "add":
-            _secret(command)
-        if name == "order":
-            command.add_argument("profiles", nargs="*", metavar="PROFILE", help="first to last")
-            command.add_argument("--clear", action="store_true", help="let them take turns again")
-
-
-def _secret(command: ArgumentParser) -> None:
-    kinds = ["api_key", "token"]
-    command.add_argument("--type", choices=kinds, default="api_key", help="what it is (api_key)")
-    command.add_argument("--env", metavar="VAR", help="keep only the name of a variable")
-    text = "write it into the profile's file (0600), not into the vault"
-    command.add_argument("--plain", action="store_true", help=text)
 
 
 def _prompt(add: _Add) -> None:

@@ -1,10 +1,12 @@
 """Section `auth`: in which order credentials are used, and where one signs in."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, HttpUrl, SecretStr
 
 from skerry.config.base import OpenSection, Section
+
+PASSPHRASE: Final = "SKERRY_VAULT_PASSPHRASE"  # noqa: S105 - the name of a variable
 
 
 def _safe(value: HttpUrl) -> HttpUrl:

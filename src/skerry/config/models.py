@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, HttpUrl, SecretStr
 
 from skerry.config.base import OpenSection
+from skerry.model.thinking import ThinkingLevel
 
 
 class Api(StrEnum):
@@ -72,6 +73,8 @@ class ModelConfig(OpenSection):
     """Where it differs from the provider's."""
     reasoning: bool = False
     """Whether it can think before it answers."""
+    thinking: tuple[ThinkingLevel, ...] = ()
+    """The levels that it has where it can think; without them all."""
     input: tuple[Literal["text", "image"], ...] = ("text",)
     """What it reads."""
     cost: CostConfig = CostConfig()

@@ -266,6 +266,8 @@ class Version4:
             data["status"] = "cancelled"
         else:
             data["terminalReply"] = replies.terminal(result)
+        if result.notices:
+            data["notices"] = list(result.notices)
         said = AgentSays("lifecycle", data), ChatSays(chat)
         tokens = result.usage.output
         return (AgentSays("usage", {"outputTokens": tokens}), *said) if tokens else said

@@ -2,44 +2,19 @@
 
 SkerryError
     ConfigError
-        ConfigInvalidError
-        ConfigRewriteError
-        ConfigIncludedError
-        ConfigProtectedError
+        ConfigInvalidError, ConfigRewriteError, ConfigIncludedError, ConfigProtectedError
     RequestError
-        InvalidSessionKeyError
-        UnknownAgentError
-        BusyError
+        InvalidSessionKeyError, UnknownAgentError, BusyError
     StateError
-        StateLockedError
-        StoreClosedError
-        StoreFailedError
-        StaleTailError
-        NewerStateError
+        StateLockedError, StoreClosedError, StoreFailedError, StaleTailError, NewerStateError
     ModelError
-        ModelUnavailableError
-        ModelAuthError
-            ModelSignInError
-        ModelBillingError
-        ModelRateLimitError
-        ModelOverloadedError
-        ModelOverflowError
-        ModelRequestError
-        ModelConnectionError
-        ModelStreamCutError
-        ModelEmptyReplyError
-        ModelNotFoundError
-        ModelCoolingError
-        ModelsFailedError
-    ToolError
-        OutsideWorkspaceError
-    DeliveryRefusedError
-    ClientError
-        GatewayUnreachableError
-        GatewayRefusedError
-    CredentialError
-    ServiceError
-    PluginError
+        ModelUnavailableError, ModelAuthError, ModelSignInError, ModelBillingError,
+        ModelRateLimitError, ModelOverloadedError, ModelOverflowError, ModelRequestError,
+        ModelConnectionError, ModelStreamCutError, ModelEmptyReplyError, ModelNotFoundError,
+        ModelCoolingError, ModelsFailedError
+    ToolError: OutsideWorkspaceError
+    ClientError: GatewayUnreachableError, GatewayRefusedError
+    DeliveryRefusedError, CredentialError, ServiceError, PluginError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:

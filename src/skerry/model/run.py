@@ -131,6 +131,8 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """The run that its message entered and that answered it; then `payloads` is empty."""
     cut_off: bool = False
     """Whether the last response reached the most tokens that the model may say."""
+    notices: tuple[str, ...] = ()
+    """What a person should know of how the model was asked, told once in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)

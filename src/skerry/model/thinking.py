@@ -1,5 +1,6 @@
 """How much a model is to think before it answers."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
@@ -13,6 +14,20 @@ class ThinkingLevel(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
     XHIGH = "xhigh"
+
+
+LEVELS: Final = tuple(ThinkingLevel)
+"""From the weakest to the strongest."""
+
+
+def nearest(asked: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:
+    """Return the strongest of `levels` that is not above `asked`, else the weakest of them.
+
+    A model without levels does not think.
+    """
+    present = [one for one in LEVELS if one in levels]
+    below = [one for one in present if LEVELS.index(one) <= LEVELS.index(asked)]
+    return (below[-1:] or present[:1] or [ThinkingLevel.OFF])[0]
 
 
 _OTHER_WORDS: Final = {

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeVar, cast
 import msgspec
 
 from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
-from skerry.model.thinking import ThinkingLevel
+from skerry.model.thinking import LEVELS, ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.tries import Tries, Wanted
 
@@ -59,6 +59,15 @@ class ModelInfo:
     """Tokens that the system prompt may have; None is no limit of its own."""
     note: str = ""
     """What a person should know of it, or empty; shown on the page."""
+    thinking: tuple[ThinkingLevel, ...] = ()
+    """The levels that it has where it can think; empty is all."""
+
+    @property
+    def levels(self) -> tuple[ThinkingLevel, ...]:
+        """Return how much it can think."""
+        if not self.reasoning:
+            return (ThinkingLevel.OFF,)
+        return self.thinking or LEVELS
 
     @property
     def ref(self) -> str:
@@ -193,6 +202,8 @@ class Listener:
 
     on_text: Callable[[str], None] = _unheard
     on_thinking: Callable[[str], None] = _unheard
+    on_note: Callable[[str], None] = _unheard
+    """What a person should know of how it was asked, in a sentence."""
 
 
 class ModelProvider(Protocol):

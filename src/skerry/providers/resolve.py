@@ -221,4 +221,5 @@ def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) 
         input=frozenset(entry.input if "input" in said else fact.input),
         cost=cost if "cost" in said else fact.cost.known(),
         api=api,
+        thinking=entry.thinking,
     )

@@ -9,7 +9,7 @@ class Spoken:
     def __init__(self, hear: Listener) -> None:
         self._hear = hear
         self.begun = False
-        self.listener = Listener(self._text, self._thinking)
+        self.listener = Listener(self._text, self._thinking, hear.on_note)
 
     def _text(self, text: str) -> None:
         self.begun = True

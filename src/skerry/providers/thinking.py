@@ -73,4 +73,5 @@ class Downgrades(Generic[F]):
                     error,
                 )
                 refused.append(form)
+                hear.on_note(f"{request.model.ref} does not think as asked ({request.thinking}).")
         return await ask(forms[-1], hear)

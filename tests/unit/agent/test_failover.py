@@ -142,3 +142,18 @@ async def test_an_abort_is_booked_and_says_nothing_of_the_candidate() -> None:
     assert booked.error.code == "run.aborted"
     assert [one.model.id for one in rig.models.released_ones] == ["a"]
     assert rig.models.attempts == []
+
+
+@pytest.mark.requirement("agent-run-resolves-auth-profile")
+async def test_the_model_and_its_profile_are_known_before_the_request_is_built() -> None:
+    rig = Rig(candidate("a", "hello", profile="p:one"))
+    known: list[tuple[str, str]] = []
+
+    async def build(model: ModelInfo) -> ModelRequest:
+        current = rig.speaker._failover.current
+        assert current is not None
+        known.append((model.ref, current.profile))
+        return await ask(model)
+
+    await rig.speaker.respond(build)
+    assert known == [("p/a", "p:one")]

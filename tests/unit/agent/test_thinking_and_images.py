@@ -12,7 +12,7 @@ from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCall
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest
-from skerry.model.thinking import ThinkingLevel
+from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.testing.model import MODEL, Gate, ScriptedModel
 from tests.support.core import MAIN, Core, open_core, request
 
@@ -71,6 +71,7 @@ def agents(**levels: ThinkingLevel) -> AgentsConfig:
         (agents(default=ThinkingLevel.HIGH), ThinkingLevel.MINIMAL, "minimal"),
     ],
 )
+@pytest.mark.requirement("agent-command-resolves-defaults")
 async def test_the_request_says_how_much_to_think_else_the_agent_else_all_agents(
     tmp_path: Path, configured: AgentsConfig, asked: ThinkingLevel | None, level: str
 ) -> None:
@@ -132,3 +133,40 @@ async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_onc
             await core.dispatch.wait(waiting.run_id, None)
         assert await stored() == b""
         assert (await core.said())[2].content[1:] == (large,)
+
+
+async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(lambda _: ["a"])
+    async with open_core(tmp_path, model) as core:
+        core.models.info = replace(THINKS, thinking=(ThinkingLevel.LOW, ThinkingLevel.HIGH))
+        for name in ("hi", "again"):
+            await run(core, replace(request(name), thinking=ThinkingLevel.XHIGH))
+        core.models.info = MODEL
+        await run(core, replace(request("plain"), thinking=ThinkingLevel.XHIGH))
+        await core.ask("nobody asked for a level")
+        notices = [one.notices for one in core.ends()]
+    assert [one.request.thinking for one in model.seen] == ["high", "high", "off", "off"]
+    assert notices == [
+        ("test/script has no thinking level xhigh; it used high.",),
+        (),
+        ("test/script has no thinking level xhigh; it used off.",),
+        (),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "levels", "given"),
+    [
+        ("xhigh", ("low", "high"), "high"),
+        ("minimal", ("low", "high"), "low"),
+        ("medium", ("low", "high"), "low"),
+        ("off", ("low",), "low"),
+        ("high", (), "off"),
+    ],
+)
+def test_the_nearest_level_is_not_above_what_was_asked_where_there_is_one(
+    asked: str, levels: tuple[str, ...], given: str
+) -> None:
+    assert nearest(ThinkingLevel(asked), [ThinkingLevel(one) for one in levels]) == given

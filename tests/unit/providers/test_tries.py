@@ -207,6 +207,14 @@ async def test_the_last_error_names_who_was_tried_and_why(rig: Rig) -> None:
     assert not any(key in (said.error_message or "") for key in KEYS.values())
 
 
+@pytest.mark.requirement("agent-lifecycle-bootstrap")
+async def test_a_profile_of_an_agent_is_loaded_with_its_first_run(tmp_path: Path) -> None:
+    async with Rig(tmp_path, [], {}).open() as rig:
+        rig.write("main", ["three"])
+        assert (await rig.say()).text == "m by three"
+        assert rig.booked[0].profile == "p:three"
+
+
 async def test_sessions_take_turns_and_each_keeps_to_its_own(rig: Rig) -> None:
     first = [(await rig.say(session_id=name)).text for name in ("a", "b", "a", "b")]
     assert first == ["m by one", "m by two", "m by one", "m by two"]

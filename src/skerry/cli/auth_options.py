@@ -1,0 +1,43 @@
+"""The arguments of `skerry auth`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import Add, output
+from skerry.cli.options import command as new
+
+
+def add_auth(add: Add) -> None:
+    """Add `skerry auth` and what is beneath it."""
+    group = new(add, "auth", None, "credentials of model providers")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    for name, text in (
+        ("list", "the profiles of an agent, and which of them rest"),
+        ("add", "keep a key or token; it is asked for, or read from a pipe"),
+        ("remove", "forget a profile"),
+        ("order", "in which order the profiles of a provider are used"),
+        ("login", "sign in to a provider in the browser"),
+    ):
+        one = output(new(add, name, "auth", text))
+        one.set_defaults(action=name)
+        one.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        if name in {"add", "order", "login"}:
+            one.add_argument("provider", metavar="PROVIDER", help="such as openai")
+        if name in {"add", "login"}:
+            one.add_argument(
+                "--name", default="default", help="tells profiles of a provider apart (default)"
+            )
+        if name == "remove":
+            one.add_argument("profile", metavar="PROFILE", help="such as openai:default")
+        if name == "add":
+            _secret(one)
+        if name == "order":
+            one.add_argument("profiles", nargs="*", metavar="PROFILE", help="first to last")
+            one.add_argument("--clear", action="store_true", help="let them take turns again")
+
+
+def _secret(one: ArgumentParser) -> None:
+    kinds = ["api_key", "token"]
+    one.add_argument("--type", choices=kinds, default="api_key", help="what it is (api_key)")
+    one.add_argument("--env", metavar="VAR", help="keep only the name of a variable")
+    text = "write it into the profile's file (0600), not into the vault"
+    one.add_argument("--plain", action="store_true", help=text)
