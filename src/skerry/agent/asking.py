@@ -52,7 +52,7 @@ class Asking:
         self._conversation = conversation
         self._history = conversation.history
         self._defaults = run_defaults(active, config)
-        self.keeper = Keeper(compactor, conversation, self._moved)
+        self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """What the person said."""
         self._sent_prompt: Message = _NO_PROMPT

@@ -156,15 +156,22 @@ class Compactor:
         self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
         return Compacted(written, task.tokens, after, len(kept))
 
-    async def flush(self, said: Sequence[Message], system: str, limits: Budget) -> None:
-        """Let the model note what is to last, where notes are kept."""
+    async def flush(
+        self,
+        said: Sequence[Message],
+        system: str,
+        limits: Budget,
+        session_id: SessionId | None = None,
+    ) -> None:
+        """Let the model note what is to last, where notes are kept; of another session if given."""
         settings, whose = self.settings.memory_flush, self.whose
         if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
             return
         flush = Flush(self.runtime, self.pipeline, settings, self.tools, whose.wanted)
         if await flush.run(system, said, limits):
             now = self.runtime.clock.now_ms()
-            self.runtime.store.post(lambda unit: compactions.flushed(unit, whose.session_id, now))
+            noted = session_id or whose.session_id
+            self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
 
     def _read(self, reader: Reader) -> tuple[compactions.State, list[Numbered]]:
         session_id = self.whose.session_id

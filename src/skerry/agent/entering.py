@@ -13,6 +13,7 @@ from skerry.model.message import Message
 from skerry.model.session import SessionSettings
 from skerry.sessions import lifecycle
 from skerry.sessions.opening import Opened, enter
+from skerry.sessions.resets import Expiry
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, sessions
 
@@ -37,6 +38,8 @@ class Entered:
         active.session_id = self.opened.session_id
         active.entry = self.entry
         active.settings = self.settings
+        if self.opened.why in set(Expiry):
+            active.ended_before = self.opened.ended
 
 
 def write(

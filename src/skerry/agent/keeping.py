@@ -16,6 +16,7 @@ from skerry.agent.histories import Conversation
 from skerry.commands.table import CommandError
 from skerry.model.message import AssistantMessage
 from skerry.model.run import Compacted
+from skerry.model.session import SessionEntry
 from skerry.ports.model import ModelInfo
 from skerry.sessions.budget import CHARS_PER_TOKEN, Budget
 
@@ -35,12 +36,17 @@ class Keeper:
     """Takes the number of each message's entry, when the conversation was read anew."""
     refused: int = field(default=0, init=False)
     """How often the model refused the conversation as too long."""
+    ended: SessionEntry | None = None
+    """The session that this run's message took the place of by itself; its notes come first."""
     _futile: int = field(default=0, init=False)
     """Messages at which nothing could be cut; it is tried again when there are more."""
     _last: Task | None = field(default=None, init=False)
 
     async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
         """Flush or compact, if it is time. Costs next to nothing while it is not."""
+        if self.ended is not None:
+            ended, self.ended = self.ended, None
+            await self._note(ended, system, limits)
         settings = self.compactor.settings
         tokens = held(self.conversation, limits)
         threshold = limits.window - limits.reserve
@@ -54,6 +60,15 @@ class Keeper:
             self.conversation.flushed = True  # once a cycle, whatever comes of it
             said = self.conversation.history.messages
             await self.compactor.flush(said, system, limits)
+
+    async def _note(self, ended: SessionEntry, system: str, limits: Budget) -> None:
+        """Flush the notes of a session that ended by itself (decisions 6, row 18)."""
+        histories = self.compactor.runtime.histories
+        before = await histories.get(ended.session_id, ended.tail + 1)
+        if not before.flushed:
+            said = before.history.messages
+            await self.compactor.flush(said, system, limits, ended.session_id)
+        histories.forget(ended.session_id)
 
     async def after_refusal(self) -> bool:
         """Compact what the model refused; return whether it may be asked again."""

@@ -13,7 +13,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.queue import QueueRules
 from skerry.model.run import RunRequest, RunResult
-from skerry.model.session import SessionSettings
+from skerry.model.session import SessionEntry, SessionSettings
 
 _NO_SESSION: Final = SessionId("")
 
@@ -41,6 +41,8 @@ class ActiveRun:
     """Messages that waited before it, and were dropped without the model seeing a line of them."""
     batch: Batch | None = None
     """The messages that are its prompt, where it is not its own alone."""
+    ended_before: SessionEntry | None = None
+    """The session that expired as its message came."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
     withdrawn: bool = False

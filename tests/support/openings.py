@@ -1,0 +1,88 @@
+"""A core with the commands of sessions, and what its tests ask of it."""
+
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from skerry.app.command_sessions import session_commands
+from skerry.commands.table import CommandTable
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
+from skerry.model.message import Message, UserMessage
+from skerry.model.session import SessionEntry
+from skerry.store import archive, outbox, sessions
+from skerry.testing.channel import ACCOUNT, CHANNEL
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import ScriptedModel, echo
+from tests.support.core import MAIN, Core, open_core
+
+HOUR = 3_600_000
+NOON = int(datetime.fromisoformat("2026-05-04 12:00").timestamp() * 1000)  # local time
+ALICE = SessionKey.parse("agent:main:memory:direct:alice")
+
+
+def text(one: Message) -> str:
+    return "".join(getattr(block, "text", "") for block in one.content)
+
+
+async def told(core: Core, key: SessionKey = MAIN) -> list[str]:
+    return [text(one) for one in await core.said(key)]
+
+
+async def current(core: Core, key: SessionKey = MAIN) -> SessionEntry:
+    found = await core.store.read(lambda reader: sessions.find(reader, str(key)))
+    assert found is not None
+    return found
+
+
+async def earlier(core: Core, key: SessionKey = MAIN) -> list[SessionEntry]:
+    return await core.store.read(lambda reader: archive.earlier(reader, str(key), 10))
+
+
+class Opened:
+    """A core with the commands of sessions, on a clock that stands."""
+
+    def __init__(self, home: Path, model: ScriptedModel | None = None, **more: Any) -> None:
+        self.clock = FakeClock(NOON)
+        self.model = model or ScriptedModel(echo)
+        self._table = CommandTable()
+        self._stack = AsyncExitStack()
+        self._home, self._more = home, more
+
+    async def __aenter__(self) -> Core:
+        opening = open_core(
+            self._home, self.model, clock=self.clock, commands=self._table, **self._more
+        )
+        core = await self._stack.enter_async_context(opening)
+        for command in session_commands(core.store):
+            self._table.add(command)
+        return core
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def seen(self) -> list[str]:
+        """Return what people said, as the model saw it last."""
+        messages = self.model.seen[-1].messages
+        return [text(one) for one in messages if isinstance(one, UserMessage)]
+
+
+def inbound(words: str, message_id: str, peer: str = "alice", **more: Any) -> InboundMessage:
+    kind, sender = more.get("kind", PeerKind.DIRECT), more.get("sender", peer)
+    return InboundMessage(CHANNEL, ACCOUNT, Peer(kind, peer), sender, words, message_id, 0)
+
+
+async def receive(core: Core, words: str, message_id: str, **more: Any) -> None:
+    """Let a person write over a platform, and wait for the end of the run."""
+    await core.dispatch.receive(inbound(words, message_id, **more))
+    with anyio.fail_after(10):
+        for run_id in core.dispatch.active():
+            await core.dispatch.wait(run_id, None)
+
+
+async def delivered(core: Core) -> list[tuple[int, str]]:
+    waiting = await core.store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
+    return [(one.part.block, one.part.text) for one in waiting]
