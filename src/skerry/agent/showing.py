@@ -12,6 +12,7 @@ from skerry.model.run import RunRequest
 from skerry.ports.prompt import PromptFile, PromptPart, PromptReport
 from skerry.store import sessions
 
+_SMALL = "This model has little room: it is not shown the files of the workspace."
 _ADDED = "Plugins may add to it when a message comes: before_prompt_build, llm_input."
 
 
@@ -54,5 +55,5 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
         entries=session.tail if session else 0,
         conversation_tokens=session.total_tokens if session else 0,
-        notes=[_ADDED] if added else [],
+        notes=[*([_SMALL] if model.prompt_limit is not None else []), *([_ADDED] if added else [])],
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from skerry import __version__
+from skerry.cli import parsing_extensions
 from skerry.cli.auth_options import add_auth
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
@@ -108,7 +109,7 @@ def make_parser() -> "_Top":
     _agent(add)
     _models(add)
     add_auth(add)
-    _prompt(add)
+    parsing_extensions.prompt(add)
     _config(add)
     _sessions(add)
     _devices(add)
@@ -121,8 +122,8 @@ def make_parser() -> "_Top":
     add_outbox(add)
     add_backup(add)
     _logs(add)
-    _plugins(add)
-    _hooks(add)
+    parsing_extensions.plugins(add)
+    parsing_extensions.hooks(add)
     _service(add)
     _update(add)
     _completion(add)
@@ -212,14 +213,6 @@ def _models(add: _Add) -> None:
     _output(test)
 
 
-def _prompt(add: _Add) -> None:
-    group = _command(add, "prompt", None, "what a model is sent with each message")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    shown = _command(add, "show", "prompt", "print the system prompt, or what its parts cost")
-    shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
-    _output(_session(_reach(shown)))
-
-
 def _config(add: _Add) -> None:
     group = _command(add, "config", None, "show, change and check the configuration")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
@@ -299,33 +292,6 @@ def _sessions_command(add: _Add, action: str, text: str, *, name: bool = False) 
     if action != "export":
         _output(parser)
     return _reach(parser)
-
-
-def _plugins(add: _Add) -> None:
-    group = _command(add, "plugins", None, "the plugins of a running gateway")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    text = "which are loaded, what they brought, what failed and what to do"
-    _output(_reach(_command(add, "list", "plugins", text)))
-
-
-def _hooks(add: _Add) -> None:
-    group = _command(add, "hooks", None, "small programs that run at events of the gateway")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    for name, text in (
-        ("list", "which there are, and which take part"),
-        ("info", "all about one of them"),
-        ("check", "what keeps those that are switched on from taking part"),
-        ("enable", "switch one on; it counts from the next start"),
-        ("disable", "switch one off; it counts from the next start"),
-    ):
-        parser = _command(add, name, "hooks", text)
-        parser.set_defaults(action=name)
-        if name not in {"list", "check"}:
-            parser.add_argument("name", metavar="HOOK")
-        if name == "enable":
-            parser.add_argument("--pin", action="store_true", help="load only what is there now")
-        elif name != "disable":
-            _output(parser)
 
 
 def _service(add: _Add) -> None:

@@ -1,5 +1,6 @@
 """What a person is told of the prompt of a conversation."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import PromptDraft
 from skerry.hooks.runner import Handler
 from skerry.model.ids import SessionKey
+from skerry.testing.model import ScriptedModels
 from tests.support.whole import whole_gateway
 
 GROUP = "agent:main:memory:group:1"
@@ -37,6 +39,19 @@ async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
     ]
     assert sum(one["share"] for one in shown["parts"]) == pytest.approx(1, abs=0.01)
     assert "BOOTSTRAP.md" in [one["name"] for one in shown["files"]]
+
+
+async def test_it_says_that_a_small_model_is_shown_no_files(tmp_path: Path) -> None:
+    async with whole_gateway(tmp_path / "state", Hooks()) as (application, _):
+        models, show = application.context.models, application.context.show_prompt
+        assert isinstance(models, ScriptedModels)
+        models.info = replace(models.info, supports_tools=False, prompt_limit=600)
+        assert show is not None
+        found = await show(SessionKey.main())
+    assert [one.name for one in found.parts] == ["base"]
+    assert found.notes == [
+        "This model has little room: it is not shown the files of the workspace."
+    ]
 
 
 async def test_looking_begins_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""The parsers of the commands about prompts, plugins and hooks."""
+
+from skerry.cli.options import Add, command, output, reach, session
+
+
+def prompt(add: Add) -> None:
+    """Add `skerry prompt`."""
+    group = command(add, "prompt", None, "what a model is sent with each message")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    shown = command(add, "show", "prompt", "print the system prompt, or what its parts cost")
+    shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
+    output(session(reach(shown)))
+
+
+def plugins(add: Add) -> None:
+    """Add `skerry plugins`."""
+    group = command(add, "plugins", None, "the plugins of a running gateway")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    text = "which are loaded, what they brought, what failed and what to do"
+    output(reach(command(add, "list", "plugins", text)))
+
+
+def hooks(add: Add) -> None:
+    """Add `skerry hooks`."""
+    group = command(add, "hooks", None, "small programs that run at events of the gateway")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    for name, text in (
+        ("list", "which there are, and which take part"),
+        ("info", "all about one of them"),
+        ("check", "what keeps those that are switched on from taking part"),
+        ("enable", "switch one on; it counts from the next start"),
+        ("disable", "switch one off; it counts from the next start"),
+    ):
+        parser = command(add, name, "hooks", text)
+        parser.set_defaults(action=name)
+        if name not in {"list", "check"}:
+            parser.add_argument("name", metavar="HOOK")
+        if name == "enable":
+            parser.add_argument("--pin", action="store_true", help="load only what is there now")
+        elif name != "disable":
+            output(parser)
