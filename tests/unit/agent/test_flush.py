@@ -67,7 +67,8 @@ def clock() -> FakeClock:
     return FakeClock(NOON)
 
 
-@pytest.mark.requirement("flush-before-compaction", "flush-once-per-cycle")
+@pytest.mark.requirement("flush-before-compaction")
+@pytest.mark.requirement("flush-once-per-cycle")
 async def test_notes_are_flushed_once_before_each_compaction(tmp_path: Path) -> None:
     model = ScriptedModel(noting)
     async with open_core(tmp_path, model, clock=clock()) as core:
@@ -83,7 +84,8 @@ async def test_notes_are_flushed_once_before_each_compaction(tmp_path: Path) -> 
     assert session.flushed in {session.compactions, session.compactions - 1}
 
 
-@pytest.mark.requirement("flush-writes-daily-log", "flush-no-reply-silent")
+@pytest.mark.requirement("flush-writes-daily-log")
+@pytest.mark.requirement("flush-no-reply-silent")
 async def test_notes_are_added_to_the_day_and_nobody_sees_the_turn(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(noting), clock=clock()) as core:
         log = core.workspace / "memory" / "2026-07-14.md"

@@ -75,7 +75,9 @@ async def conversation(
         return [one.body for one in server.requests], await core.said()
 
 
-@pytest.mark.requirement("pruning-mode-cache-ttl", "pruning-in-memory-only", "pruning-config-path")
+@pytest.mark.requirement("pruning-mode-cache-ttl")
+@pytest.mark.requirement("pruning-in-memory-only")
+@pytest.mark.requirement("pruning-config-path")
 async def test_after_the_ttl_old_results_are_sent_shortened_and_stay_so(tmp_path: Path) -> None:
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.05)
     bodies, said = await conversation(tmp_path, pruning, 6 * MINUTE)

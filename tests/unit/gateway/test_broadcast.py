@@ -11,8 +11,6 @@ from skerry.gateway.access import READ, Role
 from skerry.gateway.broadcast import MAX_TOPICS, THROTTLE_SECONDS, Broadcast
 from skerry.infra.clock import SystemClock
 from skerry.model.event import (
-    CompactionEnded,
-    CompactionStarted,
     RunEnded,
     RunEvent,
     RunEventBody,
@@ -400,14 +398,3 @@ async def test_text_that_nobody_saw_is_withdrawn_in_silence(broadcast: Broadcast
     tell(broadcast, TextDelta("Hel"), TextWithdrawn())
     assert ear.take() == []
     assert broadcast.text(RUN) == "First."
-
-
-@pytest.mark.requirement("agent-stream-compaction")
-@pytest.mark.parametrize("protocol", [3, 4])
-async def test_a_compaction_is_a_stream_of_its_own(broadcast: Broadcast, protocol: int) -> None:
-    ear = Ear("other")
-    broadcast.add(ear, protocol, Role.OPERATOR, (READ,), tools=False)
-    tell(broadcast, CompactionStarted(), CompactionEnded(done=True, will_retry=True))
-    said = [(one["event"], one["payload"]["stream"], one["payload"]["data"]) for one in ear.take()]
-    ended = {"phase": "end", "completed": True, "willRetry": True}
-    assert said == [("agent", "compaction", {"phase": "start"}), ("agent", "compaction", ended)]

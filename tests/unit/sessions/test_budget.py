@@ -7,7 +7,8 @@ from skerry.model import message
 from skerry.sessions.budget import budget, tokens, weight
 
 
-@pytest.mark.requirement("compaction-config-defaults", "compaction-reserve-floor")
+@pytest.mark.requirement("compaction-config-defaults")
+@pytest.mark.requirement("compaction-reserve-floor")
 def test_the_defaults_are_those_of_the_seeds() -> None:
     settings = Compaction()
     assert settings.enabled

@@ -38,7 +38,8 @@ def conversation(*results: ToolResultMessage, after: int = 3) -> list[Message]:
     return [*told, *(said() for _ in range(after))]
 
 
-@pytest.mark.requirement("pruning-soft-trim-form", "pruning-soft-trim-values")
+@pytest.mark.requirement("pruning-soft-trim-form")
+@pytest.mark.requirement("pruning-soft-trim-values")
 def test_a_long_result_keeps_its_begin_and_its_end() -> None:
     text = "a" * 1500 + "b" * 5000 + "c" * 1500
     (changed,) = pruned(conversation(result(text)), ON, window=2000).values()

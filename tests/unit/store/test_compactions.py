@@ -35,7 +35,8 @@ async def compacted(store: Store) -> None:
     await store.write(lambda unit: compactions.add(unit, ID, 3, summary(3), 5, 77))
 
 
-@pytest.mark.requirement("transcript-compaction-line", "compaction-persists-summary")
+@pytest.mark.requirement("transcript-compaction-line")
+@pytest.mark.requirement("compaction-persists-summary")
 async def test_the_mirror_has_the_line_of_the_seeds(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path / "agents", tmp_path)
     async with open_store(tmp_path / "s.sqlite", on_commit=mirror.touch) as store:
