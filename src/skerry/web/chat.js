@@ -122,6 +122,7 @@ export function watch(state, payload) {
   if (stream === "lifecycle" && data.phase === "start") return lead(state, runId);
   if (stream === "tool") return useTool(lead(state, runId), runId, data);
   if (stream === "thinking") return think(lead(state, runId), runId, data);
+  if (stream === "compaction" && data.completed) return summarise(lead(state, runId), runId);
   return state;
 }
 
@@ -156,8 +157,8 @@ function newRun(runId) {
   return { runId, text: "", thinking: "", tools: [] };
 }
 
-function pick({ text, thinking, tools }) {
-  return { text, thinking, tools };
+function pick({ text, thinking, tools, summarised }) {
+  return { text, thinking, tools, ...(summarised && { summarised }) };
 }
 
 /** Return the place of a message in its transcript; 0 where the gateway does not say. */
@@ -219,6 +220,10 @@ function think(state, runId, { text, delta = "" }) {
   return change(state, runId, (run) => ({ ...run, thinking: text ?? run.thinking + delta }));
 }
 
+function summarise(state, runId) {
+  return change(state, runId, (run) => ({ ...run, summarised: true }));
+}
+
 function useTool(state, runId, { toolCallId: id, name, args, phase, isError = false, result }) {
   return change(state, runId, (run) => {
     const known = run.tools.find((tool) => tool.id === id);
@@ -244,8 +249,7 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason })
   if (!joined) {
     items.push({
       ...newAnswer(runId),
-      tools: run.tools,
-      thinking: run.thinking,
+      ...pick(run),
       text,
       at: message?.timestamp ?? null,
       state: { final: "done", aborted: "stopped", error: "failed" }[how],

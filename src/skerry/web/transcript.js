@@ -28,14 +28,19 @@ export function newAnswer(key) {
 export function fold(messages) {
   const items = [];
   let key = "";
+  let mark = {}; // on what follows a summary of all that stands before it
   for (const message of messages) {
-    if (message.role === "user") {
+    if (message.__openclaw?.kind === "compaction") {
+      mark = { summarised: true };
+    } else if (message.role === "user") {
       const id = message.idempotencyKey ?? message.__openclaw?.id ?? `${items.length}`;
       key = id.replace(/:user$/, "");
-      items.push(person(key, textOf(message), message.timestamp, imagesOf(message)));
+      items.push({ ...person(key, textOf(message), message.timestamp, imagesOf(message)), ...mark });
+      mark = {};
     } else if (message.role === "assistant") {
       const before = items.at(-1)?.kind === "answer" ? items.pop() : newAnswer(key);
-      items.push(extend(before, message));
+      items.push({ ...extend(before, message), ...mark });
+      mark = {};
     } else if (message.role === "toolResult" && items.at(-1)?.kind === "answer") {
       items.push(closeTool(items.pop(), message));
     }

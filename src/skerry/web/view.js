@@ -117,6 +117,7 @@ export class ConversationView {
       this.#answer(parts, item, markdown);
     }
     parts.root.dataset.state = item.state;
+    parts.root.classList.toggle("summarised", Boolean(item.summarised));
     parts.text.hidden = item.text === "";
     this.#images(parts, item.images ?? []);
     this.#foot(parts, item);

@@ -229,3 +229,13 @@ def test_a_message_that_entered_another_run_has_no_answer_of_its_own() -> None:
     )
     assert [one["text"] for one in items if one["kind"] == "answer"] == ["on it, as you wish"]
     assert state["wants"]  # the transcript says where it was answered
+
+
+def test_a_line_shows_where_the_conversation_was_summarised() -> None:
+    divider = {"role": "system", "content": [], "__openclaw": {"kind": "compaction", "seq": 3}}
+    before = asked("one", "r1"), said("assistant", "a")
+    told = history(*before, divider, asked("two", "r2"), said("assistant", "b"))
+    _, items = play(told)
+    assert [bool(item.get("summarised")) for item in items] == [False, False, True, False]
+    _, items = play(told, agent("r3", "compaction", phase="end", completed=True))
+    assert items[-1]["summarised"]
