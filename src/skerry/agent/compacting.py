@@ -82,7 +82,8 @@ class Compactor:
     settings: Compaction
     whose: Whose
     pipeline: Pipeline
-    tools: ToolContext
+    means: Callable[[], ToolContext]
+    """Returns what the tool of a flush may use."""
     tell: Callable[[RunEventBody], None]
     """Tells clients that it begins and ends."""
 
@@ -167,7 +168,7 @@ class Compactor:
         settings, whose = self.settings.memory_flush, self.whose
         if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
             return
-        flush = Flush(self.runtime, self.pipeline, settings, self.tools, whose.wanted)
+        flush = Flush(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
         if await flush.run(system, said, limits):
             now = self.runtime.clock.now_ms()
             noted = session_id or whose.session_id

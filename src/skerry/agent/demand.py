@@ -50,7 +50,7 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
         compaction,
         Whose(key, session_id, wanted, origin=Origin.OWNER),
         Pipeline(runtime.hooks, context, Writing(runtime.hooks), runtime.clock),
-        ToolContext(Beneath(workspace, protected(config))),
+        lambda: ToolContext(Beneath(workspace, protected(config))),
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)

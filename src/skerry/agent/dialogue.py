@@ -116,11 +116,9 @@ class Dialogue:
             )
         )
         self.failure: RunFailure | None = None
-        beneath = Beneath(workspace, protected(self._config))
-        self._tools = ToolContext(beneath, Recollection(runtime.store, active))
         whose = Whose.of(active, wanted)
         compaction = self._config.agents.defaults.compaction
-        compactor = Compactor(runtime, compaction, whose, self._pipeline, self._tools, self._tell)
+        compactor = Compactor(runtime, compaction, whose, self._pipeline, self._means, self._tell)
         self._asking = Asking(runtime, self._config, active, compactor, conversation)
         self._since_checkpoint = 0
         self._checkpointed = 0
@@ -220,10 +218,15 @@ class Dialogue:
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
         at = self._runtime.clock.now_ms()
-        tools, context = self._runtime.tools, self._tools
+        tools, context = self._runtime.tools, self._means()
         return await self._runtime.leash.do(
             lambda: toolcalls.execute(call, tools, context, at), f"tool {call.name}"
         )
+
+    def _means(self) -> ToolContext:
+        """Return what a tool may use; most runs call none, and it takes half a millisecond."""
+        beneath = Beneath(self._config.workspace(self._agent), protected(self._config))
+        return ToolContext(beneath, Recollection(self._runtime.store, self._active))
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)
