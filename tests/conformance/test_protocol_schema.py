@@ -103,6 +103,8 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
 
 _SENT_ALL_THE_SAME = {"AgentParams": {"label"}, "ChatHistoryParams": {"maxBytes"}}
 """What their clients send although their published schema does not list it (as captured)."""
+_OURS = {"idempotencyKey", "instructions"}
+"""What we take besides, and never ask for: a repeat is told from a new request, and a summary led."""
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ _SENT_ALL_THE_SAME = {"AgentParams": {"label"}, "ChatHistoryParams": {"maxBytes"
 def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> None:
     schema = definitions()[theirs]
     wire_names = {field.alias: field for field in ours.model_fields.values()}
-    extra = _SENT_ALL_THE_SAME.get(theirs, set())
+    extra = _OURS | _SENT_ALL_THE_SAME.get(theirs, set())
     assert set(wire_names) - extra <= set(schema["properties"])
     needed = {name for name, field in wire_names.items() if field.is_required()}
     assert needed == set(schema["required"]) if "required" in schema else not needed
