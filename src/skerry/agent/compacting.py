@@ -13,10 +13,8 @@ from typing import Final, Self
 
 import anyio
 
-from skerry.agent.flushing import Flush, may_flush
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
-from skerry.agent.summarising import Summariser
 from skerry.config.context import Compaction
 from skerry.hooks.events import AfterCompaction, BeforeCompaction
 from skerry.lanes.running import ActiveRun
@@ -165,6 +163,9 @@ class Compactor:
         session_id: SessionId | None = None,
     ) -> None:
         """Let the model note what is to last, where notes are kept; of another session if given."""
+        # Imported here, as below: a start, and most runs, need neither.
+        from skerry.agent.flushing import Flush, may_flush  # noqa: PLC0415
+
         settings, whose = self.settings.memory_flush, self.whose
         if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
             return
@@ -197,6 +198,8 @@ class Compactor:
         most = task.limits.summary
         # A demonstration model cannot: it would make up what was said.
         if task.model.prompt_limit is None:
+            from skerry.agent.summarising import Summariser  # noqa: PLC0415
+
             summariser = Summariser(self.runtime, self.whose.wanted)
             with anyio.move_on_after(SUMMARY_SECONDS):
                 text = await summariser.text(

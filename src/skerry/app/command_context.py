@@ -37,6 +37,5 @@ def context_commands(store: Store) -> list[Command]:
             "summarises what was said so far; you may add what to keep",
             compact,
             accepts_arguments=True,
-            owner_only=False,
         ),
     ]
