@@ -104,7 +104,7 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
 _SENT_ALL_THE_SAME = {"AgentParams": {"label"}, "ChatHistoryParams": {"maxBytes"}}
 """What their clients send although their published schema does not list it (as captured)."""
 _OURS = {"idempotencyKey", "instructions"}
-"""What we take besides, and never ask for: a repeat is told from a new request, and a summary led."""
+"""What we take besides, and never ask for: a repeat is told from a new request, a summary led."""
 
 
 @pytest.mark.parametrize(
