@@ -27,6 +27,7 @@ from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.receive import receive
 from skerry.app.recover import recover
+from skerry.app.reload import Reload
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
@@ -88,6 +89,8 @@ class Application:
     dispatch: Dispatch
     settings: Settings
     hooks: Hooks
+    restart: anyio.Event
+    """Set when a change of the configuration needs a restart, and this is the time for it."""
 
     async def drain(self) -> bool:
         """Take nothing more and let runs end; return whether they did in the configured time."""
@@ -142,6 +145,8 @@ async def open_application(
 
                 return report(dispatch.runtime, key)
 
+            health = Health()
+            reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             context = GatewayContext(
                 config=lambda: settings.config,
                 dispatcher=dispatch,
@@ -153,7 +158,7 @@ async def open_application(
                 news=news,
                 clock=clock,
                 started_ms=started_ms,
-                health=Health(),
+                health=health,
                 notices=Notices(clock),
                 commands=extensions.commands,
                 plugins=extensions.plugins,
@@ -162,7 +167,8 @@ async def open_application(
                 show_prompt=show_prompt,
                 hurry=delivery.hurry,
             )
-            yield Application(context, dispatch, settings, outside.hooks)
+            async with _running(reload.run):
+                yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 
 
 def _check_secret(config: Config) -> None:

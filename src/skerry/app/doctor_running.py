@@ -49,9 +49,15 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
                 "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
             )
             yield Check(f"lane {one['name']}", Level.WARNING, message, remedy)
-    if status.get("configuration", {}).get("state") == "last-good":
-        remedy = str(status["configuration"].get("remedy", ""))
-        message = "the running gateway uses the last good one."
+    configuration = status.get("configuration", {})
+    if configuration.get("state") == "last-good":
+        remedy = str(configuration.get("remedy", ""))
+        message = f"the running gateway uses the last good one: {configuration.get('message')}"
+        yield Check("configuration", Level.WARNING, message, remedy)
+    if paths := ", ".join(configuration.get("restartPaths", ())):
+        message = f"the running gateway does not use yet: {paths}."
+        automatic = configuration.get("restart") == "automatic"
+        remedy = "It restarts once no run is under way." if automatic else "Restart it."
         yield Check("configuration", Level.WARNING, message, remedy)
 
 

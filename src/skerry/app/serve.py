@@ -6,8 +6,10 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final
 
 import anyio
 
@@ -59,8 +61,17 @@ class AddressRefusedError(StateError):
         super().__init__(f"This machine has no address {address}.")
 
 
+RESTART: Final = 75
+"""Exit code when it is to be started again, which systemd's `Restart=on-failure` does.
+
+It is EX_TEMPFAIL of sysexits.h.
+"""
+
+
 def main(loaded: Loaded, outside: Outside | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code, 0 after an orderly end.
+    """Serve until SIGTERM or SIGINT; return the exit code.
+
+    It is 0 after an orderly end, and `RESTART` when it ended so that it is started again.
 
     Raises:
         StateError: the port, the state directory or its database cannot be used. What fails later
@@ -79,8 +90,7 @@ async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) ->
         stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
         listening = _bind(settings.config, stack)
         settings.bound(listening[0].getsockname()[1])
-        await _run(settings, environ, outside, listening, stop)
-    return 0
+        return await _run(settings, environ, outside, listening, stop)
 
 
 async def _run(
@@ -89,7 +99,7 @@ async def _run(
     outside: Outside,
     listening: Sequence[socket.socket],
     stop: AsyncIterator[signal.Signals],
-) -> None:
+) -> int:
     async with AsyncExitStack() as stack:
         async with starting(*listening):
             opening = open_application(settings, environ, outside)
@@ -106,14 +116,29 @@ async def _run(
         print(text, flush=True)  # noqa: T201 - its user interface
         logger.info("version %s answers on port %d", __version__, listener.port)
         settings.started()
-        await anext(aiter(stop))
+        await _until(stop, application.restart)
+        again = application.restart.is_set()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
-            logger.info("stopping")
+            logger.info("restarting" if again else "stopping")
             drain_ms = round(settings.config.gateway.drain_seconds * 1000)
-            application.context.broadcast.shutdown("The gateway is stopping.", drain_ms)
+            reason = "The gateway is restarting." if again else "The gateway is stopping."
+            application.context.broadcast.shutdown(reason, drain_ms)
             await application.drain()
             tasks.cancel_scope.cancel()
+    return RESTART if again else 0
+
+
+async def _until(stop: AsyncIterator[signal.Signals], restart: anyio.Event) -> None:
+    """Wait for a signal, or for a restart to be due."""
+    async with anyio.create_task_group() as tasks:
+
+        async def first(done: Callable[[], Awaitable[object]]) -> None:
+            await done()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(first, restart.wait)
+        tasks.start_soon(first, partial(anext, aiter(stop)))
 
 
 async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScope) -> None:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -11,10 +12,13 @@ from skerry.agent.seeding import seed
 from skerry.config import source
 from skerry.config.backup import keep_good
 from skerry.config.control import guard
+from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
+from skerry.config.gateway import GatewayConfig
 from skerry.config.load import Loaded, load
-from skerry.config.paths import changes
+from skerry.config.paths import changes, show_place
 from skerry.config.redact import JSON
+from skerry.config.reload import ReloadMode
 from skerry.config.root import Config
 from skerry.config.wire import keyed_hash
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
@@ -43,6 +47,8 @@ class Settings:
         self._clock = clock or SystemClock()
         self._changing = anyio.Lock()
         self._listeners: list[Callable[[Config], None]] = []
+        self._told: list[Callable[[Applied], None]] = []
+        self._started_with = loaded.expanded.merged
 
     @property
     def expanded(self) -> Expanded:
@@ -58,6 +64,41 @@ class Settings:
         """Return the hash of all that a file means."""
         tree = {key: value for key, value in expanded.merged.items() if key != META}
         return keyed_hash(self.hash_key, repr(tree))
+
+    @property
+    def pending(self) -> list[str]:
+        """Return the places that differ from what the gateway started with and need a restart."""
+        now = self._loaded.expanded.merged
+        changed = [place for place in changes(self._started_with, now) if place[0] != META]
+        if self.config.gateway.reload.mode is ReloadMode.RESTART:
+            return [show_place(place) for place in changed]
+        return needs_restart(changed)
+
+    @property
+    def restart(self) -> str:
+        """Return whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        if not self.pending:
+            return "none"
+        return "automatic" if self.config.gateway.reload.mode.restarts else "needed"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return the file in force and those that it includes."""
+        return (self.config.path, *self._loaded.expanded.files)
+
+    @property
+    def outdated(self) -> bool:
+        """Return whether the file may say something else than what is in force."""
+        if self._loaded.expanded.files:
+            return True
+        try:
+            return source.read_bytes(self.config.path)[0] != self._loaded.source.data
+        except (OSError, ConfigInvalidError):
+            return self._loaded.source.exists
+
+    def on_applied(self, listener: Callable[[Applied], None]) -> None:
+        """Call `listener` with what each change of the file changed."""
+        self._told.append(listener)
 
     def on_change(self, listener: Callable[[Config], None]) -> None:
         """Call `listener` with each new configuration."""
@@ -104,9 +145,13 @@ class Settings:
         """Use the file as it stands from now on.
 
         Raises:
-            ConfigInvalidError: it is broken; what is in force stays.
+            ConfigInvalidError: it is broken; what is in force stays, and `broken` says why.
         """
-        return await self._apply(None)
+        try:
+            return await self._apply(None)
+        except ConfigInvalidError as error:
+            self.broken = error
+            raise
 
     def _author(self, by: str) -> Author:
         directory = self.config.state_dir
@@ -122,12 +167,22 @@ class Settings:
             self.environ.update(loaded.expanded.environ)
             for name in self.environ.keys() - loaded.expanded.environ.keys():
                 del self.environ[name]
-            self.config = loaded.config.model_copy(update={"gateway": self.config.gateway})
+            self.config = loaded.config.model_copy(update={"gateway": self._gateway(loaded)})
             for listener in self._listeners:
                 listener(self.config)
         places = changes(before.expanded.merged, loaded.expanded.merged)
         changed = tuple(place for place in places if place[0] != META)
-        return Applied(loaded.source, loaded.expanded, changed)
+        applied = Applied(loaded.source, loaded.expanded, changed)
+        if changed:
+            for told in self._told:
+                told(applied)
+        return applied
+
+    def _gateway(self, loaded: Loaded) -> GatewayConfig:
+        """Return what holds of the section: most of it was settled by the start."""
+        new = loaded.config.gateway
+        live = {"reload": new.reload, "control": new.control, "drain_seconds": new.drain_seconds}
+        return self.config.gateway.model_copy(update=live)
 
     def _write(self, write: Callable[[], Written] | None) -> Loaded:
         if write is not None:

@@ -152,18 +152,21 @@ def _written(done: Written) -> int:
 
 async def _tell(done: Written) -> None:
     """Let the running gateway use the file, and say what needs a restart."""
-    restart = needs_restart(done.changed)
     params = {"raw": done.source.raw, "baseHash": done.source.hash}
     try:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
-            await client.request("config.apply", params)
+            answer = await client.request("config.apply", params)
     except (ClientError, ConfigError) as error:
         notice(f"The gateway that runs now notices after a restart: {plain(str(error))}")
         return
-    if restart:
-        notice(f"The gateway that runs now needs a restart for {', '.join(restart)}.")
-    else:
-        notice("The gateway that runs now uses it.")
+    waiting = ", ".join(needs_restart(done.changed))
+    match answer["restart"]:
+        case "automatic":
+            notice(f"The gateway that runs now restarts for {waiting} once no run is under way.")
+        case "needed":
+            notice(f"The gateway that runs now needs a restart for {waiting}.")
+        case _:
+            notice("The gateway that runs now uses it.")
 
 
 def _validate(arguments: Namespace) -> int:

@@ -99,9 +99,7 @@ def duration(milliseconds: int) -> str:
 
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what waits for a person, each with what to do."""
-    configuration = status.get("configuration", {})
-    if configuration.get("state") == "last-good":
-        yield "The configuration is broken; the last good one is used.", configuration["remedy"]
+    yield from _configuration(status.get("configuration", {}))
     plugins = status.get("plugins", {})
     if failed := plugins.get("failed"):
         yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
@@ -114,6 +112,15 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
+
+
+def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if configuration.get("state") == "last-good":
+        yield "The configuration is broken; the last good one is used.", configuration["remedy"]
+    if paths := ", ".join(configuration.get("restartPaths", ())):
+        automatic = configuration.get("restart") == "automatic"
+        remedy = "It does so once no run is under way." if automatic else "Stop and start it."
+        yield f"To use {paths} it must restart.", remedy
 
 
 def _queue(queue: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:

@@ -4,12 +4,14 @@ import logging
 import os
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from skerry.app.build import Outside
+from skerry.app.serve import RESTART
 from skerry.app.serve import main as serve
 from skerry.cli.render import notice, plain, styled
 from skerry.config.backup import LAST_GOOD_REMEDY
@@ -35,7 +37,21 @@ def run(arguments: Namespace) -> int:
     redactor = Redactor()
     folder = loaded.config.state_dir / LOGS
     with writing(folder, redactor, SystemClock(), verbose=arguments.verbose):
-        return serve(loaded, Outside(hide=redactor.know))
+        code = serve(loaded, Outside(hide=redactor.know))
+    return again() if code == RESTART else code
+
+
+def again() -> int:
+    """Start this program anew in its own place: the same process for whoever watches over it.
+
+    Nothing of the old life is left, no thread and no imported plugin. Where that cannot be done it
+    returns `RESTART`, at which systemd starts it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with suppress(OSError):
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - our own command line, no shell
+    return RESTART
 
 
 def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:

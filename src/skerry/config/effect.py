@@ -1,35 +1,53 @@
-"""Which changes a running gateway uses at once, and which after a restart."""
+"""Which changes a running gateway uses at once, and which after a restart: a table (pure)."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
 from skerry.config.paths import Place, show_place, within
 
-LIVE: Final = tuple(
-    tuple(pattern.split("."))
-    for pattern in (
-        "$schema",
-        "agents.defaults",
-        "agents.list",
-        "bindings",
-        "commands",
-        "cron",
-        "env",
-        "gateway.control",
-        "messages",
-        "meta",
-        "models",
-        "session",
-        "wizard",
+
+class Effect(StrEnum):
+    """What a change leads to."""
+
+    LIVE = "live"
+    """It is read anew at each use: it holds from the next message on."""
+    RESTART = "restart"
+    """It holds from the next start on."""
+
+
+RULES: Final = tuple(
+    (tuple(pattern.split(".")), effect)
+    for pattern, effect in (
+        ("$schema", Effect.LIVE),
+        ("agent", Effect.LIVE),
+        ("agents", Effect.LIVE),
+        ("auth", Effect.LIVE),
+        ("bindings", Effect.LIVE),
+        ("commands", Effect.LIVE),
+        ("cron", Effect.LIVE),
+        ("env", Effect.LIVE),
+        ("gateway.control", Effect.LIVE),
+        ("gateway.drainSeconds", Effect.LIVE),
+        ("gateway.reload", Effect.LIVE),
+        ("gateway", Effect.RESTART),
+        ("hooks", Effect.RESTART),
+        ("messages", Effect.LIVE),
+        ("meta", Effect.LIVE),
+        ("models", Effect.LIVE),
+        ("plugins", Effect.RESTART),
+        ("session", Effect.LIVE),
+        ("wizard", Effect.LIVE),
     )
 )
-"""What is read anew at each use; a change of anything else needs a restart."""
+"""The first that fits counts. Source: openclaw-behaviour 1.6."""
+
+
+def effect(place: Place) -> Effect:
+    """Return what a change of the place leads to; of a place that no rule names, a restart."""
+    return next((found for pattern, found in RULES if within(place, pattern)), Effect.RESTART)
 
 
 def needs_restart(changed: Iterable[Place]) -> list[str]:
     """Return those of the places that count only after the next start."""
-    return [
-        show_place(place)
-        for place in changed
-        if not any(within(place, pattern) for pattern in LIVE)
-    ]
+    return [show_place(place) for place in changed if effect(place) is Effect.RESTART]

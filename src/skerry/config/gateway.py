@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from skerry.config.base import Section
+from skerry.config.reload import ReloadConfig
 
 DEFAULT_PORT = 18789
 LOCK = "gateway.lock"
@@ -116,6 +117,7 @@ class GatewayConfig(Section):
     """Addresses and networks whose `X-Forwarded-For` is believed."""
     control_ui: ControlUiConfig = ControlUiConfig()
     control: ControlConfig = ControlConfig()
+    reload: ReloadConfig = ReloadConfig()
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)

@@ -161,6 +161,7 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
     {
         "agent": READERS,
         "chat": READERS,
+        "config.changed": READERS,
         "connect.challenge": ANYBODY,
         "cron": READERS,
         "device.pair.requested": PAIRERS,

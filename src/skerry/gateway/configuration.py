@@ -61,6 +61,16 @@ class Configuration(Protocol):
         """Return the hash of all that is in force, with the included files."""
         ...
 
+    @property
+    def pending(self) -> list[str]:
+        """Return the places that differ from what the gateway started with and need a restart."""
+        ...
+
+    @property
+    def restart(self) -> str:
+        """Return whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        ...
+
     def revision_of(self, expanded: Expanded) -> str:
         """Return the hash of all that a file means."""
         ...

@@ -99,6 +99,10 @@ function pressing({ phase: { phase }, stopping, health, model: status }, problem
   if (file === "last-good") {
     return [`The gateway runs with its last good configuration. ${broken}`, repair];
   }
+  const { restart, restartPaths = [] } = health?.configuration ?? {};
+  if (restart === "needed") {
+    return [`The gateway needs a restart for ${restartPaths.join(", ")}.`];
+  }
   if (!status || status.state === "starting") return [status?.message ?? ""];
   const { state, message, remedy, model } = status;
   if (state === "unavailable") return [message, remedy, "Set up a model"];

@@ -63,7 +63,8 @@ async def test_a_patch_changes_what_it_names_and_is_used_at_once(
     assert payload["ok"]
     assert payload["changedPaths"] == ["gateway.tickIntervalMs", "messages.queue.mode"]
     assert payload["restartPaths"] == ["gateway.tickIntervalMs"]
-    assert "Restart" in payload["sentinel"]["payload"]["message"]
+    assert payload["restart"] == "automatic"
+    assert "restarts" in payload["sentinel"]["payload"]["message"]
     assert payload["config"]["models"]["providers"]["own"]["apiKey"] == HIDDEN
     assert rig.context.config().messages.queue.mode == "steer"
     assert told(tmp_path) == {

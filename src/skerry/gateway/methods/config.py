@@ -27,6 +27,10 @@ from skerry.model.errors import (
 
 _HASH_REQUIRED: Final = "config base hash required; re-run config.get and retry"
 _HASH_CHANGED: Final = "config changed since last load; re-run config.get and retry"
+_HINTS: Final = {
+    "needed": "Restart the gateway for: {}.",
+    "automatic": "The gateway restarts for {} once no run is under way.",
+}
 _UNRECOGNISED: Final = frozenset({UNKNOWN, NO_EFFECT, LACKING})
 
 Raw = Annotated[str, Field(min_length=1, max_length=MAX_BYTES)]
@@ -207,7 +211,8 @@ async def _guarded(call: Call, change: Any) -> Applied:
 def _applied(call: Call, applied: Applied, method: str) -> Json:
     changed = [show_place(place) for place in applied.changed]
     restart = needs_restart(applied.changed)
-    hint = f"Restart the gateway for: {', '.join(restart)}." if restart else None
+    due = call.context.configuration.restart
+    hint = _HINTS[due].format(", ".join(restart)) if restart and due != "none" else None
     payload: dict[str, Json] = {
         "ok": True,
         "path": str(applied.source.path),
@@ -215,6 +220,7 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
         "hash": _hash(call, applied.source),
         "changedPaths": changed,
         "restartPaths": restart,
+        "restart": due,
         "sentinel": {
             "persisted": False,
             "payload": {

@@ -111,12 +111,14 @@ async def _read_or(context: GatewayContext, read: Callable[[Reader], T], nothing
 
 
 def configuration(context: GatewayContext) -> Json:
-    """Return whether the file is in force, or while it is broken the last good one."""
-    broken = context.configuration.broken
-    if broken is None:
-        return {"state": "ok"}
+    """Return whether the file is in force, or the last good one, and what waits for a restart."""
+    keeper = context.configuration
+    pending: list[Json] = list(keeper.pending)
+    due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
+    if keeper.broken is None:
+        return {"state": "ok", **due}
     remedy = LAST_GOOD_REMEDY.format(path=context.config().path)
-    return {"state": "last-good", "message": str(broken), "remedy": remedy}
+    return {"state": "last-good", "message": str(keeper.broken), "remedy": remedy, **due}
 
 
 _NO_HEARTBEAT: Final = {

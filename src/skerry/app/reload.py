@@ -1,0 +1,133 @@
+"""Follows the configuration file: what can change at once does, for the rest it asks for a restart.
+
+It polls a few `stat` calls a second. A watcher of the system's own (inotify, through watchfiles)
+costs 4.4 MB of a gateway's 60, and does not see a change on a network disk.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import anyio
+
+from skerry.app.settings import Settings
+from skerry.config.paths import show_place
+from skerry.config.reload import ReloadMode
+from skerry.gateway.broadcast import Broadcast
+from skerry.gateway.configuration import Applied
+from skerry.gateway.health import Health
+from skerry.model.errors import ConfigInvalidError
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 1.0
+AGAIN_SECONDS: Final = 10.0
+"""While the file is broken it is read anew this often: what was amiss may be elsewhere, such as an
+included file or a secret."""
+DEFER_SECONDS: Final = 300.0
+"""How long a restart waits for work in flight; then it lets it end as a stop does."""
+
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class Reload:
+    """Run as one task; `restart` is set when the gateway should stop and start again."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        broadcast: Broadcast,
+        health: Health,
+        busy: Callable[[], bool],
+        poll: float = POLL_SECONDS,
+    ) -> None:
+        self.restart = anyio.Event()
+        self._settings = settings
+        self._broadcast = broadcast
+        self._health = health
+        self._busy = busy
+        self._poll = poll
+        self._waits_since: float | None = None
+        settings.on_applied(self._applied)
+
+    async def run(self) -> None:
+        """Look after the file until cancelled, or until a restart is asked for."""
+        seen = self._stamp()
+        outdated = self._settings.outdated  # it was edited while the gateway started
+        read_at = anyio.current_time()
+        while not self.restart.is_set():
+            mode = self._settings.config.gateway.reload.mode
+            stamp = self._stamp()
+            broken = self._settings.broken is not None
+            again = broken and anyio.current_time() - read_at >= AGAIN_SECONDS
+            if mode is not ReloadMode.OFF and (outdated or again or stamp != seen):
+                await self._at_rest(stamp)
+                await self._take()
+                seen, outdated, read_at = self._stamp(), False, anyio.current_time()
+            self._may_restart()
+            await anyio.sleep(self._poll)
+
+    def _stamp(self) -> _Stamp:
+        return tuple(map(_stamp, self._settings.files))
+
+    async def _at_rest(self, stamp: _Stamp) -> None:
+        """Wait until nobody has written for the configured time."""
+        while True:
+            await anyio.sleep(self._settings.config.gateway.reload.debounce_ms / 1000)
+            now = self._stamp()
+            if now == stamp:
+                return
+            stamp = now
+
+    async def _take(self) -> None:
+        before = self._settings.broken
+        try:
+            await self._settings.reload()
+        except ConfigInvalidError as error:
+            if before is None or before.issues != error.issues:
+                logger.warning("the edit is not used, what was in force stays: %s", error)
+                self._tell([], str(error))
+        except OSError:
+            logger.exception("the edit is not used")
+        else:
+            if before is not None:
+                logger.info("the configuration file is in order again")
+
+    def _applied(self, applied: Applied) -> None:
+        changed = [show_place(place) for place in applied.changed]
+        logger.info("in force now: %s", ", ".join(changed))
+        pending = self._settings.pending
+        if pending and not self._settings.config.gateway.reload.mode.restarts:
+            logger.warning("these need a restart: %s", ", ".join(pending))
+        self._tell(changed, "")
+
+    def _tell(self, changed: list[str], message: str) -> None:
+        self._health.version += 1
+        payload = {
+            "valid": not message,
+            "changedPaths": changed,
+            "restartPaths": self._settings.pending,
+            "restart": self._settings.restart,
+        }
+        self._broadcast.tell("config.changed", payload | ({"message": message} if message else {}))
+
+    def _may_restart(self) -> None:
+        """Ask for a restart where one is due and nothing is under way, or it waited long enough."""
+        if self._settings.restart != "automatic" or self._settings.broken is not None:
+            self._waits_since = None
+            return
+        now = anyio.current_time()
+        if self._waits_since is None:
+            self._waits_since = now
+            logger.info("restarting for: %s", ", ".join(self._settings.pending))
+        if not self._busy() or now - self._waits_since >= DEFER_SECONDS:
+            self.restart.set()
+
+
+def _stamp(path: os.PathLike[str]) -> tuple[int, int, int] | None:
+    with suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116 - follows the link, as reading does
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
