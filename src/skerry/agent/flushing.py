@@ -47,7 +47,6 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Of the notes of one day."""
 HINT: Final = "Reply with NO_REPLY if there is nothing to store."
 _GOES_ON: Final = "[The conversation goes on here.]"
-_KINDS: Final = frozenset({SessionKind.MAIN, SessionKind.DIRECT, SessionKind.OTHER})
 _TRUSTED: Final = frozenset({Origin.OWNER, Origin.KNOWN})
 _QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Purpose.BOOT})
 
@@ -58,7 +57,8 @@ def may_flush(key: SessionKey, purpose: Purpose, origin: Origin) -> bool:
     What a group or a stranger says must not come into what the owner's own conversations read.
     What runs by itself keeps none.
     """
-    return key.kind in _KINDS and purpose not in _QUIET and origin in _TRUSTED
+    kept = key.is_owners or key.kind is SessionKind.DIRECT
+    return kept and purpose not in _QUIET and origin in _TRUSTED
 
 
 class MemoryAppendParams(BaseModel):

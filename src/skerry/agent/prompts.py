@@ -49,7 +49,8 @@ class Prompts:
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
     ritual: Ritual = field(default_factory=Ritual)
-    _today: OrderedDict[SessionId, Today] = field(default_factory=OrderedDict)
+    _today: OrderedDict[tuple[SessionId, bool], Today] = field(default_factory=OrderedDict)
+    """By session, and whether the notes are there: not everybody in it may read them."""
     _zone: str = ""
 
     async def build(
@@ -96,17 +97,18 @@ class Prompts:
         """
         zone = config.agents.defaults.user_timezone
         date = day(now_ms, zone)
-        kept = self._today.get(asked.session_id)
+        notes = notes and is_private(asked.request)
+        kept = self._today.get((asked.session_id, notes))
         name = zone or self._host_zone()
         if kept is not None and kept.date == date and kept.zone == name:
             return kept
         found: tuple[FileText, ...] = ()
-        if notes and is_private(asked.request):
+        if notes:
             days = [str(date - timedelta(1)), str(date)]
             found = await self.files.daily(config.workspace(asked.request.key.agent), days)
         today = Today(date, name, found)
         if not asked.looking:
-            self._today[asked.session_id] = today
+            self._today[asked.session_id, notes] = today
         while len(self._today) > KEPT:
             self._today.popitem(last=False)
         return today

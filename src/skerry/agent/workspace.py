@@ -23,8 +23,6 @@ BOOT: Final = "BOOT.md"
 """Not part of a prompt: what a boot run is told to do."""
 ORDER: Final = (IDENTITY, SOUL, USER, AGENTS, TOOLS, MEMORY, HEARTBEAT, BOOTSTRAP)
 """In which they stand in the prompt."""
-GLOBAL: Final = ("global",)
-"""The conversation of everybody, where the configuration has one for all."""
 FOR_SUBAGENTS: Final = frozenset({AGENTS, TOOLS})
 
 HEAD_SHARE: Final = 0.7
@@ -82,7 +80,7 @@ def is_private(request: RunRequest) -> bool:
         case SessionKind.DIRECT:
             return request.reply_to is not None and request.origin is Origin.OWNER
         case SessionKind.OTHER:
-            named = request.reply_to is None and request.key.scope != GLOBAL
+            named = request.reply_to is None and request.key.is_owners
             return named and request.purpose is not Purpose.BOOT
         case _:
             return False

@@ -172,9 +172,9 @@ class Queue:
         )
 
     def _steer(self, run: ActiveRun, *, leave: bool) -> None:
-        """Let the message enter the run that is on, if there is one and its answer reaches both."""
+        """Let the message enter the run that is on, if there is one that may answer both."""
         host = self.runtime.running.working(run.request.key)
-        if host is None or run.turn is None or not backlog.same_place(host.request, run.request):
+        if host is None or run.turn is None or not backlog.may_share(host.request, run.request):
             return
         host.steering.append(run)
         if leave:

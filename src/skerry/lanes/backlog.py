@@ -10,7 +10,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from skerry.model.message import TextBlock, UserMessage
-from skerry.model.origin import Origin
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ class Batch:
             parts.append(summary([one.text for one in requests[: self.dropped]], unseen))
         parts += [f"---\nQueued #{n}\n{one.text}".strip() for n, one in enumerate(kept, 1)]
         images = tuple(image for one in kept for image in one.images)
-        origins = {one.origin for one in requests}
-        origin = origins.pop() if len(origins) == 1 else Origin.STRANGER
-        return UserMessage((TextBlock("\n\n".join(parts)), *images), at, origin)
+        return UserMessage((TextBlock("\n\n".join(parts)), *images), at, requests[-1].origin)
 
 
 def summary(texts: Sequence[str], unseen: int = 0) -> str:
@@ -66,8 +63,14 @@ def _line(text: str) -> str:
     return plain if len(plain) <= LINE_LENGTH else plain[: LINE_LENGTH - 1].rstrip() + "…"
 
 
-def same_place(one: "RunRequest", other: "RunRequest") -> bool:
-    """Return whether an answer to one reaches the other's person too."""
+def may_share(one: "RunRequest", other: "RunRequest") -> bool:
+    """Return whether one run may answer both: it reaches both people, who may do the same.
+
+    What a run may do follows from who asks. A stranger's words in a run of the owner's would have
+    its tools and its memory; so they never enter one, in a group either.
+    """
+    if one.origin is not other.origin:
+        return False
     if one.reply_to is None or other.reply_to is None:
         return one.reply_to is other.reply_to
     return (
@@ -91,7 +94,7 @@ def is_queued(run: "ActiveRun") -> bool:
 
 
 def line(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> list["ActiveRun"]:
-    """Return the messages from the `front` on that belong to one queue: same place, same way."""
+    """Return the messages from the `front` on that belong to one queue: same people, same way."""
     if not is_queued(front):
         return [front]
     left = MAX_CHARS - weight(front.request)
@@ -103,7 +106,7 @@ def line(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> list["ActiveRun"]
             left >= 0
             and is_queued(run)
             and _collects(run) == _collects(front)
-            and same_place(run.request, front.request)
+            and may_share(run.request, front.request)
         )
 
     return [front, *takewhile(belongs, behind)]

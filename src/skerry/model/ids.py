@@ -19,6 +19,7 @@ MAX_KEY_LENGTH: Final = 512
 
 _AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ALIASES: Final = {"dm": "direct"}
+_EVERYBODY: Final = frozenset({("global",), ("unknown",)})
 
 
 class SessionKind(StrEnum):
@@ -91,6 +92,15 @@ class SessionKey:
         if not _AGENT_ID.fullmatch(parts[1]):
             raise InvalidSessionKeyError(text, f"{parts[1]!r} is not an agent id")
         return cls(AgentId(parts[1]), _canonical(parts[2:]))
+
+    @property
+    def is_owners(self) -> bool:
+        """Return whether only the owner has such a conversation.
+
+        That is `main`, and what clients of the gateway name; not the one that the configuration
+        makes of everybody's.
+        """
+        return self.kind in {SessionKind.MAIN, SessionKind.OTHER} and self.scope not in _EVERYBODY
 
     @property
     def kind(self) -> SessionKind:

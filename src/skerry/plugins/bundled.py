@@ -14,7 +14,7 @@ from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
 from skerry.infra.atomic import make_private
 from skerry.infra.beneath import Beneath
 from skerry.infra.clock import iso
-from skerry.model.ids import SessionKey, SessionKind
+from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
 
 LAST: Final = 15
@@ -23,7 +23,6 @@ MAX_BYTES: Final = 256 * 1024
 MAX_LOG: Final = 5 * 1024 * 1024
 """Bytes of the log of commands; then it is moved to `commands.log.1`."""
 _SLUG_WORDS: Final = 5
-_PRIVATE: Final = frozenset({SessionKind.MAIN, SessionKind.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def session_memory(event: HookEvent) -> None:
         for one in said[-LAST:]
         if one.text.strip()
     ]
-    private = SessionKey.parse(ended.session_key).kind in _PRIVATE
+    private = SessionKey.parse(ended.session_key).is_owners
     if event.workspace is None or not lines or not private:
         return
     at = datetime.fromtimestamp(event.timestamp / 1000, UTC).astimezone()

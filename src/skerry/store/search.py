@@ -14,7 +14,7 @@ import msgspec
 
 from skerry.model import message
 from skerry.model.errors import StateError
-from skerry.model.ids import SessionId, SessionKey, SessionKind
+from skerry.model.ids import SessionId, SessionKey
 from skerry.model.recall import Found, Hit, Said
 from skerry.model.session import Archived
 from skerry.store.indexing import fill
@@ -29,9 +29,6 @@ EXCERPT: Final = 700
 """Characters of what was found."""
 AROUND: Final = 300
 """Characters of what was said before and after it."""
-PRIVATE: Final = frozenset({SessionKind.MAIN, SessionKind.OTHER})
-"""Conversations that only the owner has: `main`, and those that clients of the gateway name."""
-_SHARED: Final = frozenset({("global",), ("unknown",)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +67,11 @@ async def search(store: Store, question: Question) -> Found:
     return Found(hits, complete)
 
 
-def is_private(key: SessionKey) -> bool:
-    """Return whether only the owner speaks in the conversation."""
-    return key.kind in PRIVATE and key.scope not in _SHARED
-
-
 def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
     """Return the sessions to search: by id their key and whether they are archived."""
     columns = "SELECT session_id, key, NOT current FROM session WHERE archived IS NOT ? AND "
     parameters: tuple[object, ...] = (Archived.DELETED,)
-    if question.everywhere or (question.others and is_private(question.key)):
+    if question.everywhere or (question.others and question.key.is_owners):
         rows = reader.all(f"{columns} agent_id = ?", (*parameters, question.key.agent))
     else:
         rows = reader.all(f"{columns} key = ?", (*parameters, str(question.key)))
@@ -87,7 +79,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
     return {
         session_id: (key, bool(archived))
         for session_id, key, archived in rows
-        if (key == own or question.everywhere or is_private(SessionKey.parse(key)))
+        if (key == own or question.everywhere or SessionKey.parse(key).is_owners)
         and question.within in {None, session_id}
     }
 

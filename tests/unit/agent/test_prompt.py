@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -17,8 +18,10 @@ from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapChange, BootstrapDraft, BootstrapFile
 from skerry.hooks.runner import Handler
-from skerry.model.ids import AgentId, RunId, SessionKey
+from skerry.model.ids import AccountId, AgentId, ChannelId, RunId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ToolCall
+from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.providers import (
@@ -31,7 +34,7 @@ from skerry.sessions.window import CHARS_PER_TOKEN
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
 from skerry.tools.read import Read
-from tests.support.core import Core, open_core
+from tests.support.core import Core, open_core, request
 
 MAIN = AgentId("main")
 MODEL = ModelInfo("p", "m", "M")
@@ -162,6 +165,23 @@ async def test_what_is_private_is_not_told_to_a_group(tmp_path: Path) -> None:
     assert "1234" not in group
 
 
+async def test_the_notes_of_the_owner_are_not_told_to_a_stranger_in_the_same_session(
+    tmp_path: Path,
+) -> None:
+    async with seeded(tmp_path, clock=FakeClock()) as (core, model):
+        log = core.workspace / "memory" / "2023-11-14.md"
+        log.write_text("The code is 1234.", encoding="utf-8")
+        peer = Peer(PeerKind.DIRECT, "mallory")
+        place = ReplyTo(ChannelId("memory"), AccountId("default"), peer, "m")
+        stranger = replace(request("two"), origin=Origin.STRANGER, reply_to=place)
+        await core.ask("one")
+        await core.dispatch.submit(stranger)
+        with anyio.fail_after(10):
+            await core.dispatch.wait(stranger.run_id, None)
+        await core.ask("three")
+    assert ["1234" in one for one in systems(model)] == [True, False, True]
+
+
 @pytest.mark.requirement("prompt-daily-logs")
 async def test_a_session_begins_with_the_notes_of_today_and_yesterday(tmp_path: Path) -> None:
     zone = AgentsConfig(defaults=AgentDefaults(user_timezone="Pacific/Kiritimati"))
@@ -190,7 +210,7 @@ async def test_a_new_day_is_told_once(tmp_path: Path) -> None:
         await core.ask("two")
         clock.advance(60_000)
         await core.ask("three")
-    first, second, third = systems(model)
+    first, _, second, third = systems(model)  # the other one is the flush of the day that ended
     assert first != second == third
     assert first[: first.index("## Date")] == second[: second.index("## Date")]
 

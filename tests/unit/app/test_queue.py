@@ -10,9 +10,10 @@ import pytest
 from skerry.app.recover import recover
 from skerry.config.messages import QueueConfig
 from skerry.infra.clock import SystemClock
-from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
+from skerry.model.origin import Origin
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
@@ -153,6 +154,39 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
         results = [one for one in await core.said() if isinstance(one, ToolResultMessage)]
         assert [one.tool_call_id for one in results] == ["c0", "c1", "c2"]
         assert [one.is_error for one in results] == [False, skipped, skipped]
+
+
+@pytest.mark.parametrize(
+    "mode", [QueueMode.STEER, QueueMode.STEER_BACKLOG, QueueMode.COLLECT, QueueMode.FOLLOWUP]
+)
+async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
+    tmp_path: Path, mode: QueueMode
+) -> None:
+    gate = Gate()
+    model = ScriptedModel([[gate, "one"], ["two"], ["three"], ["four"]])
+    place = replace(written("x"), key=SessionKey.parse("agent:main:memory:group:family"))
+    messages = [
+        replace(place, run_id=RunId(name), text=name, origin=origin, queue_mode=mode)
+        for name, origin in (
+            ("a", Origin.OWNER),
+            ("b", Origin.STRANGER),
+            ("c", Origin.STRANGER),
+            ("d", Origin.OWNER),
+        )
+    ]
+    async with open_core(tmp_path, model) as core:
+        await core.dispatch.submit(messages[0])
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+            for one in messages[1:]:
+                await core.dispatch.submit(one)
+        gate.open()
+        for name in "bcd":
+            await ended(core, name)
+        said = [one for one in await core.said(place.key) if isinstance(one, UserMessage)]
+    assert {word for one in said for word in one.text.split()} >= {"a", "b", "c", "d"}
+    for one in said:
+        assert (one.origin is Origin.OWNER) is not bool({"b", "c"} & set(one.text.split()))
 
 
 async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(

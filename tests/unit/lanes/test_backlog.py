@@ -116,17 +116,25 @@ def test_a_prompt_does_not_grow_without_limit() -> None:
     assert taken([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
 
 
-def test_a_prompt_has_the_images_and_is_as_trusted_as_the_least_trusted() -> None:
+@pytest.mark.parametrize("first", Origin)
+@pytest.mark.parametrize("second", Origin)
+def test_who_may_do_less_never_shares_a_run_with_who_may_do_more(
+    first: Origin, second: Origin
+) -> None:
+    one, other = waiting("a"), waiting("b")
+    one.request = replace(one.request, origin=first)
+    other.request = replace(other.request, origin=second)
+    assert (len(backlog.batch(one, [other]).runs) == 2) is (first is second)
+
+
+def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     one, other = waiting("a"), waiting("b")
     image = ImageBlock("eA==", "image/png")
     one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
-    other.request = replace(other.request, origin=Origin.KNOWN)
+    other.request = replace(other.request, origin=Origin.OWNER)
     message = backlog.batch(one, [other]).said(7)
-    assert (message.content[1:], message.origin, message.timestamp) == (
-        (image,),
-        Origin.STRANGER,
-        7,
-    )
+    assert message.content[1:] == (image,)
+    assert (message.origin, message.timestamp) == (Origin.OWNER, 7)
 
 
 @pytest.mark.parametrize(
