@@ -43,6 +43,11 @@ class Failover:
         self._tries: Tries | None = None
         self.current: Candidate | None = None
         """Who was asked last."""
+        self._spent = Usage()
+
+    def spend(self, usage: Usage) -> None:
+        """Count tokens of the present call that stand in no reply."""
+        self._spent += usage
 
     async def call(self, ask: Ask, withdraw: Callable[[], bool]) -> ModelReply:
         """Return the first whole answer to `ask`, with its price.
@@ -77,11 +82,12 @@ class Failover:
 
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
         """Return the answer of one candidate. Its end is noted and booked, however it comes."""
-        begin, model, usage = anyio.current_time(), candidate.model, Usage()
+        begin, model = anyio.current_time(), candidate.model
+        self._spent = Usage()
         failure: RunFailure | None = ABORTED
         try:
             reply = await ask(candidate)
-            usage = model.cost.of(reply.usage)
+            self._spent += reply.usage
             if not reply.tool_calls and not reply.text.strip():
                 raise _silent(model, reply.usage)
         except ModelError as error:
@@ -91,13 +97,21 @@ class Failover:
         else:
             failure = None
             tries.ended(candidate, None)
-            return replace(reply, usage=usage)
+            return replace(reply, usage=model.cost.of(reply.usage))
         finally:
             if failure is ABORTED:
                 tries.released(candidate)
-            seconds, who = anyio.current_time() - begin, (model.provider, model.id)
             self._on_call(
-                ModelCallEnded(*who, candidate.profile, usage, seconds, failure, self.wanted)
+                ModelCallEnded(
+                    model.provider,
+                    model.id,
+                    candidate.profile,
+                    usage=model.cost.of(self._spent),
+                    priced=model.cost.known,
+                    seconds=anyio.current_time() - begin,
+                    error=failure,
+                    wanted=self.wanted,
+                )
             )
 
 

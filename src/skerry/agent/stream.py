@@ -50,7 +50,7 @@ class Speaker:
         self._shaper = Shaper(self._think, show)
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
-        self._listener = Listener(self._say, self._think, self._note)
+        self._listener = Listener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """What a person should know of how models were asked, in order."""
         self.usage = Usage()

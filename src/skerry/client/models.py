@@ -73,4 +73,5 @@ def _info(model: dict[str, Any]) -> ModelInfo:
 
 def _cost(cost: dict[str, float]) -> ModelCost:
     names = ("input", "output", "cacheRead", "cacheWrite")
-    return ModelCost(*(cost.get(name, 0.0) for name in names))
+    prices = [cost.get(name, 0.0) for name in names]
+    return ModelCost(*prices, known=any(prices))

@@ -28,6 +28,8 @@ class Purpose(StrEnum):
     CRON = "cron"
     HOOK = "hook"
     SUBAGENT = "subagent"
+    TEST = "test"
+    """`skerry models test`."""
 
 
 class OpeningKind(StrEnum):

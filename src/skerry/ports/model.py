@@ -17,12 +17,14 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What a million tokens cost, in US dollars; 0 is not known or free."""
+    """What a million tokens cost, in US dollars."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
+    known: bool = True
+    """Whether somebody said so; else what a call cost is not known, and counts as that."""
 
     def of(self, usage: Usage) -> Usage:
         """Return the usage with its price: each count times its price for a million."""
@@ -35,7 +37,8 @@ class ModelCost:
         return msgspec.structs.replace(usage, cost=Cost(*parts, total=sum(parts)))
 
 
-_FREE: Final = ModelCost()
+UNPRICED: Final = ModelCost(known=False)
+"""Of a model of which nobody says what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class ModelInfo:
     """Whether it can think before it answers."""
     input: frozenset[str] = frozenset({"text"})
     """What it reads: `text`, `image`."""
-    cost: ModelCost = _FREE
+    cost: ModelCost = UNPRICED
     api: str = "openai-completions"
     """The wire format in which it is asked."""
     prompt_limit: int | None = None
@@ -196,6 +199,10 @@ def _unheard(_: str) -> None:
     """Hear nothing."""
 
 
+def _uncounted(_: Usage) -> None:
+    """Count nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     """Hears a response while it comes; each piece is what one network read added."""
@@ -204,6 +211,9 @@ class Listener:
     on_thinking: Callable[[str], None] = _unheard
     on_note: Callable[[str], None] = _unheard
     """What a person should know of how it was asked, in a sentence."""
+    on_spent: Callable[[Usage], None] = _uncounted
+    """Told of tokens that are billed and stand in no reply: of a try that failed or was given up
+    after the provider had counted."""
 
 
 class ModelProvider(Protocol):

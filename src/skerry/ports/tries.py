@@ -32,6 +32,8 @@ class Wanted:
     """Its calls keep to one profile; empty belongs to none."""
     run_id: RunId | None = None
     purpose: Purpose = Purpose.MESSAGE
+    channel: str = ""
+    """Where it was asked for; empty is nowhere in particular."""
     fallbacks: tuple[str, ...] | None = None
     """Models to go on with, in order; None is what the agent has configured."""
 
@@ -104,7 +106,9 @@ class ModelCallEnded:
     model: str
     profile: str
     usage: Usage
-    """With its price; zero where the provider did not say."""
+    """With its price; zero where the provider did not say. Tries that failed on the way count."""
+    priced: bool
+    """Whether it is known what the model costs."""
     seconds: float
     error: RunFailure | None
     wanted: Wanted

@@ -51,6 +51,9 @@ class AnthropicProvider:
                     if not goes_on or len(history.messages) - asked == _MOST_PAUSES:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
                     history.append(_said(request.model, reply))  # what it said goes back to it
+            except BaseException:
+                hear.on_spent(usage)
+                raise
             finally:
                 history.cut(asked)
 

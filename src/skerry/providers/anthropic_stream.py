@@ -95,6 +95,11 @@ class AnthropicBuilder:
         return self._stopped
 
     @property
+    def usage(self) -> Usage:
+        """Return what was counted so far."""
+        return _usage(self._usage)
+
+    @property
     def done(self) -> bool:
         """Return whether nothing that matters can follow."""
         return self._stopped

@@ -100,6 +100,11 @@ class CompatBuilder:
         return bool(self._finish)
 
     @property
+    def usage(self) -> Usage:
+        """Return what was counted so far."""
+        return self._usage
+
+    @property
     def done(self) -> bool:
         """Return whether `[DONE]` came."""
         return self._done

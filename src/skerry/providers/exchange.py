@@ -20,6 +20,7 @@ from skerry.model.errors import (
     ModelNotFoundError,
     ModelRequestError,
 )
+from skerry.model.message import Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import response_failure, stream_failure
 from skerry.providers.pieces import Heard, sound
@@ -79,6 +80,11 @@ class ReplyBuilder(Protocol):
         """Return whether nothing that matters can follow."""
         ...
 
+    @property
+    def usage(self) -> Usage:
+        """Return what was counted so far: it is billed, whatever becomes of the answer."""
+        ...
+
     def take(self, data: bytes) -> Heard | None:
         """Return what an event added. Raises `ModelError`."""
         ...
@@ -125,6 +131,20 @@ class Exchange:
         The answer is whole when its finish marker came; the end of the stream does not make it so.
         Each network read is told once. Tool calls that are written as text are calls.
         """
+        try:
+            return await self._asked(request, url, body, builder, hear)
+        except BaseException:
+            hear.on_spent(builder.usage)
+            raise
+
+    async def _asked(
+        self,
+        request: ModelRequest,
+        url: httpx2.URL,
+        body: bytes,
+        builder: ReplyBuilder,
+        hear: Listener,
+    ) -> ModelReply:
         written = WrittenCalls(request)
         try:
             await self._stream(url, body, builder, _Teller(hear, written))

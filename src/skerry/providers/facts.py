@@ -31,8 +31,9 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
     cache_write: float = 0.0
 
     def known(self) -> ModelCost:
-        """Return it as the port has it."""
-        return ModelCost(self.input, self.output, self.cache_read, self.cache_write)
+        """Return it as the port has it; without any price it is not known."""
+        prices = (self.input, self.output, self.cache_read, self.cache_write)
+        return ModelCost(*prices, known=any(prices))
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):

@@ -97,6 +97,11 @@ class GoogleBuilder:
         return bool(self._finish)
 
     @property
+    def usage(self) -> Usage:
+        """Return what was counted so far."""
+        return self._usage
+
+    @property
     def done(self) -> bool:
         """Return False: the end of the response is the only end; usage may follow the marker."""
         return False

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import Final
 
-from skerry.ports.model import ModelInfo
+from skerry.ports.model import ModelCost, ModelInfo
 
 EMBEDDED: Final = "embedded"
 """Provider id of every model that runs in our own child process."""
@@ -33,6 +33,7 @@ def embedded_info(file: Path, context_window: int, *, packaged: bool) -> ModelIn
             file.stem,
             context_window,
             max_tokens=context_window // 4,
+            cost=ModelCost(),
             note="Runs on this machine.",
         )
     return ModelInfo(
@@ -42,6 +43,7 @@ def embedded_info(file: Path, context_window: int, *, packaged: bool) -> ModelIn
         context_window,
         max_tokens=512,
         supports_tools=False,
+        cost=ModelCost(),
         prompt_limit=600,
         note=_NOTE,
     )

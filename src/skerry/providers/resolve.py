@@ -191,7 +191,9 @@ def local(server: LocalServer, model: str) -> Target:
     note = f"Served by {server.name} on this machine."
     endpoint = Endpoint(server.name, server.base_url, silence=_LOCAL_SILENCE)
     return Target(
-        endpoint, ModelInfo(server.id, model, model, _LOCAL_WINDOW, note=note), local=True
+        endpoint,
+        ModelInfo(server.id, model, model, _LOCAL_WINDOW, cost=ModelCost(), note=note),
+        local=True,
     )
 
 

@@ -98,6 +98,11 @@ class ResponsesBuilder:
         return bool(self._finish)
 
     @property
+    def usage(self) -> Usage:
+        """Return what was counted so far."""
+        return self._usage
+
+    @property
     def done(self) -> bool:
         """Return whether nothing that matters can follow."""
         return bool(self._finish)

@@ -9,7 +9,7 @@ class Spoken:
     def __init__(self, hear: Listener) -> None:
         self._hear = hear
         self.begun = False
-        self.listener = Listener(self._text, self._thinking, hear.on_note)
+        self.listener = Listener(self._text, self._thinking, hear.on_note, hear.on_spent)
 
     def _text(self, text: str) -> None:
         self.begun = True

@@ -19,6 +19,9 @@ answered  one row an idempotency key of a method that is no run, with what it wa
 quarter   one row a quarter of an hour that a gateway ran: how far runs and answers were then
 task      when each regular task, such as the daily backup, was last done
 cooldown  one row a credential of a model provider that rests for a model, and why
+model_call      one row a call of a model, whatever it was for; `cost` is NULL where no price is known
+usage_day       their sums, one row a day in the person's time zone and what they can be asked by
+usage_warned    the day on which it was last said that a budget is nearly used up
 """
 
 from typing import Final
@@ -211,5 +214,98 @@ STEPS: Final = (
     """,
     """
     ALTER TABLE run ADD COLUMN delivered INTEGER
+    """,
+    """
+    CREATE TABLE model_call (
+        serial INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        day TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        profile TEXT NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        input_cost REAL,
+        output_cost REAL,
+        cache_read_cost REAL,
+        cache_write_cost REAL,
+        outcome TEXT NOT NULL,
+        counted INTEGER NOT NULL,
+        seconds REAL NOT NULL
+    );
+
+    CREATE TABLE usage_day (
+        day TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        uncounted INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        input_cost REAL NOT NULL,
+        output_cost REAL NOT NULL,
+        cache_read_cost REAL NOT NULL,
+        cache_write_cost REAL NOT NULL,
+        seconds REAL NOT NULL,
+        PRIMARY KEY (day, agent, channel, purpose, provider, model)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE usage_warned (
+        budget TEXT PRIMARY KEY,
+        day TEXT NOT NULL
+    ) WITHOUT ROWID;
+
+    INSERT INTO model_call (at, day, run_id, session_id, agent, channel, purpose, provider, model,
+        profile, input, output, cache_read, cache_write, input_cost, output_cost, cache_read_cost,
+        cache_write_cost, outcome, counted, seconds)
+    SELECT ended, date(ended / 1000, 'unixepoch'), run_id, session_id,
+        CASE WHEN session_key LIKE 'agent:%:%'
+            THEN substr(session_key, 7, instr(substr(session_key, 7), ':') - 1) ELSE 'main' END,
+        coalesce(json_extract(asked, '$.reply_to.channel'), 'webchat'),
+        coalesce(json_extract(asked, '$.purpose'), 'message'),
+        json_extract(told, '$.provider'), json_extract(told, '$.model'), '',
+        coalesce(json_extract(told, '$.usage.input'), 0),
+        coalesce(json_extract(told, '$.usage.output'), 0),
+        coalesce(json_extract(told, '$.usage.cacheRead'), 0),
+        coalesce(json_extract(told, '$.usage.cacheWrite'), 0),
+        iif(paid > 0, json_extract(told, '$.usage.cost.input'), NULL),
+        iif(paid > 0, json_extract(told, '$.usage.cost.output'), NULL),
+        iif(paid > 0, json_extract(told, '$.usage.cost.cacheRead'), NULL),
+        iif(paid > 0, json_extract(told, '$.usage.cost.cacheWrite'), NULL),
+        'ok', 1, max(ended - coalesce(json_extract(told, '$.startedAt'), ended), 0) / 1000.0
+    FROM (
+        SELECT run_id, session_id, session_key, told, json_extract(told, '$.endedAt') AS ended,
+            iif(json_valid(asked), asked, '{}') AS asked,
+            json_extract(told, '$.usage.cost.total') AS paid
+        FROM (
+            SELECT run_id, session_id, session_key, serial, CAST(result AS TEXT) AS told,
+                CAST(request AS TEXT) AS asked
+            FROM run WHERE result IS NOT NULL ORDER BY serial
+        )
+    )
+    WHERE json_extract(told, '$.provider') <> '' AND json_extract(told, '$.usage.input')
+        + json_extract(told, '$.usage.output') + json_extract(told, '$.usage.cacheRead')
+        + json_extract(told, '$.usage.cacheWrite') > 0;
+
+    INSERT INTO usage_day
+    SELECT day, agent, channel, purpose, provider, model, count(*), 0, 0,
+        sum(input_cost IS NULL), sum(input), sum(output), sum(cache_read), sum(cache_write),
+        total(input_cost), total(output_cost), total(cache_read_cost), total(cache_write_cost),
+        sum(seconds)
+    FROM model_call GROUP BY 1, 2, 3, 4, 5, 6
     """,
 )

@@ -69,6 +69,13 @@ class Store:
         """Run `work` in the writer thread, in order with the others; nobody waits for it."""
         self._writer.post(work)
 
+    def ride(self, work: Callable[[Unit], object]) -> None:
+        """Run `work` with the next unit that is written, in its transaction; nobody waits for it.
+
+        It costs no transaction of its own, and no failure of the other unit undoes it.
+        """
+        self._writer.ride(work)
+
     async def works(self) -> bool:
         """Return whether what is written gets onto the disk; it is tried where it last failed."""
         if self.condition.writing is not Storage.OK:

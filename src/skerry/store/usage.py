@@ -1,34 +1,242 @@
-"""The tokens that runs used, added up from their stored results."""
+"""The ledger of model calls: one row a call, and the sums of each day.
 
+The sums are written with the rows and outlive them: a question about a year reads a few thousand
+rows, however many calls there were.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-from skerry.store.unit import Reader
+from skerry.model.message import Usage
+from skerry.store.unit import Reader, Unit
+
+
+class Outcome(StrEnum):
+    """What became of a call."""
+
+    OK = "ok"
+    ERROR = "error"
+    ABORTED = "aborted"
+    LOST = "lost"
+    """The gateway died in it: what it used is not known."""
+
+
+class By(StrEnum):
+    """What sums can be asked by."""
+
+    DAY = "day"
+    MODEL = "model"
+    AGENT = "agent"
+    CHANNEL = "channel"
+    PURPOSE = "purpose"
+    SESSION = "session"
+    """From the rows of calls, which are kept for a limited time."""
 
 
 @dataclass(frozen=True, slots=True)
-class DayUsage:
-    """What the runs of one day (UTC, `YYYY-MM-DD`) with one model used."""
+class BookedCall:
+    """One call of a model, as it stands in the ledger."""
 
+    at: int
+    """When it ended, milliseconds since 1970."""
     day: str
+    """The same in the person's time zone, `YYYY-MM-DD`."""
+    run_id: str
+    """Empty for a call outside a run."""
+    session_id: str
+    agent: str
+    channel: str
+    purpose: str
     provider: str
     model: str
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
+    profile: str
+    usage: Usage
+    priced: bool
+    """Whether it is known what it cost."""
+    outcome: Outcome
+    counted: bool
+    """Whether it is known how many tokens it used."""
+    seconds: float
 
 
-def daily(reader: Reader, since_ms: int, until_ms: int) -> list[DayUsage]:
-    """Return the usage of runs that ended in this time, by day and model, the first day first."""
-    rows = reader.all(
-        "SELECT date(json_extract(told, '$.endedAt') / 1000, 'unixepoch') AS day,"
-        " json_extract(told, '$.provider') AS provider, json_extract(told, '$.model') AS model,"
-        " sum(json_extract(told, '$.usage.input')), sum(json_extract(told, '$.usage.output')),"
-        " sum(json_extract(told, '$.usage.cacheRead')),"
-        " sum(json_extract(told, '$.usage.cacheWrite'))"
-        " FROM (SELECT CAST(result AS TEXT) AS told FROM run WHERE result IS NOT NULL)"
-        " WHERE json_extract(told, '$.endedAt') BETWEEN ? AND ?"
-        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
-        (since_ms, until_ms),
+class Sums(NamedTuple):
+    """What calls used together; costs in US dollars."""
+
+    calls: int = 0
+    failed: int = 0
+    """Those that failed, were given up or were lost."""
+    uncounted: int = 0
+    """Those of which it is not known how many tokens they used: as if they had used none."""
+    unpriced: int = 0
+    """Those of which it is not known what they cost: as if they had cost nothing."""
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    input_cost: float = 0.0
+    output_cost: float = 0.0
+    cache_read_cost: float = 0.0
+    cache_write_cost: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Return all tokens."""
+        return self.input + self.output + self.cache_read + self.cache_write
+
+    @property
+    def cost(self) -> float:
+        """Return what is known to have been paid."""
+        return self.input_cost + self.output_cost + self.cache_read_cost + self.cache_write_cost
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Return both together."""
+        return Sums(*map(sum, zip(self, other, strict=True)))
+
+
+_SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
+_OF_CALLS: Final = (
+    "count(*), sum(outcome <> 'ok'), sum(NOT counted), sum(counted AND input_cost IS NULL),"
+    " sum(input), sum(output), sum(cache_read), sum(cache_write), total(input_cost),"
+    " total(output_cost), total(cache_read_cost), total(cache_write_cost), sum(seconds)"
+)
+_GROUP: Final = {By.MODEL: "provider || '/' || model"}
+_PRUNED_AT_ONCE: Final = 5_000
+_CALL: Final = f"INSERT INTO model_call VALUES (NULL, {', '.join('?' * 21)})"
+_DAY: Final = (
+    f"INSERT INTO usage_day VALUES ({', '.join('?' * 19)})"
+    " ON CONFLICT DO UPDATE SET "
+    + ", ".join(f"{name} = {name} + excluded.{name}" for name in Sums._fields)
+)
+
+
+def sums_of(call: BookedCall) -> Sums:
+    """Return what one call adds to its day."""
+    usage, cost = call.usage, call.usage.cost
+    return Sums(
+        1,
+        int(call.outcome is not Outcome.OK),
+        int(not call.counted),
+        int(call.counted and not call.priced),
+        usage.input,
+        usage.output,
+        usage.cache_read,
+        usage.cache_write,
+        cost.input,
+        cost.output,
+        cost.cache_read,
+        cost.cache_write,
+        call.seconds,
     )
-    return [DayUsage(*row) for row in rows]
+
+
+def book(unit: Unit, call: BookedCall) -> None:
+    """Add a call to the ledger and to its day."""
+    sums = sums_of(call)
+    tokens, costs = sums[4:8], sums[8:12] if call.priced else (None,) * 4
+    about = (call.agent, call.channel, call.purpose, call.provider, call.model)
+    unit.execute(
+        _CALL,
+        (
+            call.at,
+            call.day,
+            call.run_id,
+            call.session_id,
+            *about,
+            call.profile,
+            *tokens,
+            *costs,
+            call.outcome,
+            call.counted,
+            call.seconds,
+        ),
+    )
+    unit.execute(_DAY, (call.day, *about, *sums))
+
+
+def daily(reader: Reader, first: str, last: str, agent: str | None = None) -> dict[str, Sums]:
+    """Return the sums of each day from `first` to `last` on which there was a call, in order."""
+    return grouped(reader, By.DAY, first, last, agent)
+
+
+def grouped(
+    reader: Reader, by: By, first: str, last: str, agent: str | None = None
+) -> dict[str, Sums]:
+    """Return the sums of these days by what is asked; days in order, else the dearest first."""
+    if by is By.SESSION:
+        return _by_session(reader, first, last, agent)
+    name = _GROUP.get(by, by.value)
+    order = "1" if by is By.DAY else _DEAREST
+    rows = reader.all(
+        f"SELECT {name}, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {order}",
+        (first, last, agent, agent),
+    )
+    return {row[0]: Sums(*row[1:]) for row in rows}
+
+
+_DEAREST: Final = (
+    "total(input_cost + output_cost + cache_read_cost + cache_write_cost) DESC,"
+    " sum(input + output + cache_read + cache_write) DESC, 1"
+)
+
+
+def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
+    rows = reader.all(
+        f"SELECT session_id, {_OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST}",
+        (first, last, agent, agent),
+    )
+    return {row[0]: Sums(*row[1:]) for row in rows}
+
+
+def of_session(reader: Reader, session_id: str, by: By) -> dict[str, Sums]:
+    """Return the sums of a session's calls that are still kept, by what is asked."""
+    name = _GROUP.get(by, by.value)
+    rows = reader.all(
+        f"SELECT {name}, {_OF_CALLS} FROM model_call"  # noqa: S608 - constants
+        " WHERE session_id = ? GROUP BY 1 ORDER BY 1",
+        (session_id,),
+    )
+    return {row[0]: Sums(*row[1:]) for row in rows}
+
+
+def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
+    """Return the sums of each agent on each day from `first` on."""
+    rows = reader.all(
+        f"SELECT day, agent, {_SUMS} FROM usage_day WHERE day >= ? GROUP BY 1, 2",  # noqa: S608 - constants
+        (first,),
+    )
+    return {(row[0], row[1]): Sums(*row[2:]) for row in rows}
+
+
+def total(sums: Iterable[Sums]) -> Sums:
+    """Return all of them together."""
+    whole = Sums()
+    for one in sums:
+        whole = whole.plus(one)
+    return whole
+
+
+def prune(unit: Unit, before: int) -> int:
+    """Drop rows of calls that ended before this time, some thousand at once; return how many.
+
+    The sums of their days stay.
+    """
+    return unit.execute(
+        "DELETE FROM model_call WHERE serial IN"
+        " (SELECT serial FROM model_call WHERE at < ? ORDER BY serial LIMIT ?)",
+        (before, _PRUNED_AT_ONCE),
+    )
+
+
+def warned(reader: Reader) -> dict[str, str]:
+    """Return for each budget the day on which it was last said that it is nearly used up."""
+    return dict(reader.all("SELECT budget, day FROM usage_warned"))
+
+
+def note_warned(unit: Unit, budget: str, day: str) -> None:
+    """Note that it was said."""
+    unit.execute("INSERT OR REPLACE INTO usage_warned VALUES (?, ?)", (budget, day))

@@ -9,6 +9,7 @@ import queue
 import sqlite3
 import threading
 from asyncio import AbstractEventLoop, Future
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 MAX_UNITS: Final = 256
 """Units in one transaction at most: bounds how long the first of them waits."""
+MAX_RIDERS: Final = 10_000
+"""Units that ride and wait for one to ride with; only on a full disk do they gather."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class _Job:
     work: Callable[[Unit], Any]
     future: Future[Any] | None
     touched: list[str]
+    rides: bool = False
     value: Any = None
     error: BaseException | None = None
 
@@ -50,9 +54,11 @@ class Writer:
         self._on_commit = on_commit
         self._reach = reach
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._riders: deque[_Job] = deque(maxlen=MAX_RIDERS)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._open = True
         self._condition = condition
+        self._ending = False
 
     def start(self) -> None:
         """Begin to write."""
@@ -81,6 +87,13 @@ class Writer:
         """Queue a unit whose value nobody awaits; a failure is logged."""
         self._put(_Job(work, None, []))
 
+    def ride(self, work: Callable[[Unit], object]) -> None:
+        """Have a unit written with the next that is, or at the end: it wakes nobody by itself.
+
+        One that finds no room on the disk rides again.
+        """
+        self._riders.append(_Job(work, None, [], rides=True))
+
     def _put(self, job: _Job) -> None:
         if not self._open:
             raise StoreClosedError("the store is closed")
@@ -89,14 +102,22 @@ class Writer:
     def _run(self) -> None:
         while (batch := self._take()) is not None:
             self._write(batch)
+            for job in reversed(batch):
+                if job.rides and isinstance(job.error, StoreFailedError):
+                    self._riders.appendleft(_Job(job.work, None, [], rides=True))
             self._loop.call_soon_threadsafe(self._answer, batch)
 
     def _take(self) -> list[_Job] | None:
         """Wait for a job, then take all that are there; None when the queue has ended."""
         first = self._jobs.get()
+        batch = [self._riders.popleft() for _ in range(len(self._riders))]
         if first is None:
-            return None
-        batch = [first]
+            if not batch or self._ending:
+                return None
+            self._ending = True
+            self._jobs.put(None)
+            return batch
+        batch.append(first)
         while len(batch) < MAX_UNITS:
             try:
                 job = self._jobs.get_nowait()

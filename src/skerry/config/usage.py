@@ -1,0 +1,49 @@
+"""Section `usage`: what calls of models may cost, and how long each is kept."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from skerry.config.base import Section
+from skerry.config.session import milliseconds
+
+_DAY = 86_400_000
+
+
+class Budget(Section):
+    """What may be used in a day; a limit that is not set does not count."""
+
+    cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """US dollars."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Of all kinds together."""
+    warn_at: float = Field(default=0.8, gt=0, le=1)
+    """The share at which the owner is told, and at which heartbeats, flushes and the checklist of
+    the start stop."""
+
+    @property
+    def limits(self) -> bool:
+        """Return whether it limits anything."""
+        return self.cost is not None or self.tokens is not None
+
+
+class Budgets(Section):
+    """How much a day of the person's time zone may cost before runs are refused."""
+
+    day: Budget = Budget()
+    """For all agents together."""
+    agents: dict[str, Budget] = Field(default_factory=dict)
+    """For one agent, by its id."""
+
+    @property
+    def set(self) -> bool:
+        """Return whether there is any."""
+        return self.day.limits or bool(self.agents)
+
+
+class UsageConfig(Section):
+    """What calls of models may cost, and how long each is kept."""
+
+    budgets: Budgets = Budgets()
+    keep_calls: Annotated[int, BeforeValidator(milliseconds)] = Field(default=90 * _DAY, ge=_DAY)
+    """How long each call is kept, such as `90d`. The sums of the days are kept for good."""
