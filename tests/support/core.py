@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from skerry.agent.histories import Histories
+from skerry.agent.ledger import Ledger
 from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
 from skerry.commands.table import CommandTable
@@ -16,6 +17,7 @@ from skerry.config.commands import CommandsConfig
 from skerry.config.messages import MessagesConfig, QueueConfig
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
+from skerry.config.usage import UsageConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.leash import Leash
@@ -111,6 +113,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     commands: CommandTable | None = None,
     session: SessionConfig | None = None,
     owners: tuple[str, ...] = (),
+    usage: UsageConfig | None = None,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
     agents = agents or AgentsConfig()
@@ -120,6 +123,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         agents=agents,
         session=session or SessionConfig(),
         commands=CommandsConfig(owner_allow_from=owners),
+        usage=usage or UsageConfig(),
         messages=MessagesConfig(queue=queue or QueueConfig(debounce_ms=0)),
     )
     workspace = config.workspace(config.agents.default_id)
@@ -130,6 +134,8 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     opening = open_store(home / "state.sqlite", reach=reach)
     models = ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
+        ledger = Ledger(store, lambda: config, clock)
+        await ledger.open()
         runtime = Runtime(
             store=store,
             models=models,
@@ -144,6 +150,9 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             deliver=woken.append,
             leash=Leash(clock, grace=0.01),
             commands=commands or CommandTable(),
+            on_call=ledger.book,
+            allow=ledger.allow,
+            warn=ledger.warn,
         )
         dispatch = Dispatch(runtime, lanes, reach)
         yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models)

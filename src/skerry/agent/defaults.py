@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from skerry.config.root import Config
+from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
@@ -33,6 +34,7 @@ def run_defaults(active: ActiveRun, config: Config) -> RunDefaults:
             active.session_id,
             request.run_id,
             request.purpose,
+            request.reply_to.channel if request.reply_to else WEBCHAT,
         ),
         asked or config.thinking(agent) or ThinkingLevel.LOW,
         asked is not None,

@@ -13,7 +13,6 @@ from skerry.agent import toolcalls
 from skerry.agent.asking import Asking
 from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.defaults import run_defaults
-from skerry.agent.failover import Failover
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
@@ -94,7 +93,7 @@ class Dialogue:
         wanted = run_defaults(active, self._config).wanted
         self.show = shown_files(self._config, self._agent)
         self.speaker = Speaker(
-            Failover(runtime.models, wanted, runtime.on_call),
+            runtime.asking(wanted),
             self._emit,
             runtime.clock.now_ms,
             show=self.show,

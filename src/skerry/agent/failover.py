@@ -32,11 +32,22 @@ def unheard(_: ModelCallEnded) -> None:
     """Book nothing."""
 
 
+def allowed(_: Wanted) -> None:
+    """Let every run ask its model."""
+
+
 class Failover:
     """Finds who answers the calls of one run; who answered last is asked first again."""
 
-    def __init__(self, models: Models, wanted: Wanted, on_call: OnCall = unheard) -> None:
+    def __init__(
+        self,
+        models: Models,
+        wanted: Wanted,
+        on_call: OnCall = unheard,
+        allow: Callable[[Wanted], None] = allowed,
+    ) -> None:
         self._models = models
+        self._allow = allow
         self.wanted = wanted
         """What is asked for; counts until the first call."""
         self._on_call = on_call
@@ -60,8 +71,10 @@ class Failover:
         Raises:
             ModelError: of the only candidate, or of a conversation that nobody can take.
             ModelsFailedError: several were tried, and all failed.
+            BudgetError: what may be used today is used up; only the first call is refused.
         """
         if self._tries is None:
+            self._allow(self.wanted)
             self._tries = self._models.tries(self.wanted)
         last: ModelError | None = None
         while True:

@@ -13,7 +13,6 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.agent import toolcalls
-from skerry.agent.failover import Failover
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.agent.sending import fit
@@ -123,7 +122,7 @@ class Flush:
             said.insert(0, message.user(_GOES_ON, at))
         history = History([*said, message.user(self._prompt(today), at)])
         wanted = replace(self.wanted, purpose=Purpose.FLUSH)
-        failover = Failover(self.runtime.models, wanted, self.runtime.on_call)
+        failover = self.runtime.asking(wanted)
         speaker = Speaker(failover, _unheard, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:

@@ -16,6 +16,7 @@ import msgspec
 from skerry.agent import entering
 from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
 from skerry.agent.ending import (
+    Block,
     Outgoing,
     announce,
     cut_off,
@@ -27,6 +28,7 @@ from skerry.agent.ending import (
     told_at_end,
 )
 from skerry.agent.histories import Conversation
+from skerry.agent.ledger import note_warned
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
 from skerry.hooks.events import AgentEnd
@@ -37,6 +39,7 @@ from skerry.model.ids import SessionId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
+from skerry.sessions.history import notice
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs, sessions
 
@@ -201,13 +204,21 @@ class Run:
         """Store the end, after the hooks that it passes; return the transcript's new tail."""
         hooks, context, replying = self.runtime.hooks, dialogue.context, dialogue.replying
         going, first = Outgoing(), 0
+        warned = self.runtime.warn(self.active.request)
         if replying is not None:
             left = await replying.finish(result, dialogue.loop.messages)
+            if warned is not None:
+                left.append(Block(warned.text))
             first = replying.blocks
             going = await outgoing(hooks, context, left, replying.to, self.runtime.parts)
         unsaved = await writing.entries(dialogue.loop.unsaved, context)
+        if warned is not None:
+            unsaved = [*unsaved, notice(warned.text, result.ended_at)]
+            self.runtime.histories.forget(self.active.session_id)  # it is no word to the model
 
         def end(unit: Unit) -> int:
+            if warned is not None:
+                note_warned(unit, warned)
             announce(unit, result, going, first)
             guests = [guest.request.run_id for guest in self.active.joined]
             return settle(unit, result, dialogue.conversation.tail, unsaved, guests)

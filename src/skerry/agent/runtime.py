@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from skerry.agent.failover import OnCall, unheard
+from skerry.agent.budgets import Warned
+from skerry.agent.failover import Failover, OnCall, allowed, unheard
 from skerry.agent.histories import Histories
 from skerry.agent.prompts import Prompts
 from skerry.commands.table import CommandTable
@@ -19,6 +20,7 @@ from skerry.model.outbound import TextUnit
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
+from skerry.ports.tries import Wanted
 from skerry.sessions.resets import Limits, limits
 from skerry.store import Store
 
@@ -30,6 +32,11 @@ def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
 
 async def no_signal(_: ReplyTo) -> None:
     """Show nothing."""
+
+
+def no_warning(_: RunRequest) -> Warned | None:
+    """Say nothing."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,17 @@ class Runtime:
     """Shows on the platform that an answer is being written."""
     on_call: OnCall = unheard
     """Books each call of a model; must not block."""
+    allow: Callable[[Wanted], None] = allowed
+    """Asked before a run's first call of a model. Raises `BudgetError`."""
+    warn: Callable[[RunRequest], Warned | None] = no_warning
+    """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""
+
+    def asking(self, wanted: Wanted) -> Failover:
+        """Return who finds a model that answers, within the budgets, with every call booked."""
+        return Failover(self.models, wanted, self.on_call, self.allow)
 
     def limits(self, request: RunRequest) -> Limits | None:
         """Return how long the request's session lives; None where no person speaks to a model."""

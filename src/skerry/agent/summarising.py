@@ -6,7 +6,6 @@ from typing import Final
 
 import anyio
 
-from skerry.agent.failover import Failover
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker
 from skerry.model import message
@@ -37,7 +36,7 @@ class Summariser:
 
     def __init__(self, runtime: Runtime, wanted: Wanted) -> None:
         wanted = replace(wanted, purpose=Purpose.COMPACTION)
-        failover = Failover(runtime.models, wanted, runtime.on_call)
+        failover = runtime.asking(wanted)
         self._speaker = Speaker(failover, _unheard, runtime.clock.now_ms)
 
     async def text(

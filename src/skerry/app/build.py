@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 
 from skerry.agent.histories import Histories
+from skerry.agent.ledger import Ledger
 from skerry.agent.runtime import Runtime
 from skerry.agent.seeding import seed
 from skerry.app.command_queue import Desk
@@ -137,7 +138,7 @@ async def open_application(
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0], desk)
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
         opening = _core(settings, state, models, broadcast, outside, extensions)
-        async with opening as (dispatch, delivery):
+        async with opening as (dispatch, delivery, ledger):
             desk.dispatch = dispatch
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
@@ -165,6 +166,7 @@ async def open_application(
                 configuration=settings,
                 hooks=outside.hooks,
                 show_prompt=show_prompt,
+                budgets=ledger.report,
                 hurry=delivery.hurry,
             )
             async with _running(reload.run):
@@ -238,7 +240,7 @@ async def _core(
     broadcast: Broadcast,
     outside: Outside,
     extensions: Extensions,
-) -> AsyncGenerator[tuple[Dispatch, Delivery]]:
+) -> AsyncGenerator[tuple[Dispatch, Delivery, Ledger]]:
     """Take up what was left open, then receive, run and deliver."""
     store, mirror = state
     senders = {
@@ -253,6 +255,8 @@ async def _core(
         for one in outside.adapters
     }
     delivery = Delivery(senders)
+    ledger = Ledger(store, lambda: settings.config, outside.clock)
+    await ledger.open()
     runtime = Runtime(
         store=store,
         models=models,
@@ -269,9 +273,13 @@ async def _core(
         room=delivery.room,
         typing=delivery.typing,
         leash=Leash(outside.clock),
+        on_call=ledger.book,
+        allow=ledger.allow,
+        warn=ledger.warn,
     )
     policy = settings.config.session.send_policy
-    recovering = recover(store, outside.clock, delivery.parts, outside.hooks, policy)
+    parts, hooks = delivery.parts, outside.hooks
+    recovering = recover(store, outside.clock, parts, hooks, policy, ledger.lost)
     again = await unless_damaged(store, recovering) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
@@ -288,7 +296,7 @@ async def _core(
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
-        yield dispatch, delivery
+        yield dispatch, delivery, ledger
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

@@ -1,5 +1,6 @@
 """The commands on how replies are sent: `/usage`, `/reasoning`, `/verbose`."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +26,7 @@ _CHOICES: Final = (
     _Choice(
         "usage",
         "response_usage",
-        "says under each answer on a platform what it took: off, tokens, full",
+        "says under each answer on a platform what it took: off, tokens, full; cost: all so far",
         ("off", "tokens", "full"),
         owner_only=False,
     ),
@@ -46,14 +47,19 @@ _CHOICES: Final = (
 )
 
 
-def reply_commands(store: Store) -> list[Command]:
-    """Return `/usage`, `/reasoning` and `/verbose`."""
-    return [_command(store, choice) for choice in _CHOICES]
+Costs = Callable[[CommandCall], Awaitable[str]]
 
 
-def _command(store: Store, choice: _Choice) -> Command:
+def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
+    """Return `/usage`, `/reasoning` and `/verbose`; `costs` answers `/usage cost`."""
+    return [_command(store, one, costs if one.name == "usage" else None) for one in _CHOICES]
+
+
+def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
     async def run(call: CommandCall) -> str:
         level = call.arguments.lower()
+        if costs is not None and level == "cost":
+            return await costs(call)
         if not level:
             session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
             own = session.settings if session else SessionSettings()

@@ -49,6 +49,7 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
                 "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
             )
             yield Check(f"lane {one['name']}", Level.WARNING, message, remedy)
+    yield from _budgets(status)
     configuration = status.get("configuration", {})
     if configuration.get("state") == "last-good":
         remedy = str(configuration.get("remedy", ""))
@@ -59,6 +60,15 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
         automatic = configuration.get("restart") == "automatic"
         remedy = "It restarts once no run is under way." if automatic else "Restart it."
         yield Check("configuration", Level.WARNING, message, remedy)
+
+
+def _budgets(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield budgets that are nearly used up, or do not see all calls."""
+    for one in status.get("budgets", ()):
+        if one["state"] != "ok" or one.get("notIncluded"):
+            level = Level.WARNING if one["state"] in {"ok", "warned"} else Level.FAILURE
+            message = f"{one['budget']}: {one['message']}"
+            yield Check("usage", level, message, "skerry usage shows where it went.")
 
 
 def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:

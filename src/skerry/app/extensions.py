@@ -9,6 +9,7 @@ from skerry.app.command_queue import Desk, queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_retry import Retrying
 from skerry.app.command_sessions import session_commands
+from skerry.app.command_usage import Costs
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
@@ -49,7 +50,7 @@ async def load_extensions(
     for command in (
         *context_commands(store),
         *session_commands(store),
-        *reply_commands(store),
+        *reply_commands(store, Costs(store, desk.config).told),
         *queue_commands(store, desk),
     ):
         commands.add(command)

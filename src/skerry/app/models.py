@@ -165,9 +165,13 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
         primary = config.primary_model(agent)
         try:
             (entry, *_) = await catalog.entries(ref or primary, Wanted(agent=agent))
-            return await _tried(*await catalog.open(entry, patient=True))
+            tried = await _tried(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error
+    from skerry.app.usage import book_trial  # noqa: PLC0415 - only a trial books by itself
+
+    book_trial(config, tried.model, tried.usage, tried.total, entry.name)
+    return tried
 
 
 async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:

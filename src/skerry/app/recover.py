@@ -35,7 +35,8 @@ from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.chunking import remainder
 from skerry.sessions.history import aborted_result, open_calls
 from skerry.sessions.sending import sends_to
-from skerry.store import Reader, Store, Unit, outbox, runs, sessions
+from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
+from skerry.store.usage import BookedCall
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +47,26 @@ Parts = Callable[[ReplyTo, str], list[str]]
 
 
 async def recover(
-    store: Store, clock: Clock, parts: Parts, hooks: Hooks, policy: SendPolicy | None = None
+    store: Store,
+    clock: Clock,
+    parts: Parts,
+    hooks: Hooks,
+    policy: SendPolicy | None = None,
+    lost: Callable[[runs.OpenRun], BookedCall] | None = None,
 ) -> list[runs.OpenRun]:
-    """Close what cannot run again; return what is to run, in the order of acceptance."""
+    """Close what cannot run again; return what is to run, in the order of acceptance.
+
+    `lost` says how the ledger is to have the call that a run may have been in.
+    """
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
     policy = policy or SendPolicy()
     found = await store.read(partial(_sorted, policy=policy))
     now = clock.now_ms()
     closings = [await _closing(one, now, parts, hooks) for one in found.interrupted]
+    begun = [one for one in found.again if one.entry and one.host is None]
+    begun += [one.run for one in found.interrupted]
+    calls = [lost(run) for run in begun] if lost else []
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
@@ -62,6 +74,8 @@ async def recover(
                 runs.restart(unit, run.request.run_id)
         for one in closings:
             _close(unit, one)
+        for call in calls:
+            usage.book(unit, call)
         return found.again
 
     return await store.write(write)

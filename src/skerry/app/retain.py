@@ -1,4 +1,4 @@
-"""Looks once a day at what is over the limits of `session.maintenance`."""
+"""Looks once a day at what is over `session.maintenance` and `usage.keepCalls`."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
-from skerry.store import Store
+from skerry.store import Store, usage
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,10 @@ async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks
 
 
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
-    """Say what is over the limits, or clear it away."""
+    """Say what is over the limits, or clear it away; drop calls of models that are too old."""
+    oldest = now - config.usage.keep_calls
+    while await store.write(lambda unit: usage.prune(unit, oldest)):
+        pass  # some at once, so that others write in between
     # Imported here: a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, told  # noqa: PLC0415
     from skerry.store.retention import kept  # noqa: PLC0415

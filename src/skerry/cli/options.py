@@ -102,3 +102,10 @@ def seconds(text: str) -> float:
     if not 0 < given <= 86_400:  # noqa: PLR2004 - a day
         raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to 86400")
     return given
+
+
+def days(text: str) -> int:
+    """Return a number of days of at most a year, as the method takes them."""
+    if not (text.isdecimal() and 1 <= int(text) <= 366):  # noqa: PLR2004 - the method's limit
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 366")
+    return int(text)

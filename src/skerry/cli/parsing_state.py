@@ -1,9 +1,11 @@
-"""The parsers of the commands that look after the state: `skerry outbox`, `skerry backup`."""
+"""The parsers of the commands that look after the state: `skerry outbox`, `backup`, `usage`."""
 
-from skerry.cli.options import Add, command, output, reach
+from skerry.cli.options import Add, command, days, output, reach
 
 PARTS = ("pending", "sending", "unknown", "failed", "sent", "dropped")
 """As `store.outbox` has the states, which help does without."""
+SUMS = ("model", "agent", "channel", "purpose", "session", "day")
+"""As `store.usage` has them."""
 
 
 def add_outbox(add: Add) -> None:
@@ -44,3 +46,14 @@ def add_backup(add: Add) -> None:
     for name, parser in parsers.items():
         parser.set_defaults(action=name)
         output(parser)
+
+
+def add_usage(add: Add) -> None:
+    """Add `skerry usage`."""
+    parser = command(add, "usage", "usage", "what calls of models used, and what they cost")
+    parser.add_argument(
+        "--days", type=days, default=30, metavar="N", help="the last so many (default: 30)"
+    )
+    parser.add_argument("--by", choices=SUMS, default="model", help="added up by this")
+    parser.add_argument("--agent", metavar="ID", help="only of this agent")
+    output(reach(parser))

@@ -73,5 +73,5 @@ def _info(model: dict[str, Any]) -> ModelInfo:
 
 def _cost(cost: dict[str, float]) -> ModelCost:
     names = ("input", "output", "cacheRead", "cacheWrite")
-    prices = [cost.get(name, 0.0) for name in names]
-    return ModelCost(*prices, known=any(prices))
+    given, taken, read, written = (cost.get(name, 0.0) for name in names)
+    return ModelCost(given, taken, read, written, known=any((given, taken, read, written)))

@@ -20,6 +20,7 @@ from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
 from skerry.config.session import SessionConfig
+from skerry.config.usage import UsageConfig
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
@@ -45,6 +46,7 @@ class Config(OpenSection):
     commands: CommandsConfig = CommandsConfig()
     session: SessionConfig = SessionConfig()
     env: EnvConfig = EnvConfig()
+    usage: UsageConfig = UsageConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
     included: tuple[Path, ...] = Field(default=(), exclude=True)
@@ -69,6 +71,20 @@ class Config(OpenSection):
                     for n in wrong
                 ],
             )
+        return self
+
+    @model_validator(mode="after")
+    def _budgets_name_agents(self) -> Self:
+        known = self.agents.ids
+        for name in self.usage.budgets.agents:
+            if agent_id(name) != name or name not in known:
+                listed = {"known": ", ".join(known)}
+                text = "there is no such agent in agents.list, which has {known}"
+                error = PydanticCustomError("unknown_agent", text, listed)
+                place = ("usage", "budgets", "agents", name)
+                raise ValidationError.from_exception_data(
+                    type(self).__name__, [InitErrorDetails(type=error, loc=place, input=None)]
+                )
         return self
 
     def workspace(self, agent: AgentId) -> Path:

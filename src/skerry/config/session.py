@@ -40,7 +40,7 @@ class ResetMode(StrEnum):
     IDLE = "idle"
 
 
-def _duration(value: object) -> object:
+def duration(value: object) -> object:
     """Return milliseconds of a text such as `30d`; a bare number is days."""
     found = _DURATION.fullmatch(str(value).strip().lower())
     if found is None:
@@ -118,7 +118,7 @@ class MaintenanceConfig(Section):
 
     mode: Literal["warn", "enforce"] = "warn"
     """`warn` only says what is over the limits; `enforce` clears it away once a day."""
-    prune_after: Annotated[int, BeforeValidator(_duration), Field(ge=_DAY)] = 30 * _DAY
+    prune_after: Annotated[int, BeforeValidator(duration), Field(ge=_DAY)] = 30 * _DAY
     """Text such as `30d`, one day at least: unused conversations are archived after it, and
     archived ones removed after it."""
     max_entries: int = Field(default=500, ge=1, le=1_000_000)

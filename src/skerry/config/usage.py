@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from skerry.config.base import Section
-from skerry.config.session import milliseconds
+from skerry.config.session import duration
 
 _DAY = 86_400_000
 
@@ -45,5 +45,5 @@ class UsageConfig(Section):
     """What calls of models may cost, and how long each is kept."""
 
     budgets: Budgets = Budgets()
-    keep_calls: Annotated[int, BeforeValidator(milliseconds)] = Field(default=90 * _DAY, ge=_DAY)
+    keep_calls: Annotated[int, BeforeValidator(duration)] = Field(default=90 * _DAY, ge=_DAY)
     """How long each call is kept, such as `90d`. The sums of the days are kept for good."""

@@ -78,6 +78,8 @@ class GatewayContext:
     """Says what a message would be sent with; None where no agent runs."""
     hurry: Callable[[ReplyTo], None] = lambda _: None
     """Tells the sender of an account to try now what it holds back in that conversation."""
+    budgets: Callable[[], list[dict[str, Json]]] = list
+    """Says what of each budget is used today."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

@@ -11,7 +11,7 @@ SkerryError
         ModelUnavailableError, ModelAuthError, ModelSignInError, ModelBillingError,
         ModelRateLimitError, ModelOverloadedError, ModelOverflowError, ModelRequestError,
         ModelConnectionError, ModelStreamCutError, ModelEmptyReplyError, ModelNotFoundError,
-        ModelCoolingError, ModelsFailedError
+        ModelCoolingError, ModelsFailedError, BudgetError
     ToolError: OutsideWorkspaceError
     ClientError: GatewayUnreachableError, GatewayRefusedError
     DeliveryRefusedError, CredentialError, ServiceError, PluginError
@@ -321,6 +321,12 @@ class ModelsFailedError(ModelError):
     def __init__(self, attempts: Sequence[str]) -> None:
         self.attempts = tuple(attempts)
         super().__init__(f"All models failed ({len(attempts)}): {' | '.join(attempts)}")
+
+
+class BudgetError(ModelError):
+    """No model is asked: what may be used today is used up, or nobody can say how much was."""
+
+    code = "usage.budget"
 
 
 class ToolError(SkerryError):

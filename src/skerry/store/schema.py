@@ -19,7 +19,7 @@ answered  one row an idempotency key of a method that is no run, with what it wa
 quarter   one row a quarter of an hour that a gateway ran: how far runs and answers were then
 task      when each regular task, such as the daily backup, was last done
 cooldown  one row a credential of a model provider that rests for a model, and why
-model_call      one row a call of a model, whatever it was for; `cost` is NULL where no price is known
+model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
 usage_day       their sums, one row a day in the person's time zone and what they can be asked by
 usage_warned    the day on which it was last said that a budget is nearly used up
 """

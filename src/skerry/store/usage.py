@@ -93,7 +93,7 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         """Return both together."""
-        return Sums(*map(sum, zip(self, other, strict=True)))
+        return Sums._make(one + another for one, another in zip(self, other, strict=True))
 
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
@@ -104,12 +104,9 @@ _OF_CALLS: Final = (
 )
 _GROUP: Final = {By.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
-_CALL: Final = f"INSERT INTO model_call VALUES (NULL, {', '.join('?' * 21)})"
-_DAY: Final = (
-    f"INSERT INTO usage_day VALUES ({', '.join('?' * 19)})"
-    " ON CONFLICT DO UPDATE SET "
-    + ", ".join(f"{name} = {name} + excluded.{name}" for name in Sums._fields)
-)
+_ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in Sums._fields)
+_CALL: Final = f"INSERT INTO model_call VALUES (NULL{', ?' * 21})"  # noqa: S608 - a constant
+_DAY: Final = f"INSERT INTO usage_day VALUES (?{', ?' * 18}) ON CONFLICT DO UPDATE SET {_ADDED}"  # noqa: S608 - constants
 
 
 def sums_of(call: BookedCall) -> Sums:
@@ -184,21 +181,25 @@ _DEAREST: Final = (
 
 
 def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
+    """Return the sums of each conversation, by its key; all its sessions together."""
     rows = reader.all(
-        f"SELECT session_id, {_OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f"SELECT coalesce(key, session_id), {_OF_CALLS} FROM model_call"  # noqa: S608 - constants
+        " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
         f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST}",
         (first, last, agent, agent),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
 
-def of_session(reader: Reader, session_id: str, by: By) -> dict[str, Sums]:
-    """Return the sums of a session's calls that are still kept, by what is asked."""
-    name = _GROUP.get(by, by.value)
+def of_sessions(
+    reader: Reader, first: str, last: str, limit: int, key: str | None = None
+) -> dict[str, Sums]:
+    """Return the sums of each session, by its id: the dearest, or those of one conversation."""
     rows = reader.all(
-        f"SELECT {name}, {_OF_CALLS} FROM model_call"  # noqa: S608 - constants
-        " WHERE session_id = ? GROUP BY 1 ORDER BY 1",
-        (session_id,),
+        f"SELECT session_id, {_OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        " AND (? IS NULL OR session_id IN (SELECT session_id FROM session WHERE key = ?))"
+        f" GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
+        (first, last, key, key, limit),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 

@@ -1,7 +1,6 @@
-"""The log over the wire, usage, and what the system tells an agent."""
+"""The log over the wire, and what the system tells an agent."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,8 @@ import pytest
 from skerry.gateway.notices import MOST, MOST_CHARS, Notices
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
-from skerry.model.message import Usage
-from skerry.model.run import RunRequest
-from skerry.ports.model import ModelCost, ModelInfo
-from skerry.store import Unit, runs
 from skerry.testing.clock import FakeClock
-from tests.support.gateway import SESSION, Rig, result
+from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected
 
 MAIN = SessionKey.main()
@@ -52,55 +47,6 @@ async def test_the_log_is_read_from_its_cursor_on(tmp_path: Path, wire: Wire) ->
 )
 async def test_reading_the_log_is_bounded(wire: Wire, params: dict[str, Any], problem: str) -> None:
     assert problem in (await wire.ask("logs.tail", params))["error"]["message"]
-
-
-async def used(rig: Rig, key: str, ended_at: int, usage: Usage, model: str = "stub-model") -> None:
-    request = RunRequest(RunId(key), MAIN, "x")
-
-    def write(unit: Unit) -> None:
-        runs.add(unit, request, SESSION, 1, 1)
-        runs.finish(unit, result(request, ended_at=ended_at, usage=usage, model=model))
-
-    await rig.store.write(write)
-
-
-async def test_usage_is_added_up_by_day_and_costs_what_is_known(
-    rig: Rig, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def listing() -> list[ModelInfo]:
-        return [ModelInfo("stub", "stub-model", "Stub", cost=ModelCost(input=2.0, output=10.0))]
-
-    monkeypatch.setattr(rig.models, "listing", listing)
-    day = int(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp() * 1000)
-    await used(rig, "1", day, Usage(100, 10, 5, 1, 116))
-    await used(rig, "2", day, Usage(200, 20, 0, 0, 220))
-    await used(rig, "3", day + 86_400_000, Usage(1, 1, 0, 0, 2), model="unknown")
-    await used(rig, "4", day - 86_400_000, Usage(7, 7, 0, 0, 14))
-    asked = {"startDate": "2026-11-20", "endDate": "2026-11-22"}
-    told = await wire.call("usage.cost", asked)
-    assert [one["date"] for one in told["daily"]] == ["2026-11-20", "2026-11-21", "2026-11-22"]
-    first, second, third = told["daily"]
-    assert (first["input"], first["output"], first["cacheRead"], first["cacheWrite"]) == (
-        300,
-        30,
-        5,
-        1,
-    )
-    assert (first["inputCost"], first["outputCost"]) == pytest.approx((0.0006, 0.0003))
-    assert first["totalCost"] == pytest.approx(0.0009)
-    assert (second["totalTokens"], second["missingCostEntries"]) == (2, 1)
-    assert (third["totalTokens"], third["missingCostEntries"]) == (0, 0)
-    assert (told["days"], told["totals"]["totalTokens"]) == (3, 338)
-
-
-@pytest.mark.parametrize("params", [{"startDate": "2026-13-01"}, {"days": 367}, {"endDate": "x"}])
-async def test_no_day_of_a_calendar_is_refused(wire: Wire, params: dict[str, Any]) -> None:
-    assert (await wire.ask("usage.cost", params))["error"]["code"] == "INVALID_REQUEST"
-
-
-async def test_dates_the_wrong_way_round_are_no_days(wire: Wire) -> None:
-    told = await wire.call("usage.cost", {"startDate": "2026-11-20", "endDate": "2026-11-01"})
-    assert (told["days"], told["daily"]) == (0, [])
 
 
 async def test_waking_now_starts_a_run(rig: Rig, wire: Wire) -> None:

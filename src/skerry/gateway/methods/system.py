@@ -78,6 +78,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "channelLabels": {},
         "heartbeatSeconds": 0,
         "configuration": configuration(context),
+        "budgets": context.budgets(),
         "stuck": len(context.dispatcher.queue().stuck),
         "defaultAgentId": config.agents.default_id,
         "agents": [
@@ -187,6 +188,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "activeRuns": len(context.dispatcher.active()),
         "queue": _queue(context),
         "undelivered": undelivered,
+        "budgets": context.budgets(),
         "plugins": _plugins(context),
         "devices": {"pending": waiting},
         "sessions": {

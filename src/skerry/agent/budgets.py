@@ -1,0 +1,125 @@
+"""What budgets say of what a day has used: nothing, a warning, or no more (pure)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import IntEnum
+from typing import Final
+
+from skerry.config.usage import Budget, Budgets
+from skerry.model.run import Purpose
+from skerry.store.usage import Sums, total
+
+BACKGROUND: Final = frozenset({Purpose.FLUSH, Purpose.BOOT, Purpose.HEARTBEAT})
+"""Runs that nobody waits for: they stop at the warning, so that the rest is left for people."""
+DAY: Final = "day"
+"""Name of the budget of all agents together."""
+
+
+class Level(IntEnum):
+    """How far a budget is used up."""
+
+    OK = 0
+    WARNED = 1
+    STOPPED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What the owner is told, once a day; `names` are the budgets that it is about."""
+
+    text: str
+    names: tuple[str, ...]
+    day: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One budget on one day."""
+
+    name: str
+    """`day`, or `agents.<id>`."""
+    budget: Budget
+    used: Sums
+
+    @property
+    def share(self) -> float:
+        """Return the part of the tighter limit that is used; 1 is all of it."""
+        cost, tokens = self.budget.cost, self.budget.tokens
+        return max(
+            self.used.cost / cost if cost else 0.0, self.used.tokens / tokens if tokens else 0.0
+        )
+
+    @property
+    def level(self) -> Level:
+        """Return what it means for runs."""
+        if self.share >= 1:
+            return Level.STOPPED
+        return Level.WARNED if self.share >= self.budget.warn_at else Level.OK
+
+    @property
+    def blind(self) -> int:
+        """Return how many of the day's calls it does not see: no price, or no count, is known."""
+        return self.used.uncounted + (self.used.unpriced if self.budget.cost is not None else 0)
+
+    @property
+    def path(self) -> str:
+        """Return where it stands in the configuration."""
+        return f"usage.budgets.{self.name}"
+
+    def refuses(self, purpose: Purpose) -> bool:
+        """Return whether a run for this may not begin."""
+        return self.level >= (Level.WARNED if purpose in BACKGROUND else Level.STOPPED)
+
+    def said(self) -> str:
+        """Return how much is used, for people: `$1.70 of $2.00 (85 %)`."""
+        parts = []
+        if self.budget.cost is not None:
+            parts.append(f"${self.used.cost:.2f} of ${self.budget.cost:.2f}")
+        if self.budget.tokens is not None:
+            parts.append(f"{self.used.tokens:,} of {self.budget.tokens:,} tokens")
+        blind = ""
+        if self.blind:
+            calls = f"{self.blind} call" + ("s" if self.blind > 1 else "")
+            blind = f"; {calls} without a known price or count not included"
+        return f"{' and '.join(parts)} ({self.share:.0%}{blind})"
+
+
+def standings(
+    budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
+) -> list[Standing]:
+    """Return the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
+    found = [Standing(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
+    for name, budget in budgets.agents.items():
+        if budget.limits and agent in {None, name}:
+            found.append(Standing(f"agents.{name}", budget, used.get(name, Sums())))
+    return found
+
+
+def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
+    """Return why a run may not begin, until when, and what to do."""
+    if standing.level is not Level.STOPPED:
+        return f"{standing.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
+    limit = "tokens" if standing.budget.tokens is not None else "cost"
+    return (
+        f"What may be used today is used up ({standing.path}). It goes on at 00:00 on"
+        f" {day + timedelta(days=1)} ({zone}). Your message is kept: send /retry then. To go on"
+        f" now, let the owner raise it: skerry config set {standing.path}.{limit} NUMBER."
+    )
+
+
+def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -> Warned | None:
+    """Return what is to be said of these budgets, if it was not said today (`told`)."""
+    due = [
+        one
+        for one in standings
+        if (one.level is not Level.OK or one.blind) and told.get(one.name) != str(day)
+    ]
+    if not due:
+        return None
+    lines = [f"💸 Used today, of {one.path}: {one.said()}." for one in due]
+    if any(one.level is Level.WARNED for one in due):
+        lines.append("At 100 % runs stop until tomorrow; heartbeats and flushes rest already.")
+    if any(one.budget.cost is not None and one.used.unpriced for one in due):
+        lines.append("Prices are entered in models.providers.<name>.models[].cost.")
+    return Warned("\n\n".join(lines), tuple(one.name for one in due), str(day))

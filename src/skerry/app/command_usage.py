@@ -1,0 +1,64 @@
+"""`/usage cost`: what this conversation, today and the last 30 days used."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from skerry.commands.table import CommandCall, CommandError
+from skerry.config.root import Config
+from skerry.infra.clock import Clock, SystemClock
+from skerry.infra.zone import day
+from skerry.store import Reader, Store, usage
+from skerry.store.usage import By, Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Says what was used."""
+
+    store: Store
+    config: Callable[[], Config]
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def told(self, call: CommandCall) -> str:
+        """Return it in words. A guest is told of this conversation only."""
+        today = day(self.clock.now_ms(), self.config().agents.defaults.user_timezone)
+        first, last = str(today - timedelta(days=29)), str(today)
+
+        def read(reader: Reader) -> tuple[Sums, Sums, Sums, Sums]:
+            own = usage.of_sessions(reader, first, last, 1000, str(call.key))
+            purposes = usage.grouped(reader, By.PURPOSE, first, last)
+            days = usage.daily(reader, last, last)
+            background = [one for name, one in purposes.items() if name != "message"]
+            return (
+                usage.total(own.values()),
+                usage.total(days.values()),
+                usage.total(purposes.values()),
+                usage.total(background),
+            )
+
+        own, now, month, background = await self.store.read(read)
+        if not own.calls and not call.is_owner:
+            raise CommandError("No model was called in this conversation in the last 30 days.")
+        lines = [f"This conversation, 30 days: {said(own)}"]
+        if call.is_owner:
+            lines += [f"Today, all: {said(now)}", f"30 days, all: {said(month)}"]
+            if background.calls:
+                lines.append(f"Of it in the background: {said(background)}")
+        return "\n\n".join(lines)
+
+
+def said(sums: Sums) -> str:
+    """Return sums in words; what is not known is no zero."""
+    if not sums.calls:
+        return "nothing"
+    cost = f"${sums.cost:.4f}"
+    if sums.unpriced:
+        cost = f"{cost} and {sums.unpriced} calls without a known price"
+        if not sums.cost:
+            cost = "price unknown"
+    calls = "1 call" if sums.calls == 1 else f"{sums.calls:,} calls"
+    read = f" ({sums.cache_read:,} from the cache)" if sums.cache_read else ""
+    given = sums.input + sums.cache_read + sums.cache_write
+    broken = f", {sums.uncounted} not counted by the provider" if sums.uncounted else ""
+    return f"{cost}; {given:,} tokens in{read}, {sums.output:,} out; {calls}{broken}"

@@ -1,0 +1,36 @@
+"""A call of a model, as the ledger has it."""
+
+from skerry.model.message import Cost, Usage
+from skerry.model.run import Purpose
+from skerry.store.usage import BookedCall, Outcome
+
+
+def call(  # noqa: PLR0913 - each has a default; a test names what it needs
+    tokens: int = 10,
+    *,
+    day: str = "2026-11-22",
+    agent: str = "main",
+    model: str = "m",
+    session: str = "s",
+    at: int = 0,
+    priced: bool = True,
+    outcome: Outcome = Outcome.OK,
+) -> BookedCall:
+    cost = Cost(input=tokens / 10, total=tokens / 10) if priced else Cost()
+    return BookedCall(
+        at=at,
+        day=day,
+        run_id="r",
+        session_id=session,
+        agent=agent,
+        channel="webchat",
+        purpose=Purpose.MESSAGE,
+        provider="p",
+        model=model,
+        profile="",
+        usage=Usage(input=tokens, total_tokens=tokens, cost=cost),
+        priced=priced,
+        outcome=outcome,
+        counted=True,
+        seconds=0.5,
+    )

@@ -1,0 +1,202 @@
+"""Every call is booked, and budgets warn before they stop."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.config.agents import AgentDefaults, AgentsConfig
+from skerry.config.root import Config
+from skerry.config.usage import Budget, Budgets, UsageConfig
+from skerry.model.errors import ModelRateLimitError
+from skerry.model.ids import AgentId, RunId
+from skerry.model.message import AssistantMessage, ToolCall
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest, RunResult
+from skerry.ports.model import ModelCost
+from skerry.ports.tries import Wanted
+from skerry.sessions.history import is_note
+from skerry.store import Store
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import Gate, ScriptedModel, Step
+from tests.support.core import MAIN, Core, open_core, request
+
+NOON = 1_795_348_800_000  # 2026-11-22 12:00 UTC
+DAY_MS = 86_400_000
+DOLLAR_A_PIECE = ModelCost(output=1_000_000)
+
+
+def usage(**changes: Any) -> UsageConfig:
+    return UsageConfig(budgets=Budgets(**changes))
+
+
+async def rows(store: Store, *columns: str) -> list[tuple[Any, ...]]:
+    named = ", ".join(columns)
+    return await store.read(
+        lambda reader: reader.all(f"SELECT {named} FROM model_call ORDER BY serial")  # noqa: S608 - columns of the test
+    )
+
+
+def says(*pieces: str) -> ScriptedModel:
+    """Return a model that always says the same, a dollar a piece."""
+    return ScriptedModel(lambda _: list(pieces))
+
+
+def priced(core: Core) -> None:
+    core.models.info = replace(core.models.info, cost=DOLLAR_A_PIECE)
+
+
+async def quiet(core: Core, text: str, purpose: Purpose) -> RunResult:
+    asked = RunRequest(RunId(text), MAIN, text, origin=Origin.OWNER, purpose=purpose)
+    await core.dispatch.submit(asked)
+    with anyio.fail_after(10):
+        result = await core.dispatch.wait(asked.run_id, None)
+    assert result is not None
+    return result
+
+
+async def test_each_call_is_a_row_written_with_its_response(tmp_path: Path) -> None:
+    script: list[list[Step]] = [[ToolCall("1", "read", {"path": "x"})], ["a", "b"]]
+    commits: list[str] = []
+    async with open_core(tmp_path, ScriptedModel(script), reach=commits.append) as core:
+        await core.ask("hello", "r1")
+        with_ledger = commits.count("store.before-commit")
+        found = await rows(core.store, "run_id", "channel", "purpose", "outcome", "output")
+        assert found == [
+            ("r1", "webchat", "message", "ok", 0),
+            ("r1", "webchat", "message", "ok", 2),
+        ]
+        # accepted, two of the call of a tool, the end: as many as without a ledger
+        assert with_ledger == 4
+
+
+async def test_a_call_that_is_given_up_or_fails_is_a_row_too(tmp_path: Path) -> None:
+    gate = Gate()
+    model = ScriptedModel([[ModelRateLimitError("429")], ["so", gate]])
+    async with open_core(tmp_path, model) as core:
+        await core.ask("one")
+        await core.dispatch.submit(request("two"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+            core.dispatch.abort(MAIN, None, "test")
+            await core.dispatch.wait(RunId("two"), None)
+        found = await rows(core.store, "run_id", "outcome", "counted", "input_cost")
+        # nobody knows what the one that was given up has cost
+        assert found == [("one", "error", 1, None), ("two", "aborted", 0, None)]
+
+
+async def test_the_owner_is_told_once_a_day_that_a_budget_is_nearly_used_up(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock(NOON)
+    budgets = usage(agents={"main": Budget(cost=10)})
+    async with open_core(tmp_path, says(*"four"), clock=clock, usage=budgets) as core:
+        priced(core)
+        for number in (1, 2, 3):
+            assert (await core.ask(f"m{number}")).error is None
+        (told,) = [one for one in await core.said() if is_note(one) == "notice"]
+        assert isinstance(told, AssistantMessage)
+        assert "usage.budgets.agents.main: $8.00 of $10.00 (80%)" in told.text
+    async with open_core(tmp_path, says(*"four"), clock=clock, usage=budgets) as core:
+        result = await core.ask("refused")
+        assert result.error is not None
+        notes = [one for one in await core.said() if is_note(one) == "notice"]
+        assert len(notes) == 1
+
+
+async def test_a_budget_that_is_used_up_stops_runs_until_the_next_day_and_keeps_the_message(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock(NOON)
+    model = says(*"four")
+    async with open_core(tmp_path, model, clock=clock, usage=usage(day=Budget(cost=4))) as core:
+        priced(core)
+        await core.ask("first")
+        result = await core.ask("second")
+        assert result.error is not None
+        assert result.error.code == "usage.budget"
+        assert "00:00 on 2026-11-23" in result.error.message
+        assert "skerry config set usage.budgets.day.cost" in result.error.message
+        assert len(model.seen) == 1
+        assert any(getattr(one, "text", "") == "second" for one in await core.said())
+    async with open_core(tmp_path, model, clock=clock, usage=usage(day=Budget(cost=4))) as core:
+        assert (await core.ask("after a restart")).error is not None
+        clock.advance(12 * 3_600_000)
+        assert (await core.ask("third")).error is None
+    assert len(model.seen) == 2
+
+
+async def test_an_agent_s_budget_stops_no_other_agent(tmp_path: Path) -> None:
+    clock = FakeClock(NOON)
+    budgets = usage(agents={"main": Budget(tokens=1)})
+    async with open_core(tmp_path, says("x"), clock=clock, usage=budgets) as core:
+        await core.ask("first")
+        assert (await core.ask("second")).error is not None
+        other = core.dispatch.runtime
+        other.allow(other.asking(wanted("other")).wanted)
+
+
+async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> None:
+    budgets = usage(day=Budget(cost=10, warn_at=0.4))
+    async with open_core(tmp_path, says(*"four"), usage=budgets) as core:
+        priced(core)
+        assert (await quiet(core, "before", Purpose.HEARTBEAT)).error is None
+        for purpose in (Purpose.HEARTBEAT, Purpose.BOOT, Purpose.FLUSH):
+            result = await quiet(core, f"a {purpose}", purpose)
+            assert result.error is not None
+            assert "can wait until tomorrow" in result.error.message
+        assert (await core.ask("a person")).error is None
+        found = await rows(core.store, "purpose")
+        assert found == [("heartbeat",), ("message",)]
+
+
+async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path: Path) -> None:
+    budgets = usage(day=Budget(cost=10))
+    async with open_core(tmp_path, says("x"), usage=budgets) as core:
+        core.models.info = replace(core.models.info, cost=ModelCost(known=False))
+        assert (await core.ask("first")).error is None
+        (told,) = [one for one in await core.said() if is_note(one) == "notice"]
+        assert isinstance(told, AssistantMessage)
+        assert "1 call without a known price or count not included" in told.text
+        assert "models.providers" in told.text
+
+
+async def test_a_ledger_that_cannot_be_read_lets_nothing_through_where_there_are_budgets(
+    tmp_path: Path,
+) -> None:
+    async with open_core(tmp_path, says("x")) as core:
+        await core.ask("first")
+        await core.store.write(lambda unit: unit.execute("DROP TABLE usage_warned"))
+    budgets = usage(day=Budget(cost=10))
+    async with open_core(tmp_path, says("x"), usage=budgets) as core:
+        result = await core.ask("second")
+        assert result.error is not None
+        assert "It cannot be told what was used today" in result.error.message
+    async with open_core(tmp_path, says("x")) as core:
+        assert (await core.ask("third")).error is None
+
+
+async def test_days_are_those_of_the_person_s_time_zone(tmp_path: Path) -> None:
+
+    agents = AgentsConfig(defaults=AgentDefaults(user_timezone="Pacific/Auckland"))
+    async with open_core(tmp_path, says("x"), clock=FakeClock(NOON), agents=agents) as core:
+        await core.ask("first")
+        assert await rows(core.store, "day") == [("2026-11-23",)]
+
+
+def wanted(agent: str) -> Wanted:
+
+    return Wanted(agent=AgentId(agent))
+
+
+@pytest.mark.parametrize("name", ["nobody", "Main"])
+def test_a_budget_for_an_agent_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+
+    with pytest.raises(ValueError, match="no such agent"):
+        Config(
+            state_dir=tmp_path,
+            path=tmp_path / "skerry.json",
+            usage=usage(agents={name: Budget(cost=1)}),
+        )

@@ -1,0 +1,190 @@
+"""The ledger's tables: sums beside rows, what older databases had, and what is dropped."""
+
+import sqlite3
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from skerry.infra import sqlite
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.message import Cost, Usage
+from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
+from skerry.store import Store, Unit, open_store, runs, usage
+from skerry.store.schema import STEPS
+from skerry.store.usage import BookedCall, By, Outcome, Sums
+from tests.support.ledger import call
+
+BEFORE = next(n for n, step in enumerate(STEPS) if "CREATE TABLE model_call" in step)
+DAY_MS = 86_400_000
+
+
+async def booked(store: Store, *calls: BookedCall) -> None:
+    def write(unit: Unit) -> None:
+        for one in calls:
+            usage.book(unit, one)
+
+    await store.write(write)
+
+
+async def test_calls_are_added_up_by_what_is_asked(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await booked(
+            store,
+            call(10),
+            call(20, agent="other", model="n", priced=False, session="t"),
+            call(5, outcome=Outcome.ERROR),
+            call(40, day="2026-11-23"),
+        )
+        first, last = "2026-11-22", "2026-11-22"
+        days = await store.read(lambda reader: usage.daily(reader, first, last))
+        assert days == {
+            first: Sums(3, 1, 0, 1, 35, 0, 0, 0, 1.5, 0.0, 0.0, 0.0, 1.5),
+        }
+        for by, names in (
+            (By.MODEL, ["p/m", "p/n"]),
+            (By.AGENT, ["main", "other"]),
+            (By.CHANNEL, ["webchat"]),
+            (By.PURPOSE, ["message"]),
+            (By.SESSION, ["s", "t"]),
+        ):
+            found = await store.read(
+                lambda reader, by=by: usage.grouped(reader, by, first, last)  # type: ignore[misc]
+            )
+            assert list(found) == names
+            assert usage.total(found.values()) == days[first]
+        (own,) = (
+            await store.read(lambda reader: usage.daily(reader, first, last, "other"))
+        ).values()
+        assert (own.calls, own.tokens, own.cost, own.unpriced) == (1, 20, 0.0, 1)
+
+
+async def test_a_rider_is_written_with_the_next_unit_and_again_after_a_full_disk(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        store.ride(lambda unit: usage.book(unit, call(7)))
+        assert await counted(store) == []
+        tries = []
+
+        def full_once(unit: Unit) -> None:
+            tries.append(unit)
+            if len(tries) == 1:
+                raise sqlite3.OperationalError("database or disk is full")
+            usage.book(unit, call(8))
+
+        store.ride(full_once)
+        await store.write(lambda _: None)
+        assert await counted(store) == [7]
+        await store.write(lambda _: None)
+        assert await counted(store) == [7, 8]
+        store.ride(lambda unit: usage.book(unit, call(9)))
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await counted(store) == [7, 8, 9]
+
+
+async def test_a_rider_stays_when_the_unit_that_it_rides_with_fails(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        def wrong(_: Unit) -> None:
+            message = "wrong"
+            raise ValueError(message)
+
+        store.ride(lambda unit: usage.book(unit, call(7)))
+        with pytest.raises(ValueError, match="wrong"):
+            await store.write(wrong)
+        assert await counted(store) == [7]
+
+
+async def counted(store: Store) -> list[int]:
+    rows = await store.read(lambda reader: reader.all("SELECT input FROM model_call"))
+    return [row[0] for row in rows]
+
+
+async def test_old_rows_go_and_the_sums_of_their_days_stay(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await booked(store, call(10, at=1), call(20, at=2), call(40, at=3))
+        before = await store.read(lambda reader: usage.daily(reader, "2026-11-22", "2026-11-22"))
+        assert await store.write(lambda unit: usage.prune(unit, 3)) == 2
+        assert await store.write(lambda unit: usage.prune(unit, 3)) == 0
+        assert await counted(store) == [40]
+        after = await store.read(lambda reader: usage.daily(reader, "2026-11-22", "2026-11-22"))
+        assert after == before
+
+
+async def test_a_year_of_many_calls_is_read_from_few_rows(tmp_path: Path) -> None:
+    start = date(2025, 11, 23)
+    async with open_store(tmp_path / "state.sqlite") as store:
+        days = [str(start + timedelta(days=number)) for number in range(365)]
+        await booked(store, *(call(1, day=one) for one in days for _ in range(20)))
+        rows = await store.read(lambda reader: reader.one("SELECT count(*) FROM usage_day"))
+        assert rows == (365,)
+        found = await store.read(lambda reader: usage.daily(reader, days[0], days[-1]))
+        assert len(found) == 365
+        assert usage.total(found.values()).calls == 365 * 20
+        plan = await store.read(
+            lambda reader: reader.all(
+                "EXPLAIN QUERY PLAN SELECT sum(input) FROM usage_day WHERE day BETWEEN '1' AND '2'"
+            )
+        )
+        assert "PRIMARY KEY" in plan[0][3]
+
+
+def ended(run_id: str, at: int, used: Usage, provider: str = "p") -> RunResult:
+    return RunResult(
+        run_id=RunId(run_id),
+        session_key="agent:home:main",
+        session_id=SessionId("s"),
+        stop_reason=StopReason.DONE,
+        payloads=(),
+        provider=provider,
+        model="m",
+        usage=used,
+        started_at=at - 2000,
+        ended_at=at,
+    )
+
+
+def older(path: Path) -> None:
+    """Write a database of the version before, with runs that have ended, and one that has not."""
+    old = sqlite.connect(path)
+    sqlite.migrate(old, path, STEPS[:BEFORE])
+    unit, key = Unit(old), SessionKey.parse("agent:home:main")
+    to = ReplyTo(ChannelId("telegram"), AccountId("a"), Peer(PeerKind.DIRECT, "7"), "m1")
+    paid = Usage(5, 6, 7, 8, 26, Cost(0.1, 0.2, 0.3, 0.4, 1.0))
+    for result, request in (
+        (ended("1", 10 * DAY_MS, Usage(100, 10)), RunRequest(RunId("1"), key, "x", reply_to=to)),
+        (ended("2", 10 * DAY_MS, paid), RunRequest(RunId("2"), key, "x", purpose=Purpose.BOOT)),
+        (ended("3", 10 * DAY_MS, Usage(), ""), RunRequest(RunId("3"), key, "/status")),
+        (ended("4", 11 * DAY_MS, Usage(1)), RunRequest(RunId("4"), key, "y" * 70_000)),
+    ):
+        runs.add(unit, request, SessionId("s"), 1, 1)
+        runs.finish(unit, result)
+    runs.add(unit, RunRequest(RunId("5"), key, "open"), SessionId("s"), 1, 1)
+    old.close()
+
+
+async def test_an_older_database_s_runs_are_taken_over_once(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite"
+    older(path)
+    for _ in range(2):
+        async with open_store(path) as store:
+            days = await store.read(lambda reader: usage.daily(reader, "1970-01-01", "1970-12-31"))
+            assert list(days) == ["1970-01-11", "1970-01-12"]
+            first, second = days.values()
+            assert (first.calls, first.unpriced, first.input, first.cache_write) == (2, 1, 105, 8)
+            assert first.cost == pytest.approx(1.0)
+            assert first.seconds == 4.0
+            assert (second.calls, second.tokens) == (1, 1)
+            channels = await store.read(
+                lambda reader: usage.grouped(reader, By.CHANNEL, "1970-01-01", "1970-12-31")
+            )
+            assert {name: one.calls for name, one in channels.items()} == {
+                "telegram": 1,
+                "webchat": 2,
+            }
+            purposes = await store.read(
+                lambda reader: usage.grouped(reader, By.PURPOSE, "1970-01-01", "1970-12-31", "home")
+            )
+            assert {name: one.calls for name, one in purposes.items()} == {"message": 2, "boot": 1}
