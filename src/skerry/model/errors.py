@@ -1,17 +1,11 @@
 """Every error of Skerry, in one tree.
 
 SkerryError
-    ConfigError
-        ConfigInvalidError, ConfigRewriteError, ConfigIncludedError, ConfigProtectedError
-    RequestError
-        InvalidSessionKeyError, UnknownAgentError, BusyError
-    StateError
-        StateLockedError, StoreClosedError, StoreFailedError, StaleTailError, NewerStateError
-    ModelError
-        ModelUnavailableError, ModelAuthError, ModelSignInError, ModelBillingError,
-        ModelRateLimitError, ModelOverloadedError, ModelOverflowError, ModelRequestError,
-        ModelConnectionError, ModelStreamCutError, ModelEmptyReplyError, ModelNotFoundError,
-        ModelCoolingError, ModelsFailedError, BudgetError
+    ConfigError: ConfigInvalidError, ConfigRewriteError, ConfigIncludedError, ConfigProtectedError
+    RequestError: InvalidSessionKeyError, UnknownAgentError, BusyError
+    StateError: StateLockedError, StoreClosedError, StoreFailedError, StaleTailError,
+        NewerStateError
+    ModelError: those that begin with Model, and BudgetError
     ToolError: OutsideWorkspaceError
     ClientError: GatewayUnreachableError, GatewayRefusedError
     DeliveryRefusedError, CredentialError, ServiceError, PluginError
