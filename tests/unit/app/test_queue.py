@@ -185,8 +185,8 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
             await ended(core, name)
         said = [one for one in await core.said(place.key) if isinstance(one, UserMessage)]
     assert {word for one in said for word in one.text.split()} >= {"a", "b", "c", "d"}
-    for one in said:
-        assert (one.origin is Origin.OWNER) is not bool({"b", "c"} & set(one.text.split()))
+    for each in said:
+        assert (each.origin is Origin.OWNER) is not bool({"b", "c"} & set(each.text.split()))
 
 
 async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
