@@ -20,11 +20,11 @@ def ask(text: str, key: str) -> dict[str, str]:
     return {"sessionKey": "main", "message": text, "idempotencyKey": key}
 
 
-async def result(client: GatewayClient, key: str) -> Answer:
-    """Return what the run ended with."""
+async def result(client: GatewayClient, key: str, text: str) -> Answer:
+    """Return what the run of the text ended with."""
     waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 20_000})
     assert waited["status"] == "ok", waited
-    return await run(client, "the key decides", key)
+    return await run(client, text, key)
 
 
 async def history(client: GatewayClient) -> list[Answer]:
@@ -51,7 +51,7 @@ async def test_an_accepted_run_is_there_after_a_kill_at_once(tmp_path: Path) -> 
             await again(gateway)
         async with GatewayClient(gateway.address) as client:
             for key in ("k1", "k2"):
-                stored = await result(client, key)
+                stored = await result(client, key, key)
                 assert stored["result"]["payloads"][0]["text"] == f"answer to {key}"
             assert [one["role"] for one in await history(client)] == ["user", "assistant"] * 2
 
@@ -65,7 +65,7 @@ async def test_a_started_message_is_there_after_a_kill_at_once(tmp_path: Path) -
         await gateway.wait()
         await again(gateway)
         async with GatewayClient(gateway.address) as client:
-            stored = await result(client, "k1")
+            stored = await result(client, "k1", "m1")
             assert stored["result"]["payloads"][0]["text"] == "answer to m1"
 
 
@@ -138,7 +138,7 @@ async def test_what_waited_runs_in_order_after_a_kill(tmp_path: Path) -> None:
         await again(gateway)
         async with GatewayClient(gateway.address) as client:
             for key in keys:
-                await result(client, key)
+                await result(client, key, key)
             texts = [one["content"][0]["text"] for one in await history(client)]
         assert texts == [text for key in keys for text in (key, f"answer to {key}")]
 
@@ -155,5 +155,5 @@ async def test_a_kill_in_the_recovery_leaves_the_run_to_the_next_start(tmp_path:
         await again(gateway)
         async with GatewayClient(gateway.address) as client:
             with anyio.fail_after(20):
-                stored = await result(client, "k1")
+                stored = await result(client, "k1", "m1")
         assert stored["result"]["payloads"][0]["text"] == "answer to m1"

@@ -54,7 +54,7 @@ async def test_a_kill_during_a_reset_leaves_one_whole_conversation(
         else:
             assert archived == []
         assert await texts(gateway) == ["hi", "echo: hi"]
-        again = await ask(gateway, "agent", sessionKey="main", message="x", idempotencyKey="k1")
+        again = await ask(gateway, "agent", sessionKey="main", message="hi", idempotencyKey="k1")
         assert again["result"]["payloads"][0]["text"] == "echo: hi"
         assert await texts(gateway) == ["hi", "echo: hi"]
         assert await gateway.stop() == 0

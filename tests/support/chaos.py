@@ -28,8 +28,8 @@ from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
 
 SECONDS = 30.0
-ONE_BY_ONE = {"messages": {"queue": {"mode": "followup", "debounceMs": 0}}}
-"""Each message has its own answer, so that answers can be counted."""
+ONE_BY_ONE = {"messages": {"queue": {"mode": "followup", "debounceMs": 0, "cap": 1000}}}
+"""Each message has its own answer, so that answers can be counted, however many wait."""
 Written = list[dict[str, Any]]
 
 

@@ -85,9 +85,10 @@ class GatewayProcess:
         command = [sys.executable, "-m", "skerry.testing.gateway", "--port", str(self._port)]
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
-        self._process = await anyio.open_process(
-            [*command, *self._arguments, *arguments], stdout=PIPE, stderr=None, env=environ
-        )
+        with anyio.CancelScope(shield=True):  # one whose start is given up can still be killed
+            self._process = await anyio.open_process(
+                [*command, *self._arguments, *arguments], stdout=PIPE, stderr=None, env=environ
+            )
         with anyio.fail_after(READY_SECONDS):
             await self._wait_until_ready()
 
