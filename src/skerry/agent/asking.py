@@ -34,7 +34,7 @@ KEPT: Final = "Every message is kept; /recall finds it."
 
 
 class Asking:
-    """Builds each request of one run. The system prompt is built once, with the first."""
+    """Builds each request of one run. The system prompt is built once for each model it asks."""
 
     def __init__(
         self,
@@ -57,7 +57,10 @@ class Asking:
         """What the person said."""
         self._sent_prompt: Message = _NO_PROMPT
         self._place: int | None = 0
-        self._system: str | None = None
+        self._model: ModelInfo | None = None
+        """Whom the system prompt and the tools are for."""
+        self._system = ""
+        self._specs: tuple[ToolSpec, ...] = ()
         self.notes: dict[str, None] = {}
         """What a person should know of how the model was asked, in order."""
         self._tools = 0
@@ -65,7 +68,7 @@ class Asking:
     @property
     def begun(self) -> bool:
         """Return whether a request was built."""
-        return self._system is not None
+        return self._model is not None
 
     def begin_with(self, prompt: UserMessage) -> None:
         """Note what the person said; it is the last message of the history."""
@@ -74,19 +77,14 @@ class Asking:
 
     def end(self) -> None:
         """Take back what was put before the prompt: it was for this run."""
-        place = self._place
-        if place is not None and self._history.messages[place] is not self.prompt:
-            self._history.put(place, self.prompt)
+        self._put(self.prompt)
         workspace = self._config.workspace(self._agent)
         self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
         """Return the next request to `model`, compacted before where that is due."""
-        tools = self._runtime.tools.values() if model.supports_tools else ()
-        specs = tuple(tool.spec for tool in tools)
-        if self._system is None:
-            self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
-            self._system = await self._begin(model, specs)
+        if model != self._model:
+            await self._begin(model)
         history, conversation = self._history, self._conversation
         fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
         defaults = self._config.agents.defaults
@@ -100,7 +98,7 @@ class Asking:
         first = first_that_fits(sent, room >> self.keeper.refused)
         thinking = self._thinking(model)
         session_id = self._active.session_id
-        return ModelRequest(model, system, sent, specs, first, thinking, session_id)
+        return ModelRequest(model, system, sent, self._specs, first, thinking, session_id)
 
     async def too_long(self, failure: RunFailure | None, response: AssistantMessage) -> bool:
         """Return whether the model refused the conversation as too long, and may be asked again."""
@@ -146,15 +144,28 @@ class Asking:
             self.notes[f"{model.ref} has no thinking level {asked}; it used {level}."] = None
         return level
 
-    async def _begin(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
-        """Return the system prompt of the run; put before the prompt what plugins add to it."""
+    async def _begin(self, model: ModelInfo) -> None:
+        """Build what a model is told of itself; put before the prompt what plugins add to it.
+
+        A fall-back has tools, a window and a name of its own, so plugins are asked for it too.
+        """
+        self._put(self.prompt)
         history, limit = self._history, model.prompt_limit
+        tools = self._runtime.tools.values() if model.supports_tools else ()
+        self._specs = specs = tuple(tool.spec for tool in tools)
+        self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
         built = await self._built(model, specs)
         system, context = await self._pipeline.prompt(self.prompt, built, model, history.messages)
-        if context and self._place is not None:
-            self._sent_prompt = with_context(self.prompt, context)
-            history.put(self._place, self._sent_prompt)
-        return system if limit is None else system[: limit * CHARS_PER_TOKEN]
+        self._put(with_context(self.prompt, context) if context else self.prompt)
+        self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
+        self._model = model
+
+    def _put(self, prompt: Message) -> None:
+        """Send `prompt` in the place of what the person said."""
+        self._sent_prompt = prompt
+        place = self._place
+        if place is not None and self._history.messages[place] is not prompt:
+            self._history.put(place, prompt)
 
     async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
         runtime = self._runtime

@@ -60,13 +60,12 @@ class Failover:
         """Count tokens of the present call that stand in no reply."""
         self._spent += usage
 
-    async def call(self, ask: Ask, withdraw: Callable[[], bool]) -> ModelReply:
+    async def call(self, ask: Ask, withdraw: Callable[[], None]) -> ModelReply:
         """Return the first whole answer to `ask`, with its price.
 
         Args:
             ask: Asks one candidate.
-            withdraw: Takes back what a candidate said before it failed, when another is asked;
-                returns False when part of it has left for good. Then nobody else is asked.
+            withdraw: Takes back what a candidate said before it failed, when another is asked.
 
         Raises:
             ModelError: of the only candidate, or of a conversation that nobody can take.
@@ -76,14 +75,11 @@ class Failover:
         if self._tries is None:
             self._allow(self.wanted)
             self._tries = self._models.tries(self.wanted)
-        last: ModelError | None = None
         while True:
             candidate = await self._tries.next()
             if candidate is None:
                 raise _failed(self._tries)
-            if last is not None and not withdraw():
-                self._tries.released(candidate)
-                raise last
+            withdraw()
             self.current = candidate
             try:
                 return await self._one(self._tries, candidate, ask)
@@ -91,7 +87,6 @@ class Failover:
                 raise
             except ModelError as error:
                 logger.warning("%s failed: %s", _named(candidate), error)
-                last = error
 
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
         """Return the answer of one candidate. Its end is noted and booked, however it comes."""

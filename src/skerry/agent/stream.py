@@ -29,7 +29,6 @@ class Speaker:
         failover: Failover,
         emit: Callable[[LoopEvent], None],
         now_ms: Callable[[], int],
-        has_left: Callable[[], bool] = lambda: False,
         show: Show = named,
     ) -> None:
         """Make the model of a run.
@@ -38,14 +37,12 @@ class Speaker:
             failover: Finds who answers.
             emit: Hears what is said, as a person reads it.
             now_ms: The time.
-            has_left: Says whether part of the present response cannot be taken back.
             show: Says what stands in place of a file that the model names.
 
         """
         self._failover = failover
         self._emit = emit
         self._now_ms = now_ms
-        self._has_left = has_left
         self._show = show
         self._shaper = Shaper(self._think, show)
         self._pieces: list[str] = []
@@ -124,14 +121,11 @@ class Speaker:
             said.append(TextBlock(self.partial))
         return self._message(tuple(said), stop_reason, Usage(), error)
 
-    def _withdraw(self) -> bool:
-        """Take back what a model said that then failed; return False where that cannot be done."""
-        if self._has_left():
-            return False
+    def _withdraw(self) -> None:
+        """Take back what a model said that then failed; of what has left, who hears it is told."""
         if self._pieces or self._thoughts:
             self._emit(MessageWithdrawn())
         self._forget()
-        return True
 
     def _forget(self) -> None:
         self._pieces.clear()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 
@@ -31,6 +31,8 @@ from skerry.providers.resolve import Target
 logger = logging.getLogger(__name__)
 
 Choice = tuple[ModelProvider, ModelInfo]
+_WITHIN: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
+"""Calls that another one waits for: that may be the one that finds out whether a credential works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,8 @@ class CatalogTries:
         cooldowns = credentials.cooldowns
         waited = False
         while not cooldowns.begin(key):
+            if self._wanted.purpose in _WITHIN:
+                return True
             await self._source.probes.wait(key)
             waited = True
         self._holds = True

@@ -59,12 +59,12 @@ def candidate(name: str, *steps: Step, profile: str = "") -> Candidate:
 class Rig:
     """A speaker over candidates, and what it told and booked."""
 
-    def __init__(self, *candidates: Candidate, has_left: bool = False) -> None:
+    def __init__(self, *candidates: Candidate) -> None:
         self.models = Several(None, candidates=candidates)
         self.told: list[LoopEvent] = []
         self.booked: list[ModelCallEnded] = []
         failover = Failover(self.models, Wanted(purpose=Purpose.CRON), self.booked.append)
-        self.speaker = Speaker(failover, self.told.append, FakeClock(7).now_ms, lambda: has_left)
+        self.speaker = Speaker(failover, self.told.append, FakeClock(7).now_ms)
 
 
 DOWN = ModelOverloadedError("down")
@@ -81,14 +81,6 @@ async def test_what_a_failed_model_said_is_withdrawn_before_another_speaks() -> 
     said = await rig.speaker.respond(ask)
     assert rig.told == [MessageUpdate("Hel"), MessageWithdrawn(), MessageUpdate("Good day")]
     assert said.text == "Good day"
-
-
-async def test_nobody_else_is_asked_once_part_of_an_answer_has_left() -> None:
-    rig = Rig(candidate("a", "Hel", DOWN), candidate("b", "Good day"), has_left=True)
-    said = await rig.speaker.respond(ask)
-    assert (said.text, said.stop_reason) == ("Hel", "error")
-    assert rig.told == [MessageUpdate("Hel")]
-    assert [one.model.id for one in rig.models.released_ones] == ["b"]
 
 
 async def test_the_last_failure_leaves_its_text_and_names_everybody_who_failed() -> None:
