@@ -54,6 +54,7 @@ class Core:
     lanes: Lanes
     hooks: Hooks
     models: ScriptedModels
+    ledger: Ledger
     _ended: dict[str, anyio.Event] = field(default_factory=dict)
 
     async def ask(self, text: str, run_id: str = "", key: SessionKey = MAIN) -> RunResult:
@@ -101,7 +102,7 @@ def request(
 @asynccontextmanager
 async def open_core(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
-    model: ModelProvider | None,
+    model: ModelProvider | ScriptedModels | None,
     *,
     tools: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch()),
     limit: int = 4,
@@ -132,7 +133,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     woken: list[ReplyTo] = []
     clock, hooks = clock or SystemClock(), hooks or Hooks()
     opening = open_store(home / "state.sqlite", reach=reach)
-    models = ScriptedModels(model)
+    models = model if isinstance(model, ScriptedModels) else ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
         ledger = Ledger(store, lambda: config, clock)
         await ledger.open()
@@ -155,4 +156,4 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             warn=ledger.warn,
         )
         dispatch = Dispatch(runtime, lanes, reach)
-        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models)
+        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger)
