@@ -52,7 +52,8 @@ class AnthropicProvider:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
                     history.append(_said(request.model, reply))  # what it said goes back to it
             except BaseException:
-                hear.on_spent(usage)
+                if content:  # what it said before it paused
+                    hear.on_spent(usage)
                 raise
             finally:
                 history.cut(asked)
