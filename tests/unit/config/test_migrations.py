@@ -83,8 +83,26 @@ def test_old_keys_move_and_what_the_new_place_says_counts() -> None:
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=4)
 _KEYS = st.sampled_from(
-    """agent agents defaults gateway token auth memory search routing memorySearch session dmScope
-    bindings match peer kind queue x""".split()
+    [
+        "agent",
+        "agents",
+        "defaults",
+        "gateway",
+        "token",
+        "auth",
+        "memory",
+        "search",
+        "routing",
+        "memorySearch",
+        "session",
+        "dmScope",
+        "bindings",
+        "match",
+        "peer",
+        "kind",
+        "queue",
+        "x",
+    ]
 )
 _TREES = st.dictionaries(
     _KEYS,
