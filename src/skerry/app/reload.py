@@ -16,7 +16,7 @@ from skerry.app.settings import Settings
 from skerry.config.paths import show_place
 from skerry.config.reload import ReloadMode
 from skerry.gateway.broadcast import Broadcast
-from skerry.gateway.configuration import Applied
+from skerry.gateway.configuration import Applied, condition
 from skerry.gateway.health import Health
 from skerry.model.errors import ConfigInvalidError
 
@@ -84,7 +84,7 @@ class Reload:
     async def _take(self) -> None:
         before = self._settings.broken
         try:
-            await self._settings.reload()
+            applied = await self._settings.reload()
         except ConfigInvalidError as error:
             if before is None or before.issues != error.issues:
                 logger.warning("the edit is not used, what was in force stays: %s", error)
@@ -94,6 +94,8 @@ class Reload:
         else:
             if before is not None:
                 logger.info("the configuration file is in order again")
+                if not applied.changed:
+                    self._tell([], "")
 
     def _applied(self, applied: Applied) -> None:
         changed = [show_place(place) for place in applied.changed]
@@ -104,7 +106,11 @@ class Reload:
         self._tell(changed, "")
 
     def _tell(self, changed: list[str], message: str) -> None:
-        self._health.version += 1
+        if self._health.report:  # what `health` and the page show until it is looked at anew
+            found = condition(self._settings, self._settings.config.path)
+            report = {**self._health.report, "configuration": found}
+            self._health.update(report)
+            self._broadcast.tell("health", report)
         payload = {
             "valid": not message,
             "changedPaths": changed,

@@ -15,7 +15,7 @@ from skerry.config.control import guard
 from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
 from skerry.config.gateway import GatewayConfig
-from skerry.config.load import Loaded, load
+from skerry.config.load import Loaded, checked, load
 from skerry.config.paths import changes, show_place
 from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
@@ -200,7 +200,7 @@ class Settings:
         except ConfigInvalidError as error:
             return Look(source.Source(path), None, error.issues, exists=True)
         try:
-            loaded = load(self._given, self.config.state_dir, path)
+            loaded = checked(read, self._given, self.config.state_dir, fetch=False)
         except ConfigInvalidError as error:
             return Look(read, None, error.issues, exists=read.exists)
         return Look(read, loaded, (), exists=read.exists)

@@ -236,6 +236,9 @@ def _config(add: _Add) -> None:
     action("schema", "print the JSON Schema of the file")
     action("edit", "open the file in $EDITOR; it is checked before it counts")
     action("path", "print where the file is")
+    text = "show what an older file says in the keys of this version"
+    migrate = _output(_command(add, "migrate", "migrate", text))
+    migrate.add_argument("--apply", action="store_true", help="write it; the old one is kept")
 
 
 def _sessions(add: _Add) -> None:

@@ -36,7 +36,9 @@ RULES: Final = tuple(
         ("meta", Effect.LIVE),
         ("models", Effect.LIVE),
         ("plugins", Effect.RESTART),
+        ("secrets", Effect.LIVE),
         ("session", Effect.LIVE),
+        ("usage", Effect.LIVE),
         ("wizard", Effect.LIVE),
     )
 )

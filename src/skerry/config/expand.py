@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from skerry.config.env import with_vars
 from skerry.config.include import Includes, included
 from skerry.config.references import Substitution
+from skerry.config.secret_values import Fetcher, unfetched
 from skerry.config.source import Source
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+_PLAIN: Final = frozenset({"env", "secrets"})
+"""Sections that the references of the others lean on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,11 @@ class Expanded:
         return tuple(dict.fromkeys(file for _, file in self.includes.files))
 
 
-def expand(read: Source, environ: Mapping[str, str]) -> Expanded:
+def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> Expanded:
     """Return what the file means.
+
+    With `fetch` the files are read and the programs run from which it has secrets. Who only checks
+    or shows a file does without: what a client proposes must run nothing.
 
     Raises:
         ConfigInvalidError: an included file cannot be had, or the whole is nested too deep.
@@ -45,11 +52,12 @@ def expand(read: Source, environ: Mapping[str, str]) -> Expanded:
         section = Substitution({name: one for name, one in environ.items() if one})
         variables = section.value({"env": merged.get("env", {})}, secret=True)
         everything = with_vars(variables, environ)
-        rest = Substitution(everything)
-        tree = rest.value({key: one for key, one in merged.items() if key != "env"})
+        rest = Substitution(everything, Fetcher(merged, everything) if fetch else unfetched)
+        tree = rest.value({key: one for key, one in merged.items() if key not in _PLAIN})
     except RecursionError:
         issue = ConfigIssue("", "it is nested too deep.", "Make it flatter.")
         raise ConfigInvalidError(str(read.path), [issue]) from None
+    tree |= {key: one for key, one in merged.items() if key == "secrets"}
     if "env" in merged:
         tree["env"] = variables["env"]
     return Expanded(

@@ -76,14 +76,16 @@ def load(
     return checked(source.read(path), environ, state_dir)
 
 
-def checked(read: source.Source, environ: Mapping[str, str], state_dir: Path) -> Loaded:
-    """Return the configuration that a file means, as `load` does.
+def checked(
+    read: source.Source, environ: Mapping[str, str], state_dir: Path, *, fetch: bool = True
+) -> Loaded:
+    """Return the configuration that a file means, as `load` does; see `expand` for `fetch`.
 
     Raises:
         ConfigInvalidError: all that is wrong.
     """
     path = read.path
-    expanded = expand(read, environ)
+    expanded = expand(read, environ, fetch=fetch)
     tree, wrong = _overlay(expanded.tree, environ)
     issues = [*wrong, *expanded.issues]
     try:

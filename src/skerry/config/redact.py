@@ -19,6 +19,7 @@ _HOLDERS: Final = frozenset({"headers", "env", "vars"})
 """Sections of free names whose values are secrets more often than not."""
 _REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 _NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+_LONGEST_ID: Final = 512
 SHORTEST: Final = 6
 """Characters; what is shorter is not looked for in other values."""
 _IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=[?&]key=)[^&\s#]+|(?<=token=)[^&\s#]+")
@@ -39,6 +40,15 @@ def is_reference(value: object) -> bool:
         and isinstance(value.get("id"), str)
         and _NAME.fullmatch(value["id"]) is not None
     )
+
+
+def is_fetched(value: object) -> bool:
+    """Return whether it is `{source, provider, id}`, a secret that a provider of `secrets` has."""
+    if not isinstance(value, dict) or value.keys() != {"source", "provider", "id"}:
+        return False
+    source, provider, name = value["source"], value["provider"], value["id"]
+    texts = isinstance(provider, str) and isinstance(name, str) and 0 < len(name) <= _LONGEST_ID
+    return texts and (source in {"file", "exec"} or (source == "env" and provider != "default"))
 
 
 def redact(value: JSON) -> JSON:
@@ -91,7 +101,7 @@ def holds_secrets(key: str) -> bool:
 
 def _hide(value: JSON) -> JSON:
     match value:
-        case dict() if is_reference(value):
+        case dict() if is_reference(value) or is_fetched(value):
             return value
         case str() if _REFERENCE.fullmatch(value):
             return value

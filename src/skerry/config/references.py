@@ -1,21 +1,29 @@
-"""Replaces `${NAME}` and `{source: "env", id: "NAME"}` by what the environment says."""
+"""Replaces `${NAME}` and `{source, provider, id}` by what the environment or a provider says."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from skerry.config.paths import Place, show_place
-from skerry.config.redact import holds_secrets, is_reference
-from skerry.model.errors import ConfigIssue
+from skerry.config.redact import holds_secrets, is_fetched, is_reference
+from skerry.model.errors import ConfigError, ConfigIssue
 
 _REFERENCE: Final = re.compile(r"\$(\$?)\{([A-Z_][A-Z0-9_]*)\}")
 
 
 class Substitution:
-    """One pass over a tree: what it used, and what is wrong."""
+    """One pass over a tree: what it used, and what is wrong.
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    `fetch` gives what is in no variable; None where only variables are known.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        fetch: Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> None:
         self._environ = environ
+        self._fetch = fetch
         self.used: dict[str, str] = {}
         """Each name that was replaced, with its value."""
         self.issues: list[ConfigIssue] = []
@@ -51,7 +59,15 @@ class Substitution:
     def _object(self, value: dict[str, Any], place: Place) -> Any:
         if is_reference(value):
             return self._named(value["id"], place) or value
-        message = "only {source: 'env', id: 'NAME'} refers to a secret in this version."
+        if is_fetched(value) and self._fetch is not None:
+            try:
+                return self._fetch(value)
+            except ConfigError as error:
+                self.issues.append(ConfigIssue(show_place(place), str(error), error.remedy))
+                return value
+        message = (
+            "a secret is referred to as {source, provider, id}, or {source: 'env', id: 'NAME'}."
+        )
         self.issues.append(ConfigIssue(show_place(place), message, "Use ${NAME}, or that form."))
         return value
 
@@ -67,14 +83,14 @@ class Substitution:
 
 
 def refers(value: Any) -> bool:
-    """Return whether a reference to the environment stands anywhere in the tree."""
+    """Return whether a reference stands anywhere in the tree."""
     match value:
         case str():
             return any(not found[1] for found in _REFERENCE.finditer(value))
         case list():
             return any(map(refers, value))
         case dict():
-            return is_reference(value) or any(map(refers, value.values()))
+            return is_reference(value) or is_fetched(value) or any(map(refers, value.values()))
         case _:
             return False
 

@@ -19,6 +19,7 @@ from skerry.config.hooks import HooksConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
+from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
 from skerry.config.usage import UsageConfig
 from skerry.model.ids import AgentId, agent_id
@@ -47,6 +48,7 @@ class Config(OpenSection):
     session: SessionConfig = SessionConfig()
     env: EnvConfig = EnvConfig()
     usage: UsageConfig = UsageConfig()
+    secrets: SecretsConfig = SecretsConfig()
     state_dir: Path = Field(exclude=True)
     path: Path = Field(exclude=True)
     included: tuple[Path, ...] = Field(default=(), exclude=True)

@@ -36,9 +36,9 @@ _NOTES: Final = {
 _REFERENCE: Final = {
     "type": "object",
     "properties": {
-        "source": {"const": "env"},
-        "provider": {"const": "default"},
-        "id": {"type": "string", "pattern": "^[A-Z_][A-Z0-9_]{0,127}$"},
+        "source": {"enum": ["env", "file", "exec"]},
+        "provider": {"type": "string"},
+        "id": {"type": "string", "minLength": 1, "maxLength": 512},
     },
     "required": ["source", "id"],
     "additionalProperties": False,

@@ -3,12 +3,15 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
+from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.expand import Expanded
 from skerry.config.load import Loaded
 from skerry.config.paths import Place
 from skerry.config.source import Source
+from skerry.gateway.frames import Json
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 WRITES: Final = 3
@@ -86,6 +89,16 @@ class Configuration(Protocol):
     async def reload(self) -> Applied:
         """Use the file as it stands from now on."""
         ...
+
+
+def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
+    """Return whether the file is in force, or the last good one, and what waits for a restart."""
+    pending: list[Json] = list(keeper.pending)
+    due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
+    if keeper.broken is None:
+        return {"state": "ok", **due}
+    remedy = LAST_GOOD_REMEDY.format(path=path)
+    return {"state": "last-good", "message": str(keeper.broken), "remedy": remedy, **due}
 
 
 @dataclass(slots=True)

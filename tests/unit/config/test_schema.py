@@ -40,7 +40,7 @@ def test_a_section_with_a_short_form_may_be_a_text_and_a_secret_a_reference(
     model = tree["properties"]["agents"]["properties"]["defaults"]["properties"]["model"]
     assert model["anyOf"][0] == {"type": "string"}
     token = tree["properties"]["gateway"]["properties"]["auth"]["properties"]["token"]
-    assert token["anyOf"][1]["properties"]["source"] == {"const": "env"}
+    assert token["anyOf"][1]["properties"]["source"] == {"enum": ["env", "file", "exec"]}
 
 
 def test_secrets_are_marked_for_forms(tree: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from skerry import __version__
-from skerry.config.backup import LAST_GOOD_REMEDY
+from skerry.gateway.configuration import condition
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params
@@ -77,7 +77,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "channelOrder": [],
         "channelLabels": {},
         "heartbeatSeconds": 0,
-        "configuration": configuration(context),
+        "configuration": condition(context.configuration, config.path),
         "budgets": context.budgets(),
         "stuck": len(context.dispatcher.queue().stuck),
         "defaultAgentId": config.agents.default_id,
@@ -109,17 +109,6 @@ async def _read_or(context: GatewayContext, read: Callable[[Reader], T], nothing
         if not context.store.condition.damage:
             raise
         return nothing
-
-
-def configuration(context: GatewayContext) -> Json:
-    """Return whether the file is in force, or the last good one, and what waits for a restart."""
-    keeper = context.configuration
-    pending: list[Json] = list(keeper.pending)
-    due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
-    if keeper.broken is None:
-        return {"state": "ok", **due}
-    remedy = LAST_GOOD_REMEDY.format(path=context.config().path)
-    return {"state": "last-good", "message": str(keeper.broken), "remedy": remedy, **due}
 
 
 _NO_HEARTBEAT: Final = {
@@ -173,7 +162,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "uptimeMs": max(0, now - context.started_ms),
         "ready": not failing,
         "failing": failing,
-        "configuration": configuration(context),
+        "configuration": condition(context.configuration, context.config().path),
         "storage": await context.storage(),
         "upkeep": {name: {"atMs": at, "outcome": what} for name, (at, what) in upkeep.items()},
         "heartbeat": {

@@ -1,0 +1,60 @@
+"""`skerry config migrate`: an older file in the keys of this version, shown first."""
+
+import difflib
+import json
+import os
+from argparse import Namespace
+from typing import Any, Final
+
+from skerry.cli.render import notice, one_line, plain, show, show_json
+from skerry.config import source
+from skerry.config.backup import BACKUPS, beside
+from skerry.config.expand import Expanded
+from skerry.config.load import locate
+from skerry.config.migrations import migrate
+from skerry.config.redact import redact
+from skerry.config.write import Author, rewrite
+
+_BY: Final = "skerry config migrate"
+
+
+def run(arguments: Namespace) -> int:
+    """Show what would change; with `--apply` write it. Return the exit code.
+
+    Raises:
+        ConfigError: the file cannot be used or written; nothing changed.
+    """
+    state_dir, path = locate(os.environ)
+    before = source.read(path)
+    found = migrate(before.parsed)
+    changed = found.tree != before.parsed
+    written = changed and arguments.apply
+    if written:
+
+        def edit(now: source.Source, _expanded: Expanded) -> dict[str, Any]:
+            return migrate(now.parsed).tree
+
+        rewrite(path, edit, Author(_BY, os.environ, state_dir))
+    difference = list(_difference(before.parsed, found.tree, str(path)))
+    if arguments.json:
+        report = {"path": str(path), "done": found.done, "diff": difference, "written": written}
+        show_json(report)
+        return 0
+    if not changed:
+        show(f"{path} has the keys of this version; there is nothing to do.")
+        return 0
+    for line in difference:
+        show(plain(line))
+    for one in found.done:
+        show(f"- {one_line(one)}")
+    if written:
+        show(f"Written. The file as it was is {beside(path.resolve(), BACKUPS[0])}.")
+    else:
+        notice("Nothing was written: skerry config migrate --apply")
+    return 0
+
+
+def _difference(before: Any, after: Any, name: str) -> list[str]:
+    """Return the lines that differ, secrets hidden."""
+    old, new = (json.dumps(redact(tree), indent=2).splitlines() for tree in (before, after))
+    return list(difflib.unified_diff(old, new, name, f"{name} (new)", lineterm="", n=2))

@@ -1,0 +1,145 @@
+"""Brings a configuration of an earlier version to the keys of this one (pure).
+
+Each migration takes a tree and returns the new one with what it did, for people. One that has
+nothing to do changes nothing, so running all of them again does no harm. Where the new place says
+something already, that counts and the old one is dropped, which the report says.
+Source: openclaw-behaviour 0 (13), 1.5, 1.7.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skerry.config.paths import MISSING, Place, lookup, replaced, show_place
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step."""
+
+    since: str
+    """The version whose keys it brings about."""
+    run: Callable[[Tree], tuple[Tree, list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The tree of this version, and what was done, for people."""
+
+    tree: Tree
+    done: tuple[str, ...]
+
+
+def migrate(tree: Mapping[str, Any]) -> Migrated:
+    """Return the tree as this version has it; the one that is given stays as it is."""
+    new, done = copy.deepcopy(dict(tree)), list[str]()
+    for migration in MIGRATIONS:
+        new, told = migration.run(new)
+        done += [f"{one} (since {migration.since})" for one in told]
+    return Migrated(new, tuple(done))
+
+
+def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
+    """Move what stands at `old` to `new`; of two sections the keys that `new` lacks."""
+    there = lookup(tree, old)
+    if there is MISSING or not _has_room(tree, new):
+        return tree, []
+    present = lookup(tree, new)
+    if isinstance(there, dict) and isinstance(present, dict):
+        done = []
+        for key in there:
+            tree, told = _moved(tree, (*old, key), (*new, key))
+            done += told
+        return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), done
+    tree = replaced(tree, old, MISSING)
+    if present is not MISSING:
+        return tree, [f"dropped {show_place(old)}: {show_place(new)} counts"]
+    return replaced(tree, new, there), [f"moved {show_place(old)} to {show_place(new)}"]
+
+
+def _has_room(tree: Tree, place: Place) -> bool:
+    """Return whether everything above the place is a section, or nothing yet."""
+    above = [lookup(tree, place[:depth]) for depth in range(1, len(place))]
+    return all(one is MISSING or isinstance(one, dict) for one in above)
+
+
+def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
+    places = [(tuple(old.split(".")), tuple(new.split("."))) for old, new in moves]
+
+    def run(tree: Tree) -> tuple[Tree, list[str]]:
+        done = []
+        for old, new in places:
+            tree, told = _moved(tree, old, new)
+            done += told
+        for old, _ in places:
+            for depth in range(len(old) - 1, 0, -1):
+                if lookup(tree, old[:depth]) == {} and _told_of(done, old[:depth]):
+                    tree = replaced(tree, old[:depth], MISSING)
+        return tree, done
+
+    return run
+
+
+def _told_of(done: list[str], place: Place) -> bool:
+    """Return whether something was taken away from the section."""
+    return any(f" {show_place(place)}." in one for one in done)
+
+
+_SCOPES: Final = {
+    "perpeer": "per-peer",
+    "perchannelpeer": "per-channel-peer",
+    "peraccountchannelpeer": "per-account-channel-peer",
+    "shared": "main",
+}
+
+
+def _scope(tree: Tree) -> tuple[Tree, list[str]]:
+    """Spell `session.dmScope` as it is spelt now."""
+    place: Place = ("session", "dmScope")
+    there = lookup(tree, place)
+    if not isinstance(there, str):
+        return tree, []
+    new = _SCOPES.get("".join(char for char in there.lower() if char.isalnum()), there)
+    if new == there:
+        return tree, []
+    return replaced(tree, place, new), [f"session.dmScope {there!r} is spelt {new!r}"]
+
+
+def _peers(tree: Tree) -> tuple[Tree, list[str]]:
+    """Write `direct` for the `dm` of older bindings."""
+    done = []
+    listed = tree.get("bindings")
+    for number in range(len(listed) if isinstance(listed, list) else 0):
+        place: Place = ("bindings", number, "match", "peer", "kind")
+        if lookup(tree, place) == "dm":
+            tree = replaced(tree, place, "direct")
+            done.append(f"{show_place(place)} 'dm' is 'direct'")
+    return tree, done
+
+
+MIGRATIONS: Final = (
+    Migration(
+        "OpenClaw 2026.1",
+        _moves(
+            ("routing.bindings", "bindings"),
+            ("routing.queue", "messages.queue"),
+            ("routing.groupChat", "messages.groupChat"),
+            ("gateway.token", "gateway.auth.token"),
+            ("gateway.password", "gateway.auth.password"),
+        ),
+    ),
+    Migration(
+        "OpenClaw 2026.2",
+        _moves(
+            ("memorySearch", "agents.defaults.memorySearch"),
+            ("memory.search", "agents.defaults.memorySearch"),
+            ("agent", "agents.defaults"),
+        ),
+    ),
+    Migration("OpenClaw 2026.2", _scope),
+    Migration("OpenClaw 2026.2", _peers),
+)
+"""In order."""

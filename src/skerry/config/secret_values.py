@@ -1,0 +1,246 @@
+"""Fetches the secrets that a configuration refers to, from files and programs.
+
+A program gets `{"protocolVersion": 1, "provider": NAME, "ids": [...]}` on stdin and answers
+`{"protocolVersion": 1, "values": {id: secret}}`. Source: openclaw-behaviour 1.4.
+"""
+
+import json
+import os
+import selectors
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from skerry.config.redact import is_fetched
+from skerry.config.secret_providers import SecretProvider, SecretsConfig
+from skerry.model.errors import ConfigError
+
+Fetch = Callable[[Mapping[str, Any]], str]
+"""From `{source, provider, id}` to the secret; raises `ConfigError`."""
+
+UNFETCHED: Final = "(not fetched)"
+"""Stands for a secret where a file is only checked."""
+_FILE_LIMIT: Final = 1_048_576
+_SECRET_LIMIT: Final = 65_536
+_CHUNK: Final = 65_536
+
+
+def unfetched(_reference: Mapping[str, Any]) -> str:
+    """Return what stands for a secret: nothing is read and nothing is run."""
+    return UNFETCHED
+
+
+class Fetcher:
+    """Fetches for one reading of the configuration: each file is read, each program run once."""
+
+    def __init__(self, merged: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self._merged = merged
+        self._environ = environ
+        self._providers: SecretsConfig | None = None
+        self._found: dict[str, Mapping[str, Any] | str] = {}
+
+    def __call__(self, reference: Mapping[str, Any]) -> str:
+        """Return the secret.
+
+        Raises:
+            ConfigError: it cannot be had; the message has no part of it.
+        """
+        name, wanted = reference["provider"], reference["id"]
+        provider = self._provider(name, reference["source"])
+        if provider.source == "env":
+            return self._variable(provider, wanted)
+        if name not in self._found:
+            self._found[name] = self._fetched(name, provider)
+        found = self._found[name]
+        value = found if isinstance(found, str) else _at(found, provider, wanted)
+        if not isinstance(value, str) or not value or len(value) > _SECRET_LIMIT:
+            raise _failed(f"the secret provider {name!r} has no secret {wanted!r}.")
+        return value
+
+    def _provider(self, name: str, source: str) -> SecretProvider:
+        if self._providers is None:
+            try:
+                self._providers = SecretsConfig.model_validate(self._merged.get("secrets", {}))
+            except ValidationError:
+                raise _failed("the section secrets is wrong.") from None
+        found = self._providers.providers.get(name)
+        if found is None or found.source != source:
+            raise _failed(f"secrets.providers has no {name!r} with source {source!r}.")
+        return found
+
+    def _variable(self, provider: SecretProvider, name: str) -> str:
+        if provider.allowlist is not None and name not in provider.allowlist:
+            raise _failed(f"the variable {name} is not in the allowlist of its provider.")
+        if not (text := self._environ.get(name, "")):
+            raise _failed(f"the variable {name} is missing or empty.")
+        return text
+
+    def _fetched(self, name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
+        if provider.source == "file":
+            return _from_file(name, provider)
+        ids = sorted({one["id"] for one in _references(self._merged) if one["provider"] == name})
+        if not provider.json_only and len(ids) != 1:
+            raise _failed(f"the secret provider {name!r} gives one secret, not {len(ids)}.")
+        asked = {"protocolVersion": 1, "provider": name, "ids": ids}
+        printed = _run(name, provider, json.dumps(asked).encode(), self._environ)
+        if not provider.json_only:
+            return printed.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+        values = _object(name, printed).get("values")
+        if not isinstance(values, dict):
+            raise _failed(f"the secret provider {name!r} answered without values.")
+        return values
+
+
+def _references(value: Any) -> Iterator[Mapping[str, Any]]:
+    match value:
+        case dict() if is_fetched(value):
+            yield value
+        case dict():
+            for one in value.values():
+                yield from _references(one)
+        case list():
+            for one in value:
+                yield from _references(one)
+
+
+def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
+    if provider.path is None:
+        raise _failed(f"the secret provider {name!r} has no path.")
+    try:
+        descriptor = os.open(provider.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise _failed(f"{provider.path} is not a plain file.")
+            if status.st_mode & 0o077 or status.st_uid != os.geteuid():
+                raise _failed(f"{provider.path} is open to others: chmod 600 {provider.path}")
+            data = file.read(_FILE_LIMIT + 1)
+    except OSError as error:
+        raise _failed(f"{provider.path} cannot be read: {error.strerror}.") from None
+    if len(data) > _FILE_LIMIT:
+        raise _failed(f"{provider.path} is larger than {_FILE_LIMIT} bytes.")
+    if provider.mode == "json":
+        return _object(name, data)
+    return data.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+
+
+def _at(found: Mapping[str, Any], provider: SecretProvider, wanted: str) -> Any:
+    """Return what a program gave for the id, or what a JSON pointer names (RFC 6901)."""
+    if provider.source == "exec":
+        return found.get(wanted)
+    value: Any = found
+    for part in wanted.removeprefix("/").split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _object(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise _failed(f"the secret provider {name!r} gave no JSON object.")
+    return found
+
+
+def _run(name: str, provider: SecretProvider, asked: bytes, environ: Mapping[str, str]) -> bytes:
+    """Return what the program prints; what it started and left behind is ended with it."""
+    deadline = time.monotonic() + provider.timeout_ms / 1000
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the owner's own program, in full, no shell
+            [str(_trusted(name, provider)), *provider.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={one: environ[one] for one in provider.pass_env if one in environ},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _failed(f"{provider.command} cannot be run: {error.strerror}.") from None
+    with process:
+        try:
+            printed = _printed(name, provider, process, asked, deadline)
+            code = process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise _failed(f"the secret provider {name!r} did not end in time.") from None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if code != 0:
+        raise _failed(f"the secret provider {name!r} ended with code {code}.")
+    return printed
+
+
+def _printed(
+    name: str,
+    provider: SecretProvider,
+    process: "subprocess.Popen[bytes]",
+    asked: bytes,
+    deadline: float,
+) -> bytes:
+    """Say what is asked and return all that is printed, up to the limits."""
+    assert process.stdin is not None  # noqa: S101 - both are pipes, see above
+    assert process.stdout is not None  # noqa: S101
+    printed = bytearray()
+    with selectors.DefaultSelector() as selector:
+        os.set_blocking(process.stdin.fileno(), False)
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired(name, 0)
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    with suppress(BrokenPipeError):  # it needs not read what it is asked
+                        asked = asked[os.write(key.fd, asked) :]
+                        if asked:
+                            continue
+                    selector.unregister(process.stdin)
+                    process.stdin.close()
+                elif piece := os.read(key.fd, _CHUNK):
+                    printed += piece
+                    if len(printed) > provider.max_output_bytes:
+                        raise _failed(f"the secret provider {name!r} prints too much.")
+                else:
+                    selector.unregister(process.stdout)
+    return bytes(printed)
+
+
+def _trusted(name: str, provider: SecretProvider) -> Path:
+    """Return the program, links followed, where nobody else could have put another."""
+    if provider.command is None:
+        raise _failed(f"the secret provider {name!r} has no command.")
+    try:
+        command = provider.command.resolve(strict=True)
+        status = command.stat()
+        above = [one.stat() for one in command.parents]
+    except OSError as error:
+        raise _failed(f"{provider.command} cannot be run: {error.strerror}.") from None
+    owners = {0, os.geteuid()}
+    if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
+        raise _failed(f"{command} is not a program that only you or root can change.")
+    sticky = stat.S_ISVTX
+    if any(one.st_mode & 0o022 and not one.st_mode & sticky for one in above):
+        raise _failed(f"others can write to a directory above {command}.")
+    if provider.trusted_dirs and not any(
+        command.is_relative_to(one.resolve()) for one in provider.trusted_dirs
+    ):
+        raise _failed(f"{command} is in none of trustedDirs.")
+    return command
+
+
+def _failed(message: str) -> ConfigError:
+    error = ConfigError(message)
+    error.remedy = "See secrets.providers; `skerry config validate` tries it again."
+    return error
