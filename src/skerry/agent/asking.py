@@ -6,7 +6,7 @@ import msgspec
 
 from skerry.agent import sending
 from skerry.agent.compacting import Compactor, Task
-from skerry.agent.defaults import run_defaults
+from skerry.agent.defaults import RunDefaults
 from skerry.agent.histories import Conversation
 from skerry.agent.keeping import Keeper, held
 from skerry.agent.pipeline import Pipeline, with_context
@@ -43,15 +43,15 @@ class Asking:
         active: ActiveRun,
         compactor: Compactor,
         conversation: Conversation,
+        defaults: RunDefaults,
     ) -> None:
         self._runtime = runtime
         self._config = config
         self._active = active
-        self._agent = active.request.key.agent
         self._pipeline: Pipeline = compactor.pipeline
         self._conversation = conversation
         self._history = conversation.history
-        self._defaults = run_defaults(active, config)
+        self._defaults = defaults
         self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """What the person said."""
@@ -78,8 +78,9 @@ class Asking:
     def end(self) -> None:
         """Take back what was put before the prompt: it was for this run."""
         self._put(self.prompt)
-        workspace = self._config.workspace(self._agent)
-        self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
+        workspace = self._pipeline.context.workspace
+        if workspace is not None:
+            self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
         """Return the next request to `model`, compacted before where that is due."""

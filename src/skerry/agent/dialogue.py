@@ -90,10 +90,10 @@ class Dialogue:
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
-        wanted = run_defaults(active, self._config).wanted
+        defaults = run_defaults(active, self._config)
         self.show = shown_files(self._config, self._agent)
         self.speaker = Speaker(
-            runtime.asking(wanted),
+            runtime.asking(defaults.wanted),
             self._emit,
             runtime.clock.now_ms,
             show=self.show,
@@ -115,10 +115,12 @@ class Dialogue:
             )
         )
         self.failure: RunFailure | None = None
-        whose = Whose.of(active, wanted)
+        whose = Whose.of(active, defaults.wanted)
         compaction = self._config.agents.defaults.compaction
         compactor = Compactor(runtime, compaction, whose, self._pipeline, self._means, self._tell)
-        self._asking = Asking(runtime, self._config, active, compactor, conversation)
+        self._asking = Asking(
+            runtime, self._config, active, compactor, conversation, defaults
+        )
         self._since_checkpoint = 0
         self._checkpointed = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None

@@ -19,6 +19,7 @@ from skerry.store import Unit, outbox, sessions
 
 NOTICE: Final = -1
 """The block of a run in which a notice is delivered: before those of the reply."""
+_BY_ITSELF: Final = frozenset(Expiry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Entered:
         active.session_id = self.opened.session_id
         active.entry = self.entry
         active.settings = self.settings
-        if self.opened.why in set(Expiry):
+        if self.opened.why in _BY_ITSELF:
             active.ended_before = self.opened.ended
 
 

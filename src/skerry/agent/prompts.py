@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from skerry.agent.files import WorkspaceFiles
@@ -14,7 +15,7 @@ from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
 from skerry.infra.zone import day, host_zone
-from skerry.model.ids import SessionId
+from skerry.model.ids import AgentId, SessionId
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo
@@ -39,8 +40,8 @@ class Asked:
 class Prompt:
     """A system prompt, and what it shows of each file of the workspace."""
 
-    sections: list[Section]
-    files: list[Shown]
+    sections: tuple[Section, ...]
+    files: tuple[Shown, ...]
 
 
 @dataclass(slots=True)
@@ -51,6 +52,8 @@ class Prompts:
     ritual: Ritual = field(default_factory=Ritual)
     _today: OrderedDict[tuple[SessionId, bool], Today] = field(default_factory=OrderedDict)
     """By session, and whether the notes are there: not everybody in it may read them."""
+    _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
+    """Of each agent the last prompt, with all that it was made of."""
     _zone: str = ""
 
     async def build(
@@ -64,31 +67,37 @@ class Prompts:
     ) -> Prompt:
         """Return the system prompt of a run.
 
-        Equal files, model and tools give an equal prompt in the same session on the same day.
+        Equal files, model and tools give an equal prompt in the same session on the same day; it
+        is put together again only when something differs.
         """
         request, agent = asked.request, asked.request.key.agent
         own = config.agents.get(agent)
         name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
         subject = Subject(name, agent, config.workspace(agent), model)
-        shown: list[Shown] = []
+        defaults = config.agents.defaults
+        limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
+        files: tuple[FileText, ...] = ()
         if model.prompt_limit is None:
-            shown = await self._shown(asked, config, hooks, ritual=bool(tools))
+            files = await self._files(asked, subject.workspace, hooks, ritual=bool(tools))
         today = await self._day(asked, config, now_ms, notes=model.prompt_limit is None)
-        sections = system_prompt(subject, tools, shown, today, request.extra_system_prompt)
-        return Prompt(sections, shown)
+        made_of = subject, tools, files, limits, today, request.extra_system_prompt
+        built = self._built.get(agent)
+        if built is None or built[0] != made_of:
+            shown = fitted(files, limits)
+            sections = system_prompt(subject, tools, shown, today, request.extra_system_prompt)
+            built = self._built[agent] = made_of, Prompt(tuple(sections), tuple(shown))
+        return built[1]
 
-    async def _shown(
-        self, asked: Asked, config: Config, hooks: Hooks, *, ritual: bool
-    ) -> list[Shown]:
-        """Return what the prompt has of the files. Without tools nobody could do the ritual."""
-        request, defaults = asked.request, config.agents.defaults
-        workspace = config.workspace(request.key.agent)
+    async def _files(
+        self, asked: Asked, workspace: Path, hooks: Hooks, *, ritual: bool
+    ) -> tuple[FileText, ...]:
+        """Return the files that the prompt has. Without tools nobody could do the ritual."""
+        request = asked.request
         ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
         files = await self.files.read(workspace, wanted(request, ritual=ritual))
         if hooks.agent_bootstrap.handlers:
             files = await _changed(files, asked.context, hooks)
-        limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
-        return fitted(files, limits)
+        return files
 
     async def _day(self, asked: Asked, config: Config, now_ms: int, *, notes: bool) -> Today:
         """Return the day, with the notes as they were when the session began, or the day did.

@@ -52,7 +52,7 @@ STORE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. `execute` is the job that its lane runs."""
+    """One run that the store has. Its turn in the lane does `execute`."""
 
     runtime: Runtime
     active: ActiveRun
@@ -66,9 +66,6 @@ class Run:
         next start takes it up.
         """
         active = self.active
-        await active.admitted.wait()
-        if active.withdrawn:
-            return
         started_at = active.started_at = self.runtime.clock.now_ms()
         for run in (active, *active.joined):
             self.runtime.publish(run_event(run, RunStarted(started_at)))

@@ -63,7 +63,8 @@ class Speaker:
     @reference.setter
     def reference(self, reference: str | None) -> None:
         """Ask for another model; counts until the first call."""
-        self._failover.wanted = self._failover.wanted.of(reference)
+        if reference != self._failover.wanted.reference:
+            self._failover.wanted = self._failover.wanted.of(reference)
 
     @property
     def provider(self) -> str:
@@ -163,14 +164,16 @@ class Speaker:
 def without_thoughts(reply: ModelReply) -> ModelReply:
     """Return the reply with the thoughts in its text as thinking, where they belong."""
     content: list[Block] = []
+    thinks = False
     for block in reply.content:
         found = parted(block.text) if isinstance(block, TextBlock) else None
         if found is None:
             content.append(block)
             continue
+        thinks = True
         text, thoughts = found
         if thoughts.strip():
             content.append(ThinkingBlock(thoughts))
         if text.strip():
             content.append(TextBlock(text))
-    return replace(reply, content=tuple(content))
+    return replace(reply, content=tuple(content)) if thinks else reply

@@ -55,16 +55,18 @@ class Endpoint:
     """The wire format that it speaks."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Sent with every call; they win over ours."""
+    secrets: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """What must never be repeated: the key, and headers that look like one."""
 
-    def secrets(self) -> tuple[bytes, ...]:
-        """Return what must never be repeated: the key, and headers that look like one."""
+    def __post_init__(self) -> None:
         named = [
             value.split()[-1]
             for name, value in self.headers
             if value.strip() and any(word in name.lower() for word in _SECRET_WORDS)
         ]
         found = (one.encode() for one in (self.api_key, *named) if one)
-        return tuple(one for one in found if len(one) >= _SHORTEST)
+        secrets = tuple(one for one in found if len(one) >= _SHORTEST)
+        object.__setattr__(self, "secrets", secrets)  # frozen from here on
 
 
 class ReplyBuilder(Protocol):
@@ -102,7 +104,7 @@ class Exchange:
     ) -> None:
         self._http = http
         self._endpoint = endpoint
-        self._secrets = endpoint.secrets()
+        self._secrets = endpoint.secrets
         self._headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",

@@ -40,6 +40,8 @@ class Budget:
 
     def tighter(self, times: int) -> "Budget":
         """Return what to keep after the model refused a conversation that should have fitted."""
+        if not times:
+            return self
         keep = self.keep // 4**times
         return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
 
