@@ -81,6 +81,12 @@ class Answer:
         """Take the answer from another run from now on."""
         self.host, self.shown = host, self.others.get(host, "")
 
+    def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
+        """Take a `chat` event of another run."""
+        self.others[run] = text_of(payload.get("message"))
+        if payload.get("state") in ENDS:
+            del self.others[run]
+
     def grow(self, text: str) -> str:
         """Take the text so far; return what to print. A new message begins a new paragraph."""
         if text.startswith(self.shown):
@@ -177,30 +183,28 @@ class Conversation(anyio.AsyncContextManagerMixin):
         payload = event.payload
         if not isinstance(payload, dict):
             return None
-        run, text = str(payload.get("runId", "")), text_of(payload.get("message"))
-        if event.event == "agent" and run in {key, answer.host}:
+        run = str(payload.get("runId", ""))
+        if event.event == "chat":
+            if run in {key, answer.host}:
+                return self._hear(payload, answer)
+            answer.overhear(run, payload)
+        elif event.event == "agent" and run in {key, answer.host}:
             _note(payload.get("data"), answer, own=run == key)
-        if event.event != "chat":
-            return None
-        if run not in {key, answer.host}:
-            answer.others[run] = text
-            if payload.get("state") in ENDS:
-                del answer.others[run]
-            return None
+        return None
+
+    def _hear(self, payload: Mapping[str, Any], answer: Answer) -> Ending | None:
+        text = text_of(payload.get("message"))
         if payload.get("replace") and text != answer.shown:
             answer.shown = text
             self.tell(Withdrawn())
         elif text:
             self.tell(Text(answer.grow(text)))
-        match payload.get("state"):
-            case "final" if payload.get("joined"):
-                return Ending(_JOINED)
-            case "final" | "aborted" as state:
-                return Ending(state, notices=answer.notices)
-            case "error":
-                return Ending("error", str(payload.get("errorMessage", "")), answer.notices)
-            case _:
-                return None
+        state = str(payload.get("state", ""))
+        if state not in ENDS:
+            return None
+        if payload.get("joined"):
+            return Ending(_JOINED)
+        return Ending(state, str(payload.get("errorMessage", "")), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
         """Tell the answer of a run that ended while nobody listened."""

@@ -62,9 +62,10 @@ export function drop(state, key) {
 
 /** The gateway accepted a message: its run exists, at the end of the line. */
 export function accepted(state, key) {
+  const message = state.outgoing.find((own) => own.key === key);
+  if (!message || message.state === "dropped") return state; // its run has ended already
   const next = mark(state, key, "accepted");
-  const known = next.runs.some(({ runId, guests }) => runId === key || guests.includes(key));
-  if (known || !next.outgoing.some((message) => message.key === key)) return next;
+  if (next.runs.some(({ runId, guests }) => runId === key || guests.includes(key))) return next;
   return { ...next, runs: [...next.runs, { ...newRun(key), begun: next.runs.length === 0 }] };
 }
 
@@ -95,7 +96,7 @@ export function remember(state, payload) {
     messages,
     items,
     runs,
-    asides: session === state.session ? state.asides : [],
+    asides: [null, session].includes(state.session) ? state.asides : [],
     outgoing,
     more: older ? state.more : payload.hasMore === true,
     wants: false,
@@ -305,7 +306,7 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason, j
   if (joined || (how === "aborted" && run && !run.begun)) {
     return { ...drop(state, runId), runs, wants: true };
   }
-  if (how === "error" && run && !run.begun) {
+  if (how === "error" && !run?.begun && isKnown) {
     return { ...mark(state, runId, "dropped", errorMessage), runs }; // it never came to its turn
   }
   const done = run ?? newRun(runId);

@@ -106,9 +106,8 @@ async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
         await exchange.event("chat", state="delta", **of("to somebody else, to you"))
         data = {"phase": "end", "notices": ["It thinks less."]}
         await exchange.event("agent", runId="host", stream="lifecycle", data=data)
-        await exchange.event(
-            "chat", state=end, errorMessage="why", **of("to somebody else, to you")
-        )
+        why = {"errorMessage": "why"} if end == "error" else {}
+        await exchange.event("chat", state=end, **why, **of("to somebody else, to you"))
 
     gateway.methods["chat.send"] = send
     ending = await conversation.say("hi", "k")
