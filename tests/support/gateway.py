@@ -39,7 +39,7 @@ from skerry.model.run import (
     RunResult,
     StopReason,
 )
-from skerry.ports.dispatch import QueueReport
+from skerry.ports.dispatch import InLine, QueueReport
 from skerry.ports.model import (
     ModelInfo,
     ModelPick,
@@ -123,6 +123,9 @@ class FakeDispatcher:
     async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
         self.compacted.append((key, instructions))
         return Compacted(7, 900, 200, 3) if instructions else None
+
+    def line(self, key: SessionKey) -> list[InLine]:
+        return [InLine(run_id) for run_id in self.active(key)]
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         return [

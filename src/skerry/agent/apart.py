@@ -1,9 +1,12 @@
 """Ends runs outside the lane of their session, whose transcript they leave alone.
 
-Commands that must not wait for the run that is on, and messages that the queue drops.
+Commands that must not wait for the run that is on, and messages that the queue drops or that were
+taken back.
 """
 
 import logging
+
+from msgspec.structs import replace
 
 from skerry.agent.dialogue import run_context, run_event
 from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
@@ -50,6 +53,14 @@ async def drop(runtime: Runtime, active: ActiveRun, cap: int, *, told: bool) -> 
     logger.warning("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
     await _end(runtime, active, result, told=told)
+
+
+async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
+    """End a message that was taken back while it waited; no model reads it."""
+    stopped = replace(
+        _result(runtime, active, StopReason.ABORTED, ()), aborted_by=active.aborted_by
+    )
+    await _end(runtime, active, stopped, told=True)
 
 
 async def _end(runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool) -> None:

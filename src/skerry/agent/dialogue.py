@@ -256,7 +256,8 @@ class Dialogue:
                 await self._write([*self.loop.unsaved, entered])
             else:
                 await self._write([*self.loop.unsaved, entered], guest)
-                self._publish(guest, RunStarted(self._runtime.clock.now_ms()))
+                host = self._active.request.run_id
+                self._publish(guest, RunStarted(self._runtime.clock.now_ms(), host))
             self._active.steering.remove(guest)
             self.loop.unsaved.clear()
             return [entered]

@@ -67,8 +67,10 @@ class Run:
         """
         active = self.active
         started_at = active.started_at = self.runtime.clock.now_ms()
-        for run in (active, *active.joined):
-            self.runtime.publish(run_event(run, RunStarted(started_at)))
+        self.runtime.publish(run_event(active, RunStarted(started_at)))
+        for guest in active.joined:
+            joined = RunStarted(started_at, active.request.run_id)
+            self.runtime.publish(run_event(guest, joined))
         prompt = active.said()
         writing = Writing(self.runtime.hooks)
         try:

@@ -32,7 +32,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
-from skerry.ports.dispatch import QueueReport
+from skerry.ports.dispatch import InLine, QueueReport
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
@@ -114,7 +114,8 @@ class Dispatch:
         run = self.runtime.running.get(run_id)
         if run is None or run.request.key != key or not run.abort(by):
             return []
-        self.lanes.look_again(str(key))
+        if not self._queue.take_back(run):
+            self.lanes.look_again(str(key))
         return [run_id]
 
     def stop(self, key: SessionKey, before: RunId, by: str) -> list[RunId]:
@@ -124,6 +125,14 @@ class Dispatch:
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
+
+    def line(self, key: SessionKey) -> list[InLine]:
+        """Return the session's active runs, less those whose message has entered another."""
+        return [
+            InLine(run.request.run_id, None if run.started_at or run.entry else run.request.text)
+            for run in self.runtime.running.of(key)
+            if run.host is None
+        ]
 
     def queue(self) -> QueueReport:
         """Return what runs and what waits."""

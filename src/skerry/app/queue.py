@@ -110,6 +110,20 @@ class Queue:
         work = partial(apart.answer_apart, self.runtime, run, command, arguments)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
+    def take_back(self, run: ActiveRun) -> bool:
+        """End a stopped run now that still waits, as if nothing had been said.
+
+        Returns false where its message stands in the transcript, or is about to.
+        """
+        key = run.request.key
+        host = self.runtime.running.working(key)
+        steers = host is not None and run in host.steering
+        if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
+            return False
+        work = partial(apart.end_unsaid, self.runtime, run)
+        self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
+        return True
+
     def stop(self, key: SessionKey, by: str, *, before: RunId | None = None) -> list[RunId]:
         """Stop what runs and waits, of that which came `before`; return what will stop."""
         stopped = []

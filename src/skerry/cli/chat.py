@@ -14,7 +14,15 @@ from uuid import uuid4
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from skerry.cli.conversation import Connection, Conversation, Ending, Opening, Text, Update
+from skerry.cli.conversation import (
+    Connection,
+    Conversation,
+    Ending,
+    Opening,
+    Text,
+    Update,
+    Withdrawn,
+)
 from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
@@ -151,6 +159,8 @@ class Terminal:
             notice(f"{styled('error:', 'red', sys.stderr)} {one_line(ending.message)}")
         elif ending.state == "aborted":
             notice(styled(f"stopped. {ending.message}".rstrip(), "dim", sys.stderr))
+        for text in ending.notices:
+            notice(styled(f"note: {one_line(text)}", "dim", sys.stderr))
         if self.interactive:
             show()
 
@@ -165,6 +175,11 @@ class Terminal:
             case Text(added):
                 sys.stdout.write(plain(added))
                 sys.stdout.flush()
+            case Withdrawn():
+                sys.stdout.write("\n")
+                sys.stdout.flush()
+                words = "(its model failed; another one answers)"
+                notice(styled(words, "dim", sys.stderr))
             case Connection(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))

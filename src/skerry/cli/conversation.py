@@ -17,6 +17,9 @@ from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreach
 from skerry.ports.model import ModelStatus
 
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
+ENDS: Final = frozenset({"final", "aborted", "error"})
+_JOINED: Final = "joined"
+"""The answer was given to another message, which this one had entered."""
 LONGEST_PAUSE: Final = 8.0
 """Seconds between two tries to reconnect, at most."""
 
@@ -26,6 +29,11 @@ class Text:
     """Text that the answer gained."""
 
     added: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """What was told last does not count: its model failed, and another is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class Ending:
 
     state: str
     message: str = ""
+    notices: tuple[str, ...] = ()
+    """What to know of how the answer came about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Opening:
     """What a message may begin with, such as `/status`."""
 
 
-Update = Text | Connection
+Update = Text | Withdrawn | Connection
 
 
 @dataclass(slots=True)
@@ -61,6 +71,21 @@ class Answer:
     """What is known of an answer; the wire sends its whole text so far each time."""
 
     shown: str = ""
+    host: str = ""
+    """The run that the message has entered, which answers it."""
+    others: dict[str, str] = field(default_factory=dict[str, str])
+    """What other runs have said so far: one may turn out to be the host."""
+    notices: tuple[str, ...] = ()
+
+    def enter(self, host: str) -> None:
+        """Take the answer from another run from now on."""
+        self.host, self.shown = host, self.others.get(host, "")
+
+    def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
+        """Take a `chat` event of another run."""
+        self.others[run] = text_of(payload.get("message"))
+        if payload.get("state") in ENDS:
+            del self.others[run]
 
     def grow(self, text: str) -> str:
         """Take the text so far; return what to print. A new message begins a new paragraph."""
@@ -104,7 +129,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
         """
         client = await self._connected()
         history = await client.request("chat.history", {**self._where, "limit": 4})
-        messages = [(one.get("role", ""), text_of(one)) for one in history.get("messages", [])]
+        found = history.get("messages", [])
+        messages = [(one.get("role", ""), text) for one in found for text in _texts(one)]
         spoken = (one for one in messages if one[0] in {"user", "assistant"} and one[1])
         commands = [str(one["name"]) for one in (await _commands(client))]
         model = await model_status(client)
@@ -134,6 +160,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
                         return await self._stored(client, key, answer)
                     async for event in events:
                         ending = self._take(event, key, answer)
+                        if ending is not None and ending.state == _JOINED:
+                            return await self._stored(client, key, answer)
                         if ending is not None:
                             return ending
             except GatewayUnreachableError:
@@ -153,17 +181,30 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
     def _take(self, event: Event, key: str, answer: Answer) -> Ending | None:
         payload = event.payload
-        if event.event != "chat" or not isinstance(payload, dict) or payload.get("runId") != key:
+        if not isinstance(payload, dict):
             return None
-        if text := text_of(payload.get("message")):
+        run = str(payload.get("runId", ""))
+        if event.event == "chat":
+            if run in {key, answer.host}:
+                return self._hear(payload, answer)
+            answer.overhear(run, payload)
+        elif event.event == "agent" and run in {key, answer.host}:
+            _note(payload.get("data"), answer, own=run == key)
+        return None
+
+    def _hear(self, payload: Mapping[str, Any], answer: Answer) -> Ending | None:
+        text = text_of(payload.get("message"))
+        if payload.get("replace") and text != answer.shown:
+            answer.shown = text
+            self.tell(Withdrawn())
+        elif text:
             self.tell(Text(answer.grow(text)))
-        match payload.get("state"):
-            case "final" | "aborted" as state:
-                return Ending(state)
-            case "error":
-                return Ending("error", str(payload.get("errorMessage", "")))
-            case _:
-                return None
+        state = str(payload.get("state", ""))
+        if state not in ENDS:
+            return None
+        if payload.get("joined"):
+            return Ending(_JOINED)
+        return Ending(state, str(payload.get("errorMessage", "")), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
         """Tell the answer of a run that ended while nobody listened."""
@@ -215,6 +256,21 @@ class Conversation(anyio.AsyncContextManagerMixin):
         self._client = client
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+def _note(data: Any, answer: Answer, *, own: bool) -> None:
+    """Keep what an `agent` event tells of the run: which one it has entered, what is to know."""
+    if not isinstance(data, dict):
+        return
+    if own and data.get("phase") == "start" and (host := data.get("joined")):
+        answer.enter(str(host))
+    answer.notices = tuple(data.get("notices", answer.notices))
+
+
+def _texts(message: Mapping[str, Any]) -> list[str]:
+    """Return what was said with a message; several, where they were collected to it."""
+    said = message.get("__openclaw", {}).get("said")
+    return [str(one["text"]) for one in said] if said else [text_of(message)]
 
 
 async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:

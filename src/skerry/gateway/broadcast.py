@@ -193,8 +193,8 @@ class Broadcast:
                 self._flush_soon(stream)
             case TextEnded() | TextWithdrawn() as body:
                 self._part(stream, withdrawn=isinstance(body, TextWithdrawn))
-            case RunStarted(at):
-                self._say(stream, lambda dress: dress.started(at))
+            case RunStarted(at, joined):
+                self._say(stream, lambda dress: dress.started(at, joined))
             case ToolStarted() | ToolFinished() as body:
                 self._tool(stream, body)
             case CompactionStarted() | CompactionEnded() as body:

@@ -76,8 +76,8 @@ class Dress(Protocol):
         """Return the payload of a `chat` event."""
         ...
 
-    def started(self, at: int) -> Says:
-        """Return what is told when a run starts."""
+    def started(self, at: int, joined: str | None) -> Says:
+        """Return what is told when a run starts, or its message entered the run `joined`."""
         ...
 
     def added(self, delta: str, message: Json) -> ChatSays:
@@ -143,9 +143,9 @@ class Version3:
         """Return the payload: run, key, number, then what is said."""
         return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **says.payload}
 
-    def started(self, at: int) -> Says:
+    def started(self, at: int, joined: str | None) -> Says:
         """Return the start of the life cycle."""
-        return (AgentSays("lifecycle", {"phase": "start", "startedAt": at}),)
+        return (_started(at, joined),)
 
     def added(self, delta: str, message: Json) -> ChatSays:
         """Return the text so far."""
@@ -220,10 +220,12 @@ class Version4:
             **says.payload,
         }
 
-    def started(self, at: int) -> Says:
+    def started(self, at: int, joined: str | None) -> Says:
         """Return the start of the life cycle, and that the model is asked now."""
+        if joined:
+            return (_started(at, joined),)
         return (
-            AgentSays("lifecycle", {"phase": "start", "startedAt": at}),
+            _started(at, joined),
             AgentSays("run_status", {"phase": "starting_model"}),
             ChatSays({"state": "status", "phase": "starting_model"}),
         )
@@ -286,6 +288,11 @@ def message(text: Json, at: int) -> Json:
     }
 
 
+def _started(at: int, joined: str | None) -> AgentSays:
+    data: Object = {"phase": "start", "startedAt": at}
+    return AgentSays("lifecycle", data | {"joined": joined} if joined else data)
+
+
 def _last_chat(result: RunResult) -> Object:
     bad = replies.failed(result)
     aborted = result.stop_reason is StopReason.ABORTED
@@ -293,6 +300,8 @@ def _last_chat(result: RunResult) -> Object:
     chat: Object = {"state": "error" if bad else "aborted" if aborted else "final"}
     if bad:
         chat["errorMessage"] = replies.failure(result).message
+    if result.joined:
+        chat["joined"] = result.joined
     if text or not (bad or aborted):
         chat["message"] = message(text, result.ended_at)
     return chat

@@ -4,6 +4,7 @@ Rules and wording: openclaw-behaviour 5.2 and 5.3. One thing differs on purpose:
 waited alone stays as it was written.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from skerry.model.run import RunRequest
 
 TITLE: Final = "[Queued messages while agent was busy]"
+OVERFLOW: Final = "[Queue overflow]"
+_NEXT: Final = re.compile(r"(?:\A|\n\n)---\nQueued #\d+(?:\n(?!\n---\nQueued #)|(?=\n)|\Z)")
 LINE_LENGTH: Final = 160
 MAX_CHARS: Final = 4 * 1024 * 1024
 """Of one collected prompt, the base64 of its images included; what is more comes after it."""
@@ -52,10 +55,22 @@ class Batch:
 def summary(texts: Sequence[str], unseen: int = 0) -> str:
     """Return what the model reads of messages that were dropped; of `unseen` it has the number."""
     number = len(texts) + unseen
-    lines = [f"[Queue overflow] Dropped {number} message{'s' * (number != 1)} due to cap."]
+    lines = [f"{OVERFLOW} Dropped {number} message{'s' * (number != 1)} due to cap."]
     if texts:
         lines += ["Summary:", *(f"- {_line(text)}" for text in texts)]
     return "\n".join(lines)
+
+
+def parts(prompt: str) -> list[str]:
+    """Return the messages that a prompt was made of, a line of each that was dropped.
+
+    Empty for what is one person's one message. The inverse of `Batch.said`.
+    """
+    if not prompt.startswith((TITLE, OVERFLOW)):
+        return []
+    head, *kept = _NEXT.split(prompt.removeprefix(TITLE))
+    lines = [line[2:] for line in head.splitlines() if line.startswith("- ")]
+    return [*lines, *kept]
 
 
 def _line(text: str) -> str:

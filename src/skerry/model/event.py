@@ -106,6 +106,8 @@ class RunStarted:
     """Stream lifecycle, phase start."""
 
     at: int
+    joined: RunId | None = None
+    """The run that its message has entered, which answers it."""
 
 
 @dataclass(frozen=True, slots=True)

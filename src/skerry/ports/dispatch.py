@@ -50,6 +50,15 @@ class QueueReport:
     """Work that was to stop and did not; nothing waits for it."""
 
 
+@dataclass(frozen=True, slots=True)
+class InLine:
+    """A run of a session that has not ended."""
+
+    run_id: RunId
+    says: str | None = None
+    """What its person wrote, while it waits for its turn; None where the transcript has it."""
+
+
 class Dispatcher(Protocol):
     """Takes requests to run, and answers for them."""
 
@@ -73,6 +82,10 @@ class Dispatcher(Protocol):
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Return the runs that are accepted and not ended, oldest first."""
+        ...
+
+    def line(self, key: SessionKey) -> list[InLine]:
+        """Return the session's active runs, less those whose message has entered another."""
         ...
 
     def queue(self) -> QueueReport:

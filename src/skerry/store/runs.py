@@ -106,6 +106,19 @@ def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
     return _results.decode(row[0]) if row[0] is not None else _open(row[1:])
 
 
+def sharing(reader: Reader, run_id: str) -> list[RunId]:
+    """Return the runs whose messages are one entry of the transcript with this run's, in order."""
+    rows = reader.all(
+        "SELECT guest.run_id FROM run AS host JOIN run AS guest"
+        # They were accepted before it, and not long before: there is no index to look further.
+        " ON guest.serial BETWEEN host.serial - 1000 AND host.serial"
+        " AND guest.session_id = host.session_id AND guest.entry = host.entry"
+        " WHERE host.run_id = ? ORDER BY guest.serial",
+        (run_id,),
+    )
+    return [RunId(str(row[0])) for row in rows]
+
+
 def result(reader: Reader, run_id: str) -> RunResult | None:
     """Return how the run ended, if it did."""
     found = find(reader, run_id)

@@ -5,8 +5,11 @@
 //   items     what is in the transcript, or ended before our eyes: {kind: "person" | "answer", ...}
 //   session   the id of its transcript; a reset begins another
 //   messages  the part of the transcript that is here, as it came, without gaps
-//   runs      runs that are accepted and not ended, the working one first: {runId, text, thinking,
-//             tools}
+//   runs      runs that are accepted and not ended: {runId, text, thinking, tools, begun, guests,
+//             asks, aside}; `guests` are messages that entered it, `asks` is what waits, and one
+//             that is `aside` answers a command while another is at work
+//   asides    those commands with their answers, which no transcript has: [person, answer]
+//   notes     what a person is to know of how an answer came about, by its run
 //   outgoing  own messages that no history has shown yet: {key, text, images, at, state, problem}
 //   more      whether the transcript has older messages than `messages`
 //   wants     whether a run is shown whose message is not known, so that history is needed
@@ -24,6 +27,8 @@ export function begin(outgoing = []) {
     messages: [],
     items: [],
     runs: [],
+    asides: [],
+    notes: {},
     outgoing,
     more: false,
     wants: false,
@@ -57,10 +62,16 @@ export function drop(state, key) {
 
 /** The gateway accepted a message: its run exists, at the end of the line. */
 export function accepted(state, key) {
+  const message = state.outgoing.find((own) => own.key === key);
+  if (!message || message.state === "dropped") return state; // its run has ended already
   const next = mark(state, key, "accepted");
-  const known = next.runs.some((run) => run.runId === key) || hasAnswer(next, key);
-  if (known) return next;
-  return { ...next, runs: [...next.runs, newRun(key)] };
+  if (next.runs.some(({ runId, guests }) => runId === key || guests.includes(key))) return next;
+  return { ...next, runs: [...next.runs, { ...newRun(key), begun: next.runs.length === 0 }] };
+}
+
+/** Return the run that is at work, if one is. */
+export function working(state) {
+  return state.runs.find((run) => run.begun && !run.aside);
 }
 
 /** What `chat.history` returned of the newest messages; older ones that are here stay. */
@@ -68,11 +79,12 @@ export function remember(state, payload) {
   const session = payload.sessionId ?? null;
   const messages = following(session === state.session ? state.messages : [], payload.messages ?? []);
   const items = fold(messages);
-  const runs = (payload.activeRuns ?? []).map(({ runId, text }) => {
+  const runs = (payload.activeRuns ?? []).map(({ runId, text = "", queued }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
     const kept = items.find((item) => item.id === `a:${runId}`);
     const tools = kept ? mergeTools(kept.tools, shown.tools) : shown.tools;
-    return { ...shown, text: text || shown.text, thinking: shown.thinking || kept?.thinking || "", tools };
+    const thinking = shown.thinking || kept?.thinking || "";
+    return { ...shown, text, thinking, tools, begun: queued === undefined, asks: queued };
   });
   const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
@@ -84,6 +96,7 @@ export function remember(state, payload) {
     messages,
     items,
     runs,
+    asides: [null, session].includes(state.session) ? state.asides : [],
     outgoing,
     more: older ? state.more : payload.hasMore === true,
     wants: false,
@@ -118,8 +131,16 @@ export function hear(state, payload) {
 /** An `agent` event: that a run started, what it thinks, and what its tools do. */
 export function watch(state, payload) {
   if (state.key !== payload.sessionKey) return state;
-  const { runId, stream, data = {} } = payload;
-  if (stream === "lifecycle" && data.phase === "start") return lead(state, runId);
+  const { runId, sessionId, stream, data = {} } = payload;
+  if (stream === "lifecycle" && data.phase === "start") {
+    if (data.joined) return join(state, runId, data.joined);
+    const isOther = Boolean(state.session && sessionId && sessionId !== state.session);
+    const next = lead(state, runId);
+    return isOther ? { ...next, wants: true } : next; // another session began, and may say so
+  }
+  if (stream === "lifecycle" && data.notices) {
+    return { ...state, notes: { ...state.notes, [runId]: data.notices } };
+  }
   if (stream === "tool") return useTool(lead(state, runId), runId, data);
   if (stream === "thinking") return think(lead(state, runId), runId, data);
   if (stream === "compaction" && data.completed) return summarise(lead(state, runId), runId);
@@ -129,32 +150,61 @@ export function watch(state, payload) {
 /**
  * The list to show, oldest first. Every item has a stable `id`. A person's item has `state`
  * (kept, waiting, sending, accepted, queued, failed), an answer's (writing, done, stopped, failed),
- * `tools`, and `retry` with the person's item to ask again where that makes sense.
+ * `tools`, `notices`, and `retry` with the person's item to ask again where that makes sense.
  */
 export function view(state) {
-  const [working, ...queued] = state.runs;
+  const run = working(state);
   const written = new Set(state.items.map((item) => item.key));
-  const lines = new Set(queued.map((run) => run.runId));
+  const lines = new Set(state.runs.filter(({ begun }) => !begun).map(({ runId }) => runId));
   const own = state.outgoing
     .filter((message) => !written.has(message.key))
     .map((message) => ({
-      ...person(message.key, message.text, message.at, message.images),
+      ...ownItem(message),
       state: lines.has(message.key) ? "queued" : message.state,
       problem: message.problem,
     }));
-  if (!working) return [...withRetry(state.items), ...own];
-  const answer = { ...newAnswer(working.runId), ...pick(working), state: "writing" };
+  const others = state.runs
+    .filter(({ runId, begun, asks }) => !begun && asks && !knows(state, runId))
+    .map(({ runId, asks }) => ({ ...person(runId, asks, null), state: "queued" }));
+  const items = withAsides(state.items.filter(saysSomething), state.asides).map((item) =>
+    item.kind === "answer" && state.notes[item.key]
+      ? { ...item, notices: state.notes[item.key] }
+      : item,
+  );
+  if (!run) return [...withRetry(items), ...own, ...others];
+  const answer = { ...newAnswer(run.runId), ...pick(run), state: "writing" };
+  const asked = ({ key }) => key === run.runId || run.guests.includes(key);
   return [
     // What the transcript already has of this run's answer is in the growing text too.
-    ...state.items.filter((item) => item.id !== answer.id),
-    ...own.filter((item) => item.key === working.runId),
+    ...items.filter((item) => item.id !== answer.id),
+    ...own.filter(asked),
     answer,
-    ...own.filter((item) => item.key !== working.runId),
+    ...own.filter((item) => !asked(item)),
+    ...others,
   ];
 }
 
 function newRun(runId) {
-  return { runId, text: "", thinking: "", tools: [] };
+  return { runId, text: "", thinking: "", tools: [], begun: false, guests: [], asks: "", aside: false };
+}
+
+/** Not so an answer that was silent on purpose. */
+function saysSomething({ kind, state, text, thinking, tools, images }) {
+  return kind !== "answer" || state !== "done" || text || thinking || tools.length || images.length;
+}
+
+/** Put commands that were answered beside the transcript where they belong by their time. */
+function withAsides(items, asides) {
+  const all = [...items];
+  for (const pair of asides) {
+    const place = all.findIndex((item) => item.at > pair.at(-1).at);
+    all.splice(place < 0 ? all.length : place, 0, ...pair);
+  }
+  return all;
+}
+
+function ownItem({ key, text, at, images }) {
+  return person(key, text, at, images);
 }
 
 function pick({ text, thinking, tools, summarised }) {
@@ -193,11 +243,22 @@ function knows(state, runId) {
 /** Make the run the working one, creating it where this page did not know of it. */
 function lead(state, runId) {
   const [first] = state.runs;
-  if (first?.runId === runId || hasAnswer(state, runId)) return state;
+  if ((first?.runId === runId && first.begun) || hasAnswer(state, runId)) return state;
   const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
   const rest = state.runs.filter((other) => other.runId !== runId);
+  const isCommand = state.outgoing.some(({ key, text }) => key === runId && text.startsWith("/"));
+  if (isCommand && rest.some(({ begun }) => begun)) {
+    return { ...state, runs: [...rest, { ...run, begun: true, aside: true }] };
+  }
   const wants = state.wants || !knows(state, runId);
-  return { ...state, runs: [run, ...rest], wants };
+  return { ...state, runs: [{ ...run, begun: true }, ...rest], wants };
+}
+
+/** A message entered another run, which answers it. */
+function join(state, runId, host) {
+  const led = lead({ ...state, runs: state.runs.filter((run) => run.runId !== runId) }, host);
+  const next = change(led, host, (run) => ({ ...run, guests: [...run.guests, runId] }));
+  return knows(next, runId) ? next : { ...next, wants: true };
 }
 
 function change(state, runId, update) {
@@ -236,32 +297,38 @@ function useTool(state, runId, { toolCallId: id, name, args, phase, isError = fa
 }
 
 /** A run ended: its message and its answer join the items. */
-function settle(state, { runId, state: how, message, errorMessage, stopReason }) {
-  if (hasAnswer(state, runId) && !state.runs.some((run) => run.runId === runId)) return state;
-  const run = state.runs.find((other) => other.runId === runId) ?? newRun(runId);
-  const own = state.outgoing.find((other) => other.key === runId);
-  const items = state.items.filter((item) => item.id !== `a:${runId}`);
-  const known = items.some((item) => item.key === runId);
-  if (own && !known) items.push(person(own.key, own.text, own.at, own.images));
-  const text = message ? textOf(message) : run.text;
-  // A message that entered another run is answered there: where, the transcript says.
-  const joined = how === "final" && !text && run.tools.length === 0;
-  if (!joined) {
-    items.push({
-      ...newAnswer(runId),
-      ...pick(run),
-      text,
-      at: message?.timestamp ?? null,
-      state: { final: "done", aborted: "stopped", error: "failed" }[how],
-      problem: errorMessage ?? cutOff(stopReason),
-    });
+function settle(state, { runId, state: how, message, errorMessage, stopReason, joined }) {
+  const run = state.runs.find((other) => other.runId === runId);
+  const isKnown = Boolean(run) || state.outgoing.some(({ key }) => key === runId);
+  if (!isKnown && (joined || hasAnswer(state, runId))) return state;
+  const runs = state.runs.filter((other) => other !== run);
+  // What another run answered stands there, says the transcript; what was taken back, nowhere.
+  if (joined || (how === "aborted" && run && !run.begun)) {
+    return { ...drop(state, runId), runs, wants: true };
   }
-  return {
-    ...drop(state, runId),
-    items,
-    runs: state.runs.filter((other) => other.runId !== runId),
-    wants: state.wants || joined || !(own || known),
+  if (how === "error" && !run?.begun && isKnown) {
+    return { ...mark(state, runId, "dropped", errorMessage), runs }; // it never came to its turn
+  }
+  const done = run ?? newRun(runId);
+  const items = state.items.filter((item) => item.id !== `a:${runId}`);
+  const asked = state.outgoing.filter(({ key }) => key === runId || done.guests.includes(key));
+  const written = new Set(items.map((item) => item.key));
+  const answer = {
+    ...newAnswer(runId),
+    ...pick(done),
+    text: message ? textOf(message) : done.text,
+    at: message?.timestamp ?? null,
+    state: { final: "done", aborted: "stopped", error: "failed" }[how],
+    problem: errorMessage ?? cutOff(stopReason),
   };
+  const outgoing = state.outgoing.filter((own) => !asked.includes(own));
+  if (done.aside) {
+    const asides = [...state.asides, [...asked.map(ownItem), answer]];
+    return { ...state, runs, outgoing, asides };
+  }
+  items.push(...asked.filter(({ key }) => !written.has(key)).map(ownItem), answer);
+  const wants = state.wants || !items.some((item) => item.kind === "person" && item.key === runId);
+  return { ...state, items, runs, outgoing, wants };
 }
 
 /** Only the last answer, when it failed, can be asked for again. */

@@ -36,6 +36,14 @@ export class Composer {
     this.#attachments.become([]);
   }
 
+  /** Put a message back into the box; what is begun there stays below it. */
+  putBack(text, images) {
+    const message = this.#message;
+    message.value = [text, message.value].filter(Boolean).join("\n");
+    this.#attachments.become([...images, ...this.#attachments.images]);
+    message.setSelectionRange(message.value.length, message.value.length);
+  }
+
   /** Offer what the gateway, its model and the conversation allow now. */
   render({ commands, images, policy, working }) {
     this.#completion.offer(commands);

@@ -7,6 +7,7 @@ import { Session } from "./session.js";
 import { Connection, LostError } from "./socket.js";
 
 const MODEL_POLL_MS = 2000; // while the model starts
+const HEALTH_POLL_MS = 5000; // while the gateway cannot store
 const LIST_DELAY_MS = 300; // many changes make one look at the list
 const LIST_PAGE = 100;
 const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
@@ -42,6 +43,7 @@ export class Gateway {
   #limit = LIST_PAGE;
   #listTimer = 0;
   #modelTimer = 0;
+  #healthTimer = 0;
 
   constructor(url, token, { changed, refused }) {
     this.changed = changed;
@@ -91,6 +93,7 @@ export class Gateway {
   /** End the connection; the object is of no more use. */
   close() {
     clearTimeout(this.#modelTimer);
+    clearTimeout(this.#healthTimer);
     clearTimeout(this.#listTimer);
     this.#connection.close();
   }
@@ -152,6 +155,11 @@ export class Gateway {
     this.#listTimer ||= setTimeout(() => this.#readList(), LIST_DELAY_MS);
   }
 
+  /** Look again whether the gateway can store what it is told. */
+  async probe() {
+    this.#setHealth((await this.#try("health", { probe: true })) ?? this.health);
+  }
+
   /** Enter another model; returns the new status. Raises what the gateway answers. */
   async configure(values) {
     const status = await this.request("models.configure", values);
@@ -176,7 +184,7 @@ export class Gateway {
     if (phase === "online") {
       this.stopping = false;
       this.hello = hello;
-      this.health = hello.snapshot?.health ?? null;
+      this.#setHealth(hello.snapshot?.health ?? null);
       this.#runs.clear();
       this.#catchUp();
       this.#refreshModel();
@@ -211,8 +219,8 @@ export class Gateway {
 
   #event(name, payload) {
     if (name === "shutdown") this.stopping = true;
-    if (name === "health") this.health = payload;
-    if (name === "shutdown" || name === "health") this.changed();
+    if (name === "shutdown") this.changed();
+    if (name === "health") this.#setHealth(payload);
     if (name.startsWith("sessions.") || name === "session.message") this.refreshList();
     if (name !== "chat" && name !== "agent") return;
     this.#follow(name, payload);
@@ -235,7 +243,6 @@ export class Gateway {
       limit: this.#limit,
       search: this.list.search.trim(),
       includeDerivedTitles: true,
-      includeLastMessage: true,
     };
     const found = await this.#try("sessions.list", params);
     if (!found || params.search !== this.list.search.trim()) return;
@@ -251,6 +258,14 @@ export class Gateway {
   async #refreshModel() {
     const status = await this.#try("models.status");
     if (status) this.#setModel(status);
+  }
+
+  #setHealth(report) {
+    this.health = report;
+    clearTimeout(this.#healthTimer);
+    const isWell = (report?.storage?.state ?? "ok") === "ok";
+    if (!isWell) this.#healthTimer = setTimeout(() => this.probe(), HEALTH_POLL_MS);
+    this.changed();
   }
 
   #setModel(status) {

@@ -1,6 +1,6 @@
 // The page: joins the gateway, the document and what the browser keeps.
 
-import { view } from "./chat.js";
+import { view, working } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
 import { save } from "./export.js";
@@ -30,10 +30,11 @@ class Page {
   #announced = "";
   #pairingTimer = 0;
   #conversation = new ConversationView({
-    again: ({ text, images }) => this.#write(text, images),
+    again: (item) => this.#again(item),
     example: (text) => this.#write(text),
     resend: (key) => this.gateway.session.send(key),
     discard: (key) => this.gateway.session.discard(key),
+    takeBack: (item) => this.#takeBack(item),
   });
   #composer = new Composer({
     write: (text, images) => this.#write(text, images),
@@ -155,6 +156,19 @@ class Page {
     }
   }
 
+  #again(item) {
+    if (!this.gateway.can("chat.retry")) return void this.#write(item.text, item.images);
+    this.#conversation.follow();
+    this.gateway.session.retry(item);
+    this.focus();
+  }
+
+  /** Take back a message that waits, to be written anew. */
+  async #takeBack({ key, text, images }) {
+    if (await this.gateway.session.takeBack(key)) this.#composer.putBack(text, images);
+    this.focus();
+  }
+
   #write(text, images) {
     this.#conversation.follow();
     this.gateway.session.write(text, images);
@@ -195,7 +209,7 @@ class Page {
       commands: gateway.commands,
       images: model?.model?.input?.includes("image") ?? false,
       policy: hello?.policy,
-      working: conversation.runs.length > 0 && phase.phase === "online",
+      working: Boolean(working(conversation)) && phase.phase === "online",
     });
     this.#announce(session.key, loaded, items);
   }

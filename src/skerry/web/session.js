@@ -12,7 +12,7 @@ const BUSY_MS = 2000; // wait before sending again when the gateway was busy and
 
 /**
  * One conversation. `key` is what requests name it by; `gateway` has `request(method, params)`,
- * `fullKey(key)`, `online`, `markdown`, and `changed()`, called after every change of
+ * `fullKey(key)`, `online`, `markdown`, `probe()`, and `changed()`, called after every change of
  *   conversation  the state of chat.js
  *   problem       why the transcript cannot be read, or ""
  *   loaded        whether the transcript has been read
@@ -40,7 +40,9 @@ export class Session {
   /** Come into step after the connection is there: read, then send what waits. */
   async catchUp() {
     await this.sync();
-    for (const { key, state } of this.conversation.outgoing) if (state !== "failed") this.send(key);
+    for (const { key, state } of this.conversation.outgoing) {
+      if (!["failed", "dropped"].includes(state)) this.send(key);
+    }
   }
 
   /** Say something; it is kept until the transcript has it. */
@@ -55,6 +57,11 @@ export class Session {
   async send(key) {
     const message = this.conversation.outgoing.find((own) => own.key === key);
     if (!message) return;
+    if (message.state === "dropped") {
+      this.discard(key); // its key has had its run
+      this.write(message.text, message.images);
+      return;
+    }
     this.#mark(key, this.#gateway.online ? "sending" : "waiting");
     const params = { sessionKey: this.key, message: message.text, idempotencyKey: key };
     const attachments = message.images.map((image) => ({ type: "image", ...image }));
@@ -69,21 +76,40 @@ export class Session {
     }
   }
 
-  /** Take back a message that was not sent. */
+  /** Forget a message that was not sent. */
   discard(key) {
     this.#become(chat.drop(this.conversation, key));
   }
 
+  /** Take back a message that waits for its turn; return whether that was in time. */
+  takeBack(key) {
+    return this.#abort(key);
+  }
+
   /** Stop the run that works now. Does nothing when it has ended, or the connection is lost. */
   async stop() {
-    const [run] = this.conversation.runs;
-    if (!run) return;
+    const run = chat.working(this.conversation);
+    if (run) await this.#abort(run.runId);
+  }
+
+  async #abort(runId) {
     try {
-      const params = { sessionKey: this.key, runId: run.runId };
+      const params = { sessionKey: this.key, runId };
       const { aborted } = await this.#gateway.request("chat.abort", params);
       if (!aborted) await this.sync();
+      return aborted;
     } catch (error) {
       if (!(error instanceof LostError)) this.#report(error.message);
+      return false;
+    }
+  }
+
+  /** Ask the last message again, whose answer failed; `item` is what the page has of it. */
+  async retry({ text, images }) {
+    try {
+      await this.#gateway.request("chat.retry", { sessionKey: this.key });
+    } catch (error) {
+      if (!(error instanceof LostError)) this.write(text, images); // nothing of it is kept there
     }
   }
 
@@ -178,6 +204,7 @@ export class Session {
 
   #sendLater(key, error) {
     this.#mark(key, "waiting", error.message);
+    this.#gateway.probe(); // its disk may be full
     setTimeout(() => this.#gateway.online && this.send(key), error.retryAfterMs ?? BUSY_MS);
   }
 

@@ -7,6 +7,13 @@ import { MAIN } from "./route.js";
 import { add } from "./transcript.js";
 
 const CONNECTION = { connecting: "Connecting", online: "Online" };
+const STORAGE = {
+  full: "The gateway's disk is full: it takes nothing new.",
+  "read-only": "The gateway cannot write to its disk: it takes nothing new.",
+  busy: "Another program holds the gateway's database: it takes nothing new.",
+  corrupt: "The gateway's database is damaged: it takes nothing new.",
+  failing: "The gateway cannot store anything: it takes nothing new.",
+};
 const MODEL = { ready: "", starting: " (starting)", unavailable: "No model" };
 
 /** Show the connection; `since` is when it was lost, in milliseconds. */
@@ -73,8 +80,8 @@ export function showModel(status) {
 }
 
 /**
- * Show the most pressing thing a person should know: the gateway is away or stops, it runs with an
- * older configuration, the transcript cannot be read (`problem`), no model answers, or the model is
+ * Show the most pressing thing a person should know: the gateway is away or stops, it cannot store
+ * what it is told, it runs with an older configuration, the transcript cannot be read (`problem`), no model answers, or the model is
  * only the demonstration. Hidden if all is well.
  */
 export function showNotice(gateway, problem) {
@@ -94,6 +101,8 @@ function pressing({ phase: { phase }, stopping, health, model: status }, problem
     return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept];
   }
   if (stopping) return ["The gateway stops.", "What you write is kept, and sent when it is back."];
+  const { state: disk = "ok", remedy: room = "" } = health?.storage ?? {};
+  if (STORAGE[disk]) return [STORAGE[disk], room];
   if (problem) return [problem];
   const { state: file, message: broken = "", remedy: repair = "" } = health?.configuration ?? {};
   if (file === "last-good") {

@@ -35,8 +35,10 @@ export function fold(messages) {
     } else if (message.role === "user") {
       const id = message.idempotencyKey ?? message.__openclaw?.id ?? `${items.length}`;
       key = id.replace(/:user$/, "");
-      items.push({ ...person(key, textOf(message), message.timestamp, imagesOf(message)), ...mark });
-      mark = {};
+      for (const one of saidWith(message, key)) items.push({ ...one, ...mark }), (mark = {});
+    } else if (message.provider === "skerry" && message.model === "notice") {
+      const id = `n:${message.__openclaw?.id ?? items.length}`;
+      items.push({ ...extend(newAnswer(""), message), kind: "note", id });
     } else if (message.role === "assistant") {
       const before = items.at(-1)?.kind === "answer" ? items.pop() : newAnswer(key);
       items.push({ ...extend(before, message), ...mark });
@@ -46,6 +48,16 @@ export function fold(messages) {
     }
   }
   return items;
+}
+
+/** What a person wrote with a message; several, where they were collected to it. */
+function saidWith(message, key) {
+  const { said = [{ text: textOf(message) }] } = message.__openclaw ?? {};
+  return said.map(({ runId, text }, place) => {
+    const isLast = place === said.length - 1;
+    const own = runId ?? (isLast ? key : `${key}:${place}`);
+    return person(own, text, message.timestamp, isLast ? imagesOf(message) : []);
+  });
 }
 
 function extend(answer, message) {

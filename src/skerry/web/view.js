@@ -11,8 +11,9 @@ const PERSON_STATES = {
   accepted: "",
   waiting: "Waits for the gateway",
   sending: "Sending",
-  queued: "Next in line",
+  queued: "Waits for its turn",
   failed: "Not sent",
+  dropped: "Not read",
 };
 const ANSWER_STATES = { done: "", writing: "", stopped: "Stopped", failed: "Incomplete answer" };
 
@@ -23,8 +24,9 @@ const EXAMPLES = [
 ];
 
 /**
- * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `resend(key)` and
- * `discard(key)` settle a message that was not sent, `example(text)` sends an example.
+ * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `takeBack(item)` a
+ * message that waits, `resend(key)` and `discard(key)` settle one that was not sent, `example(text)`
+ * sends an example.
  */
 export class ConversationView {
   #log = byId("log");
@@ -148,7 +150,8 @@ export class ConversationView {
       seenFoot: "",
       seenImages: 0,
     };
-    const heading = make("h2", { className: "visually-hidden" }, isPerson ? "You" : "Answer");
+    const who = { person: "You", answer: "Answer", note: "Note" }[item.kind];
+    const heading = make("h2", { className: "visually-hidden" }, who);
     const { thinking, tools, prose, images, waiting, foot } = parts;
     parts.text = isPerson ? make("div", { className: "text", dir: "auto" }) : prose.root;
     const before = isPerson ? [] : [thinking.root, tools.root];
@@ -177,18 +180,22 @@ export class ConversationView {
   /** State, problem, time and buttons; rebuilt only when one of them changed, to keep the focus. */
   #foot(parts, item) {
     const cost = item.usage && item.state !== "writing" ? costOf(item.usage) : "";
-    const seen = [item.state, item.problem, item.at, item.retry?.key, cost].join("\n");
-    if (seen === parts.seenFoot) return;
+    const { notices = [] } = item;
+    const seen = [item.state, item.problem, item.at, item.retry?.key, cost, ...notices].join("\n");
+    if (seen === parts.seenFoot || item.kind === "note") return;
     parts.seenFoot = seen;
-    const { again, resend, discard } = this.actions;
+    const { again, resend, discard, takeBack } = this.actions;
     const isSilent = item.kind === "answer" && item.state === "failed" && item.text === "";
     const states = item.kind === "person" ? PERSON_STATES : ANSWER_STATES;
     const label = isSilent ? "No answer" : states[item.state];
     const nodes = [];
     if (label) nodes.push(make("span", { className: "state" }, label));
-    if (item.problem) nodes.push(make("span", { className: "problem" }, item.problem));
+    for (const words of [item.problem, ...notices]) {
+      if (words) nodes.push(make("span", { className: "problem" }, words));
+    }
     if (item.retry) nodes.push(button("Try again", () => again(item.retry)));
-    if (item.kind === "person" && item.state === "failed") {
+    if (item.state === "queued") nodes.push(button("Take back", () => takeBack(parts.item)));
+    if (["failed", "dropped"].includes(item.state) && item.kind === "person") {
       nodes.push(button("Send again", () => resend(item.key)));
       nodes.push(button("Discard", () => discard(item.key)));
     }

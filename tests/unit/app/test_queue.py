@@ -10,6 +10,7 @@ import pytest
 from skerry.app.recover import recover
 from skerry.config.messages import QueueConfig
 from skerry.infra.clock import SystemClock
+from skerry.model.event import RunStarted
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
@@ -17,6 +18,7 @@ from skerry.model.origin import Origin
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
+from skerry.ports.dispatch import InLine
 from skerry.store import archive, outbox, runs
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -69,7 +71,28 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
         assert await words(core) == ["a", BOTH]
         assert len(model.seen) == 2
         assert [one.run_id for one in core.ends()] == ["a", "c", "b"]
+        starts = [
+            (one.run_id, one.body.joined) for one in core.events if isinstance(one.body, RunStarted)
+        ]
+        assert starts == [("a", None), ("c", None), ("b", "c")]
+        assert await core.store.read(lambda reader: runs.sharing(reader, "c")) == ["b", "c"]
         assert await core.store.read(runs.unfinished) == []
+
+
+async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(
+    tmp_path: Path,
+) -> None:
+    gate, second = Gate(), Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
+        await begun(core, gate, asked("b"), asked("c"))
+        waiting = [InLine(RunId("a")), InLine(RunId("b"), "b"), InLine(RunId("c"), "c")]
+        assert core.dispatch.line(MAIN) == waiting
+        gate.open()
+        with anyio.fail_after(10):
+            await second.reached.wait()
+        assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
+        second.open()
+        await ended(core, "b")
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
@@ -111,14 +134,15 @@ async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
             assert (result.stop_reason, result.joined) == (StopReason.ABORTED, None)
 
 
-async def test_a_message_that_is_stopped_leaves_the_others_alone(tmp_path: Path) -> None:
+async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_path: Path) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"], ["3"]])) as core:
+    async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]])) as core:
         await begun(core, gate, asked("b"), asked("x"), asked("c"))
         assert core.dispatch.abort(MAIN, RunId("x"), "rpc") == ["x"]
+        assert (await ended(core, "x")).stop_reason is StopReason.ABORTED  # while a is at work
         gate.open()
-        assert (await ended(core, "x")).stop_reason is StopReason.ABORTED
-        assert [(await ended(core, one)).payloads for one in "bc"] == [("2",), ("3",)]
+        assert (await ended(core, "c")).payloads == ("2",)
+        assert await words(core) == ["a", BOTH]
 
 
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from skerry.cli.conversation import Answer, Connection, Conversation, Ending, Text, Update
+from skerry.cli.conversation import (
+    Answer,
+    Connection,
+    Conversation,
+    Ending,
+    Text,
+    Update,
+    Withdrawn,
+)
 from skerry.client.discover import Address
 from skerry.model.errors import ClientError
 from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway, fake_gateway
@@ -66,6 +74,71 @@ async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: Fake
     params = gateway.requests[-1][1]
     assert (params["agentId"], params["thinking"]) == ("work", "high")
     assert params["attachments"] == [image]
+
+
+async def test_text_that_was_withdrawn_is_not_followed_by_the_new_one(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.chat("delta", "kept\n\nwrong")
+        await exchange.chat("delta", "kept", replace=True, deltaText="kept")
+        await exchange.chat("delta", "kept\n\nright")
+        await exchange.chat("final", "kept\n\nright")
+
+    gateway.methods["chat.send"] = send
+    assert await conversation.say("hi", "k") == Ending("final")
+    assert told == [Text("kept\n\nwrong"), Withdrawn(), Text("\n\nright"), Text("")]
+
+
+@pytest.mark.parametrize("end", ["final", "error"])
+async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update], end: str
+) -> None:
+    def of(text: str) -> dict[str, object]:
+        return {"runId": "host", "message": {"role": "assistant", "content": text}}
+
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "started"})
+        await exchange.event("chat", state="delta", **of("to somebody else"))
+        about = {"phase": "start", "joined": "host"}
+        await exchange.event("agent", runId="k", stream="lifecycle", data=about)
+        await exchange.event("chat", state="delta", **of("to somebody else, to you"))
+        data = {"phase": "end", "notices": ["It thinks less."]}
+        await exchange.event("agent", runId="host", stream="lifecycle", data=data)
+        why = {"errorMessage": "why"} if end == "error" else {}
+        await exchange.event("chat", state=end, **why, **of("to somebody else, to you"))
+
+    gateway.methods["chat.send"] = send
+    ending = await conversation.say("hi", "k")
+    message = "why" if end == "error" else ""
+    assert ending == Ending(end, message, ("It thinks less.",))
+    assert told == [Text(", to you"), Text("")]
+
+
+async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_history(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    async def send(exchange: Exchange) -> None:
+        await exchange.reply({"status": "in_flight"})
+        await exchange.chat("final", "", joined="host")
+
+    gateway.methods["chat.send"] = send
+    gateway.answer("agent.wait", {"status": "ok"})
+    gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
+    assert await conversation.say("hi", "k") == Ending("final")
+    assert told == [Text("done")]
+
+
+async def test_collected_messages_are_shown_one_by_one(
+    gateway: FakeGateway, conversation: Conversation
+) -> None:
+    said = {"said": [{"text": "one"}, {"text": "two"}]}
+    both = {"role": "user", "content": "[Queued messages ...]", "__openclaw": said}
+    gateway.answer("chat.history", {"messages": [both]})
+    gateway.answer("models.status", {"state": "ready"})
+    opening = await conversation.open()
+    assert opening.messages == (("user", "one"), ("user", "two"))
 
 
 async def test_an_error_ends_the_answer_with_its_message(

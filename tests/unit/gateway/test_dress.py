@@ -123,3 +123,15 @@ async def test_a_reply_that_reached_the_model_s_limit_says_so(rig: Rig, protocol
         rig.dispatcher.end(RUN, payloads=("as far as",), cut_off=True)
         final = await wire.event("chat", state="final")
         assert final["payload"]["stopReason"] == "length"
+
+
+@pytest.mark.parametrize("protocol", [3, 4])
+async def test_a_message_that_entered_another_run_names_it(rig: Rig, protocol: int) -> None:
+    async with connected(rig.url, **speaking(protocol)) as wire:
+        await wire.call("agent", ASKED)
+        rig.dispatcher.tell(RUN, RunStarted(1, RunId("host")))
+        rig.dispatcher.end(RUN, payloads=(), joined=RunId("host"))
+        final = (await wire.event("chat", state="final"))["payload"]
+        started = next(one for one in wire.frames if one.get("event") == "agent")["payload"]
+    assert (started["data"]["joined"], final["joined"]) == ("host", "host")
+    assert not [one for one in wire.frames if one.get("payload", {}).get("state") == "status"]

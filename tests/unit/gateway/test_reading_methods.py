@@ -13,7 +13,8 @@ from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey, agent_id
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
-from skerry.store import Unit, sessions
+from skerry.model.run import RunRequest
+from skerry.store import Unit, runs, sessions
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import Wire, connected, here, request
 
@@ -330,3 +331,22 @@ async def test_an_agent_shows_its_identity(tmp_path: Path) -> None:
         assert other["avatar"] == "data:image/gif;base64,R0lGODlh"
         listed = (await wire.call("agents.list"))["agents"]
         assert listed[1]["identity"] == {"name": "Tern", "avatar": "./t.gif"}
+
+
+async def test_history_tells_the_messages_of_a_collected_prompt(rig: Rig, wire: Wire) -> None:
+    text = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueued #2\nc"
+    await write(rig, [message.user("a", 1), message.user(text, 2)], run_id="k2")
+
+    def accept(unit: Unit) -> None:
+        for run in ("k1", "k2"):
+            request = RunRequest(RunId(run), MAIN, run)
+            runs.add(unit, request, SessionId(f"id-{MAIN}"), 2, 1)
+
+    first, second = (await history(wire))["messages"]
+    assert "said" not in first["__openclaw"]
+    assert second["__openclaw"]["said"] == [{"text": "b"}, {"text": "c"}]
+    await rig.store.write(accept)
+    second = (await history(wire))["messages"][-1]
+    told = [{"runId": "k1", "text": "b"}, {"runId": "k2", "text": "c"}]
+    assert second["__openclaw"]["said"] == told
+    assert second["content"] == [{"type": "text", "text": text}]

@@ -43,6 +43,22 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
     )
 
 
+@given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
+def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
+    rules = replace(COLLECT, cap=9)
+    assert backlog.parts(said(*texts, rules=rules)) == texts
+
+
+def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
+    assert backlog.parts(said(*"abcde")) == list("abcde")
+    assert backlog.parts(backlog.summary(["a", "b"])) == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", backlog.TITLE])
+def test_what_one_person_wrote_has_no_parts(text: str) -> None:
+    assert backlog.parts(text) == []
+
+
 def test_one_message_alone_stays_as_it_was_written() -> None:
     assert said("  only  ") == "  only  "
 

@@ -109,7 +109,9 @@ def test_a_second_message_waits_behind_the_answer_to_the_first() -> None:
         ("answer", "", "writing"),
         ("person", "two", "queued"),
     ]
-    assert shown(*steps, chat("a", "final", "1"))[2:] == [
+    steps.append(chat("a", "final", "1"))
+    assert shown(*steps)[2:] == [("person", "two", "queued")]  # somebody may still write more
+    assert shown(*steps, agent("b", "lifecycle", phase="start"))[2:] == [
         ("person", "two", "accepted"),
         ("answer", "", "writing"),
     ]
@@ -217,18 +219,131 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
     assert answer["text"] == "There is none."
 
 
-def test_a_message_that_entered_another_run_has_no_answer_of_its_own() -> None:
-    state, items = play(
-        history(asked("work", "k1"), active=(("k1", "on it"),)),
-        [
-            "watch",
-            {"runId": "k2", "sessionKey": KEY, "stream": "lifecycle", "data": {"phase": "start"}},
-        ],
-        chat("k1", "final", "on it, as you wish"),
-        chat("k2", "final", ""),
+def collecting() -> list[Step]:
+    """Return what is told of two messages that waited for a run, up to the start of theirs."""
+    return [
+        history(asked("work", "a"), said("assistant", "done")),
+        *(step for key in "bc" for step in (write(key, key), ["accepted", key])),
+        agent("c", "lifecycle", phase="start"),
+        agent("b", "lifecycle", phase="start", joined="c"),
+    ]
+
+
+def collected(*keys: str) -> dict[str, Any]:
+    prompt = asked("[Queued messages ...]", keys[-1])
+    return prompt | {"__openclaw": {"said": [{"runId": key, "text": key} for key in keys]}}
+
+
+def test_messages_that_were_taken_up_together_stand_before_their_one_answer() -> None:
+    steps = collecting()
+    both = [("person", "b", "accepted"), ("person", "c", "accepted")]
+    assert shown(*steps)[2:] == [*both, ("answer", "", "writing")]
+    before = history(
+        asked("work", "a"), said("assistant", "done"), collected("b", "c"), active=(("c", ""),)
     )
-    assert [one["text"] for one in items if one["kind"] == "answer"] == ["on it, as you wish"]
-    assert state["wants"]  # the transcript says where it was answered
+    kept = [("person", "b", "kept"), ("person", "c", "kept")]
+    assert shown(*steps, before)[2:] == [*kept, ("answer", "", "writing")]
+    steps += [chat("c", "final", "both"), chat("b", "final", "", joined="c")]
+    assert shown(*steps)[2:] == [*kept, ("answer", "both", "done")]
+    state, _ = play(*steps)
+    assert (state["runs"], state["outgoing"]) == ([], [])
+    told = history(
+        asked("work", "a"),
+        said("assistant", "done"),
+        collected("b", "c"),
+        said("assistant", "both"),
+    )
+    assert shown(*steps, told)[2:] == [*kept, ("answer", "both", "done")]
+    ids = [[item["id"] for item in play(*some)[1]] for some in (steps, [told])]
+    assert ids[0] == ids[1]
+
+
+def test_a_message_that_entered_a_run_at_work_stands_before_its_answer() -> None:
+    steps: list[Step] = [history(), write("a", "work"), ["accepted", "a"]]
+    steps += [write("b", "faster"), ["accepted", "b"]]
+    steps.append(agent("b", "lifecycle", phase="start", joined="a"))
+    people = [("person", "work", "accepted"), ("person", "faster", "accepted")]
+    assert shown(*steps) == [*people, ("answer", "", "writing")]
+    _, items = play(*steps, chat("a", "final", "done"), chat("b", "final", "", joined="a"))
+    assert [item["text"] for item in items] == ["work", "faster", "done"]
+
+
+def test_an_end_that_names_another_run_leaves_no_answer_of_its_own() -> None:
+    end = chat("b", "final", "", joined="a")
+    state, items = play(history(), write("b", "faster"), ["accepted", "b"], end, ["accepted", "b"])
+    assert (items, state["runs"], state["wants"]) == ([], [], True)
+
+
+def test_what_waits_elsewhere_is_shown_until_its_turn() -> None:
+    step = history(asked("work", "a"), active=(("a", "on it"),))
+    step[1]["activeRuns"].append({"runId": "b", "text": "", "queued": "and more"})
+    assert shown(step)[1:] == [("answer", "on it", "writing"), ("person", "and more", "queued")]
+    state, items = play(step, chat("a", "final", "done"), agent("b", "lifecycle", phase="start"))
+    assert (items[-1]["state"], state["wants"]) == ("writing", True)
+
+
+def test_a_message_that_was_taken_back_is_gone() -> None:
+    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps += [write("b", "oh"), ["accepted", "b"], chat("b", "aborted")]
+    state, items = play(*steps)
+    assert ([item["text"] for item in items], state["outgoing"]) == (["work", "on it"], [])
+
+
+def test_a_message_that_the_queue_had_no_place_for_says_so() -> None:
+    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps += [write("b", "oh"), ["accepted", "b"], chat("b", "error", errorMessage="too many")]
+    _, items = play(*steps)
+    assert (items[-1]["state"], items[-1]["problem"]) == ("dropped", "too many")
+
+
+def test_a_command_that_is_answered_beside_a_run_keeps_its_answer_and_the_run_its_place() -> None:
+    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps += [write("q", "/queue"), ["accepted", "q"], agent("q", "lifecycle", phase="start")]
+    steps.append(chat("q", "delta", "Queue"))
+    assert ("answer", "on it", "writing") in shown(*steps)
+    steps.append(chat("q", "final", "Queue: collect"))
+    steps.append(history(asked("work", "a"), active=(("a", "on it"),)))
+    answered = [("person", "/queue", "kept"), ("answer", "Queue: collect", "done")]
+    assert shown(*steps) == [("person", "work", "kept"), *answered, ("answer", "on it", "writing")]
+
+
+def test_text_that_was_withdrawn_gives_way_to_the_new_one() -> None:
+    steps: list[Step] = [history(asked("hi", "a"), active=(("a", "wrong"),))]
+    steps.append(chat("a", "delta", "", deltaText="", replace=True))
+    assert shown(*steps)[-1] == ("answer", "", "writing")
+    assert shown(*steps, chat("a", "delta", "right", deltaText="right"))[-1][1] == "right"
+    missed = history(asked("hi", "a"), active=(("a", ""),))
+    assert shown(steps[0], missed)[-1] == ("answer", "", "writing")
+
+
+def test_what_a_person_is_to_know_of_an_answer_stays_with_it() -> None:
+    told = agent("a", "lifecycle", phase="end", notices=["It thinks less."])
+    steps = [history(asked("hi", "a"), active=(("a", "he"),)), told, chat("a", "final", "hello")]
+    steps.append(history(asked("hi", "a"), said("assistant", "hello")))
+    assert play(*steps)[1][-1]["notices"] == ["It thinks less."]
+
+
+def test_what_the_gateway_says_of_the_conversation_is_no_answer() -> None:
+    note = said("assistant", "A new conversation.", provider="skerry", model="notice")
+    assert shown(history(note, asked("hi", "a"), said("assistant", "hello"))) == [
+        ("note", "A new conversation.", "done"),
+        ("person", "hi", "kept"),
+        ("answer", "hello", "done"),
+    ]
+
+
+def test_another_session_than_the_one_that_is_shown_is_read() -> None:
+    before = history(asked("hi", "a"), said("assistant", "hello"))
+    before[1]["sessionId"] = "one"
+    start = agent("b", "lifecycle", phase="start")
+    start[1]["sessionId"] = "two"
+    assert play(before, write("b", "x"), ["accepted", "b"], start)[0]["wants"]
+
+
+def test_an_answer_that_was_silent_on_purpose_is_not_shown() -> None:
+    assert shown(history(asked("hi", "a"), said("assistant", ""))) == [("person", "hi", "kept")]
+    steps = [history(), write("a", "hi"), ["accepted", "a"], chat("a", "final", "")]
+    assert shown(*steps) == [("person", "hi", "kept")]
 
 
 def test_a_line_shows_where_the_conversation_was_summarised() -> None:

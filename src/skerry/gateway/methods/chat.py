@@ -1,5 +1,6 @@
 """Methods about one conversation: its history, what a page needs at once, a note in it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ from skerry.gateway.methods import agents, extension, models, rows
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.once import once
 from skerry.hooks.events import RunContext
+from skerry.lanes.backlog import parts
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
@@ -31,7 +33,7 @@ from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
-from skerry.store import Reader, Unit, sessions
+from skerry.store import Reader, Unit, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
 _TRIES: Final = 5
@@ -99,19 +101,23 @@ async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
     key = session_key(call, params.session_key, params.agent_id)
     model = (await call.context.models.status()).model
     thinking = call.context.config().thinking(key.agent) or ThinkingLevel.OFF
-    active = call.context.dispatcher.active
+    line = call.context.dispatcher.line
     payload: dict[str, Json] = {}
-    running = active(key)
+    running = line(key)
     for _ in range(_TRIES):
         payload = await call.context.store.read(
             lambda reader: _read(reader, key, params, call.protocol, model)
         )
         payload["thinkingLevel"] = payload.get("thinkingLevel") or thinking
-        before, running = running, active(key)
+        before, running = running, line(key)
         if running == before:
             break
     text = call.context.broadcast.text
-    shown: list[Json] = [{"runId": run_id, "text": text(run_id)} for run_id in running]
+    shown: list[Json] = [
+        {"runId": one.run_id, "text": text(one.run_id)}
+        | ({} if one.says is None else {"queued": one.says})
+        for one in running
+    ]
     payload["activeRuns"] = shown
     if shown:
         payload["inFlightRun"] = shown[0]
@@ -134,7 +140,9 @@ def _read(
     shown: list[Raw] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(found):
-        line = transcript_line(entry, protocol, params.max_chars)
+        line = transcript_line(
+            entry, protocol, params.max_chars, said=_said(reader, entry, params.max_chars)
+        )
         if size + len(line) > most and has_images(entry.message):
             line = without_images(line)
         size += len(line)
@@ -172,14 +180,34 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
     return session
 
 
-def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None = None) -> bytes:
-    """Return the message with what the wire of version 4 adds to it, encoded."""
+def _said(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
+    """Return the messages that were collected to one prompt, with their runs where those tell."""
+    if not isinstance(entry.message, UserMessage):
+        return []
+    texts = [text[:max_chars] for text in parts(entry.message.text)]
+    ids = runs.sharing(reader, entry.run_id) if texts else []
+    if len(ids) != len(texts):
+        return [{"text": text} for text in texts]
+    return [{"runId": run_id, "text": text} for run_id, text in zip(ids, texts, strict=True)]
+
+
+def transcript_line(
+    entry: TranscriptEntry,
+    protocol: int,
+    max_chars: int | None = None,
+    *,
+    said: Sequence[Json] = (),
+) -> bytes:
+    """Return the message with what the wire of version 4 adds to it, encoded.
+
+    `said` are the messages that were collected to this one.
+    """
     if sessions.is_compaction(entry.message):
         return msgspec.json.encode(_divider(entry))
     read = as_read(entry.message)
-    said = message.encode(_cut(read, max_chars) if max_chars else read)
+    encoded = message.encode(_cut(read, max_chars) if max_chars else read)
     if protocol < 4:  # noqa: PLR2004 - the version of the protocol
-        return said
+        return encoded
     about: dict[str, Json] = {
         "id": entry_id(entry.seq),
         "seq": entry.seq,
@@ -192,7 +220,9 @@ def transcript_line(entry: TranscriptEntry, protocol: int, max_chars: int | None
         about["runId"] = entry.run_id
         if isinstance(entry.message, UserMessage):
             added["idempotencyKey"] = f"{entry.run_id}:user"
-    return said[:-1] + b"," + msgspec.json.encode(added)[1:]
+    if said:
+        about["said"] = list(said)
+    return encoded[:-1] + b"," + msgspec.json.encode(added)[1:]
 
 
 def _divider(entry: TranscriptEntry) -> dict[str, Json]:
