@@ -66,6 +66,10 @@ FLUSH_SECONDS = 5.0
 Service = Callable[[], Coroutine[Any, Any, None]]
 
 
+def _stay(_: float, __: int) -> None:
+    """Leave it to the caller when the process ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What the program gets from outside itself, so that tests can give something else."""
@@ -78,6 +82,9 @@ class Outside:
     """Called at each named fault point."""
     hooks: Hooks = field(default_factory=Hooks)
     """Where plugins register."""
+    leave_within: Callable[[float, int], object] = _stay
+    """Called with the seconds after which the process is to be gone, whatever does not end, and its
+    exit code: when it is to stop, and again when its state is closed."""
     hide: Callable[[Iterable[str]], object] = set
     """Called with every secret, at the start and when they changed: the log shows none."""
 

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -25,6 +26,7 @@ from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
 from skerry.hooks.events import GatewayStart
+from skerry.infra.leaving import Leaving
 from skerry.infra.lock import owner
 from skerry.model.errors import StateError, StateLockedError
 
@@ -61,6 +63,10 @@ class AddressRefusedError(StateError):
         super().__init__(f"This machine has no address {address}.")
 
 
+CLOSE_SECONDS: Final = 30.0
+"""Behind the drain: ten for what is cancelled to clean up, ten for replies and mirrors, ten."""
+LAST_SECONDS: Final = 2.0
+"""For the end of the process, when its state is closed."""
 RESTART: Final = 75
 """Exit code when it is to be started again, which systemd's `Restart=on-failure` does.
 
@@ -77,20 +83,25 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
         StateError: the port, the state directory or its database cannot be used. What fails later
             comes in an `ExceptionGroup`.
     """
-    return anyio.run(
-        serve, loaded, os.environ, outside or Outside(), backend_options={"use_uvloop": True}
-    )
+    outside = outside or Outside()
+    outside = replace(outside, leave_within=Leaving().within)
+    return anyio.run(serve, loaded, os.environ, outside, backend_options={"use_uvloop": True})
 
 
 async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
     """Bind, open the application, answer, drain."""
     settings = Settings(loaded, environ)
     environ = settings.environ
-    async with AsyncExitStack() as stack:
-        stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
-        listening = _bind(settings.config, stack)
-        settings.bound(listening[0].getsockname()[1])
-        return await _run(settings, environ, outside, listening, stop)
+    code = 1
+    try:
+        async with AsyncExitStack() as stack:
+            stop = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
+            listening = _bind(settings.config, stack)
+            settings.bound(listening[0].getsockname()[1])
+            code = await _run(settings, environ, outside, listening, stop)
+    finally:
+        outside.leave_within(LAST_SECONDS, code)
+    return code
 
 
 async def _run(
@@ -118,10 +129,12 @@ async def _run(
         settings.started()
         await _until(stop, application.restart)
         again = application.restart.is_set()
+        drain_seconds = settings.config.gateway.drain_seconds
+        outside.leave_within(drain_seconds + CLOSE_SECONDS, RESTART if again else 1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
             logger.info("restarting" if again else "stopping")
-            drain_ms = round(settings.config.gateway.drain_seconds * 1000)
+            drain_ms = round(drain_seconds * 1000)
             reason = "The gateway is restarting." if again else "The gateway is stopping."
             application.context.broadcast.shutdown(reason, drain_ms)
             await application.drain()

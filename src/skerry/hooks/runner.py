@@ -6,22 +6,19 @@ it cannot be interrupted, and in the loop it would stop every conversation. Agai
 that blocks the loop, nothing in one process helps; blocking work belongs into a plain function.
 """
 
+import asyncio
 import inspect
 import logging
-import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import anyio
 from msgspec import Struct
 
 from skerry.infra.clock import Clock
 from skerry.infra.threads import in_daemon_thread
-
-if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +33,8 @@ MAX_CALLS: Final = 256
 """Calls of one handler that may be under way; one that never returns counts for ever."""
 LAST_SECONDS: Final = 5.0
 """For what was started and is not waited for, when the gateway stops."""
+GRACE_SECONDS: Final = 1.0
+"""For what is cancelled then."""
 
 
 class Handler(Generic[P, R]):
@@ -93,35 +92,42 @@ class HandlerError(Exception):
 class Call(Generic[P, R]):
     """One call of a handler, which has begun."""
 
-    __slots__ = ("async_", "ended", "error", "handler", "hook", "scope", "value")
+    __slots__ = ("async_", "ended", "error", "handler", "hook", "in_thread", "task", "value")
 
     def __init__(self, hook: str, handler: Handler[P, R]) -> None:
         self.hook = hook
         self.handler = handler
         self.async_ = inspect.iscoroutinefunction(handler.call)
-        self.scope = anyio.CancelScope()
+        self.in_thread = False
+        self.task: asyncio.Task[None] | None = None
         self.ended = anyio.Event()
         self.value: object = None
         self.error: Exception | None = None
+
+    def cancel(self) -> None:
+        """Ask it to end, once: a scope would ask again in each round of the event loop."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Runner(anyio.AsyncContextManagerMixin):
     """Owns the tasks of handlers. Use as `async with` before the first handler is called.
 
-    Leaving the block gives what is under way five seconds, then cancels it.
+    Leaving the block gives what is under way five seconds, then cancels it. What swallows that is
+    left behind: a task group would wait for it for ever.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tasks: TaskGroup
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with anyio.create_task_group() as self._tasks:
-            try:
-                yield self
-            finally:
-                self._tasks.cancel_scope.deadline = anyio.current_time() + LAST_SECONDS
+        try:
+            yield self
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end_all()
 
     def now(self) -> int:
         """Return milliseconds since 1970."""
@@ -155,12 +161,13 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.ended.set()
         else:
             handler.under_way.add(call)
-            self._tasks.start_soon(partial(_work, call, payload, wait=wait))
+            call.task = self._start(_work(call, payload, wait=wait))
+            call.task.add_done_callback(partial(_ended, call))
         return call
 
     def leave(self, call: Call[P, R], seconds: float) -> None:
         """Look after the call without waiting for it; what it returns is not looked at."""
-        self._tasks.start_soon(self._watch, call, seconds)
+        self._start(self._watch(call, seconds))
 
     async def end(self, call: Call[P, R], seconds: float, read: Callable[[object], T]) -> T:
         """Wait at most `seconds`; return what `read` makes of what the handler returned.
@@ -185,9 +192,24 @@ class Runner(anyio.AsyncContextManagerMixin):
             handler.last_error = str(error) or type(error).__name__
             raise HandlerError(handler.last_error) from error
         finally:
-            call.scope.cancel()
+            call.cancel()
         handler.in_a_row = 0
         return made
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _end_all(self) -> None:
+        for seconds in (LAST_SECONDS, GRACE_SECONDS):
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=seconds)
+            for task in self._tasks:
+                task.cancel()
+        if self._tasks:
+            logger.error("%d calls of plugins did not end; they are left", len(self._tasks))
 
     async def _watch(self, call: Call[P, R], seconds: float) -> None:
         with suppress(HandlerError):
@@ -201,20 +223,18 @@ def ignore(_: object) -> None:
 async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
     """Call the handler; whatever it raises is told in `call` and does not leave this task."""
     try:
-        with call.scope:
-            call.value = await _outcome(call, payload, wait=wait)
-    except anyio.get_cancelled_exc_class() as error:
-        if anyio.current_effective_deadline() == -math.inf:
-            raise  # the gateway stops
-        call.error = HandlerError(f"it raised {error!r}")
-    except (SystemExit, KeyboardInterrupt) as error:
+        call.value = await _outcome(call, payload, wait=wait)
+    except (asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
         call.error = HandlerError(f"it raised {error!r}")
     except Exception as error:  # noqa: BLE001 - raised again by who waits, if anybody does
         call.error = error
-    finally:
-        if call.async_:
-            call.handler.under_way.discard(call)
-        call.ended.set()
+
+
+def _ended(call: Call[P, R], _: "asyncio.Task[None]") -> None:
+    """Note that its task has ended, which may have been cancelled before it began."""
+    if not call.in_thread:
+        call.handler.under_way.discard(call)
+    call.ended.set()
 
 
 def _plain(call: Call[P, R], payload: P) -> object:
@@ -232,6 +252,7 @@ async def _outcome(call: Call[P, R], payload: P, *, wait: bool) -> object:
         value = handler.call(payload)
     else:
         name = f"hook {hook} of {handler.plugin}"
+        call.in_thread = True
         value = await in_daemon_thread(partial(_plain, call, payload), name)
     if not inspect.isawaitable(value):
         return value
