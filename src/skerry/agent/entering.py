@@ -37,7 +37,7 @@ class Entered:
         active.request = self.opened.request
         active.session_id = self.opened.session_id
         active.entry = self.entry
-        active.settings = self.settings
+        active.settings = active.request.settled(self.settings)
         if self.opened.why in set(Expiry):
             active.ended_before = self.opened.ended
 
