@@ -8,8 +8,8 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.config.gateway import LOCK
+from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import ToolCall
 from skerry.testing.model_server import StubModelServer
 
 HEAD = """

@@ -8,14 +8,14 @@ import logging
 
 from msgspec.structs import replace
 
+from skerry.agent.commanding import command_call
 from skerry.agent.dialogue import run_context, run_event
 from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.agent.runtime import Runtime
-from skerry.commands.table import Command, CommandCall, answer
+from skerry.commands.table import Command, answer
 from skerry.lanes.running import ActiveRun
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.message import Usage
-from skerry.model.origin import Origin
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, runs
@@ -27,20 +27,9 @@ async def answer_apart(
     runtime: Runtime, active: ActiveRun, command: Command, arguments: str
 ) -> None:
     """Answer the command now; no more than the person reads it."""
-    request = active.request
     active.started_at = runtime.clock.now_ms()
     runtime.publish(run_event(active, RunStarted(active.started_at)))
-    context = run_context(request, active.session_id)
-    own = active.settings
-    call = CommandCall(
-        command.name,
-        arguments,
-        request.key,
-        context.channel,
-        is_owner=request.origin is Origin.OWNER,
-        model=own.model if own else None,
-        run_id=request.run_id,
-    )
+    call = command_call(active, command, arguments)
     text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
     runtime.publish(run_event(active, TextDelta(text)))
     await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)

@@ -11,6 +11,7 @@ import anyio
 
 from skerry.agent import toolcalls
 from skerry.agent.asking import Asking
+from skerry.agent.commanding import command_call
 from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
@@ -22,7 +23,7 @@ from skerry.agent.runtime import Runtime
 from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
-from skerry.commands.table import Command, CommandCall, answer, tell_command
+from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import protected
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
@@ -54,7 +55,6 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.origin import Origin
 from skerry.model.run import RunFailure, RunRequest, StopReason
 from skerry.model.session import SessionSettings
 from skerry.ports.tool import ToolContext
@@ -86,7 +86,7 @@ class Dialogue:
         self.conversation = conversation
         self._writing = writing
         self._own = active.settings or SessionSettings()
-        self._command = runtime.commands.match(active.request.command)
+        self._command = runtime.commands.given(active.request)
         workspace = self._config.workspace(self._agent)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
@@ -118,9 +118,8 @@ class Dialogue:
         whose = Whose.of(active, defaults.wanted)
         compaction = self._config.agents.defaults.compaction
         compactor = Compactor(runtime, compaction, whose, self._pipeline, self._means, self._tell)
-        self._asking = Asking(
-            runtime, self._config, active, compactor, conversation, defaults
-        )
+        self._asking = Asking(runtime, self._config, active, compactor, conversation, defaults)
+        self._asked_for: tuple[str, ...] = ()
         self._since_checkpoint = 0
         self._checkpointed = 0
         self._checkpoint_timer: asyncio.TimerHandle | None = None
@@ -170,7 +169,7 @@ class Dialogue:
         told = self.conversation.told
         new = [one for one in (*self._asking.notes, *self.speaker.notes) if one not in told]
         told.update(new)
-        return tuple(new)
+        return (*self._asked_for, *new)
 
     def _close(self) -> None:
         self._active.close()
@@ -183,6 +182,7 @@ class Dialogue:
             return await self._answer(*self._command)
         try:
             if not self._asking.begun:
+                await self._report()
                 speaker, models = self.speaker, self._runtime.models
                 text, reference = self._asking.prompt.text, speaker.reference
                 speaker.reference = await self._pipeline.resolve(text, reference, models)
@@ -196,23 +196,18 @@ class Dialogue:
 
     async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
         """Return the answer to the command that the prompt is."""
-        request = self._active.request
-        call = CommandCall(
-            command.name,
-            arguments,
-            request.key,
-            self.context.channel,
-            is_owner=request.origin is Origin.OWNER,
-            model=self._own.model,
-            opening=request.opening,
-            compact=self._asking.compact,
-            run_id=request.run_id,
-        )
+        call = command_call(self._active, command, arguments, self._asking.compact)
         tell_command(self._runtime.hooks, call, self._active.session_id)
         what = f"command /{command.name}"
         text = await self._runtime.leash.do(lambda: answer(command, call), what)
         self._emit(MessageUpdate(text))
         return command_answer(text, self._runtime.clock.now_ms())
+
+    async def _report(self) -> None:
+        """Note how the gateway does, where the message asks for that beside what it says."""
+        inline, status = self._active.request.inline, self._runtime.commands.find("status")
+        if inline is not None and inline.status and status is not None:
+            self._asked_for = (await answer(status, command_call(self._active, status)),)
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
         return await self._pipeline.tool(call, self._run_tool)

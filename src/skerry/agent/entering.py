@@ -38,7 +38,7 @@ class Entered:
         active.request = self.opened.request
         active.session_id = self.opened.session_id
         active.entry = self.entry
-        active.settings = self.settings
+        active.settings = active.request.settled(self.settings)
         if self.opened.why in _BY_ITSELF:
             active.ended_before = self.opened.ended
 

@@ -138,9 +138,10 @@ class Run:
             await entering.tell(self.runtime, entered)
             before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:
-            active.settings = await self.runtime.store.read(
+            settings = await self.runtime.store.read(
                 lambda reader: sessions.settings(reader, active.session_id)
             )
+            active.settings = request.settled(settings)
         conversation = await self.runtime.histories.get(active.session_id, before)
         conversation.tail = max(tail, conversation.tail)
         conversation.history.append(prompt)

@@ -79,7 +79,7 @@ class Runtime:
 
     def limits(self, request: RunRequest) -> Limits | None:
         """Return how long the request's session lives; None where no person speaks to a model."""
-        if request.purpose is not Purpose.MESSAGE or self.commands.match(request.command):
+        if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         return limits(self.config().session, request.key, channel)

@@ -1,6 +1,5 @@
 """`/queue` and `/stop`: what becomes of messages that come during a run. Both work during one."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,26 +7,33 @@ from typing import Any, Final
 import msgspec
 
 from skerry.app.dispatch import Dispatch
-from skerry.commands.table import Command, CommandCall, CommandError
-from skerry.config.messages import MAX_CAP, MAX_DEBOUNCE_MS
+from skerry.commands.queueing import parse
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.root import Config
-from skerry.model.queue import CHOICES, DropPolicy, queue_mode
+from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 from skerry.store import Reader, Store, Unit, archive, sessions
 
 STOPPED_BY: Final = "stop"
-_TAKEN_BACK: Final = {
-    "queue_mode": None,
-    "queue_debounce_ms": None,
-    "queue_cap": None,
-    "queue_drop": None,
-}
-_DURATION: Final = re.compile(r"(\d{1,6})(ms|s|m)?")
-_FACTORS: Final = {"ms": 1, "s": 1000, "m": 60_000}
-_USAGE: Final = (
-    f"Write `/queue`, one of {', '.join(f'`{one}`' for one in CHOICES)} or `default`, and where you"
-    " like `debounce:2s`, `cap:25`, `drop:old`, `drop:new` or `drop:summarize`."
+ABORT_WORDS: Final = frozenset(
+    {
+        *(
+            "stop",
+            "esc",
+            "abort",
+            "wait",
+            "exit",
+            "interrupt",
+            "halt",
+            "stop please",
+            "please stop",
+        ),
+        *("stopp", "anhalten", "aufhören", "hör auf", "arrête", "arrete", "arrêtez", "detente"),
+        *("detén", "deten", "para", "pare", "fermati", "стоп", "остановись", "останови", "хватит"),
+        *("停止", "停", "止めて", "やめて", "रुको", "توقف", "dur", "zatrzymaj"),
+    }
 )
+"""Messages that stop a run when they are the whole of it (openclaw-behaviour 4.8)."""
 
 
 @dataclass(slots=True)
@@ -82,6 +88,12 @@ def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
             queue,
             accepts_arguments=True,
             at_once=True,
+            listed=True,
+            arguments=(
+                Argument("mode", choices=(*CHOICES, "default")),
+                Argument("options", "debounce:2s cap:25 drop:old"),
+            ),
+            category="options",
         ),
         Command(
             "stop",
@@ -89,52 +101,11 @@ def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
             stop,
             owner_only=False,
             at_once=True,
+            aliases=("abort",),
+            words=ABORT_WORDS,
+            category="session",
         ),
     )
-
-
-def parse(arguments: str) -> dict[str, Any]:
-    """Return the settings that the words of `/queue` change; None takes one back.
-
-    Raises:
-        CommandError: a word means nothing; the message says what does.
-    """
-    changes: dict[str, Any] = {}
-    for word in arguments.lower().split():
-        name, _, value = word.partition(":")
-        if word in {"default", "reset"}:
-            changes |= _TAKEN_BACK
-        elif not value:
-            changes["queue_mode"] = _read(queue_mode, word)
-        elif name == "debounce":
-            changes["queue_debounce_ms"] = _within(_milliseconds(value), 0, MAX_DEBOUNCE_MS, word)
-        elif name == "cap":
-            changes["queue_cap"] = _within(_read(int, value), 1, MAX_CAP, word)
-        elif name == "drop":
-            changes["queue_drop"] = _read(DropPolicy, value)
-        else:
-            raise CommandError(f"`{word}` is nothing that /queue knows. {_USAGE}")
-    return changes
-
-
-def _read(reader: Callable[[str], Any], word: str) -> Any:
-    try:
-        return reader(word)
-    except ValueError:
-        raise CommandError(f"`{word}` is nothing that /queue knows. {_USAGE}") from None
-
-
-def _milliseconds(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise CommandError(f"`{text}` is no time: write `500ms`, `2s` or `1m`.")
-    return int(found[1]) * _FACTORS[found[2] or "ms"]
-
-
-def _within(number: int, least: int, most: int, word: str) -> int:
-    if not least <= number <= most:
-        raise CommandError(f"`{word}` is outside {least} to {most}.")
-    return number
 
 
 def _settings(reader: Reader, key: str) -> SessionSettings:

@@ -9,6 +9,7 @@ A request is answered only after the COMMIT of its unit. Two requests with one i
 of active runs first, which is decided before the first await, and for the unique row second.
 """
 
+import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from skerry.agent import entering
 from skerry.agent.dialogue import run_context
 from skerry.agent.runtime import Runtime
-from skerry.app.openings import opened
+from skerry.app.openings import understood
 from skerry.app.queue import Queue
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.backlog import Batch
@@ -34,10 +35,12 @@ from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
 from skerry.ports.dispatch import InLine, QueueReport
 from skerry.routing import bindings
-from skerry.routing.owner import is_owner
+from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs, sessions
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ALONE_SECONDS: Final = 15.0
@@ -67,6 +70,7 @@ class Dispatch:
         agents = config.agents
         place = bindings.Origin.of(arrived)
         found = bindings.route(place, config.bindings, agents.ids, agents.default_id)
+        may = rights(arrived, config.commands)
         owns = is_owner(arrived, config.commands.owner_allow_from)
         key = session_key(arrived, found.agent, config.session, is_owner=owns)
         to = ReplyTo(
@@ -79,15 +83,22 @@ class Dispatch:
             queue_mode=None,
             reply_to=to,
             origin=Origin.OWNER if owns else Origin.STRANGER,
+            rights=may,
         )
-        await self._admit(await opened(self.runtime, request), arrived)
+        command = self.runtime.commands.given(request)
+        if command is not None and not command[0].permits(may):
+            # Whoever may not give it hears nothing, and no model reads it as words.
+            await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
+            logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
+            return
+        await self._admit(await understood(self.runtime, request), arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
         """Accept the run durably, or say what is already known of its id."""
         known = self.runtime.config().agents.ids
         if request.key.agent not in known:
             raise UnknownAgentError(request.key.agent, known)
-        request = await opened(self.runtime, request)
+        request = await understood(self.runtime, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
@@ -290,7 +301,7 @@ class Dispatch:
         if not free or self.runtime.hooks.before_message_write.handlers:
             session_id, _ = sessions.ensure(unit, request.key, new_id, at)
             if not free:
-                active.settings = sessions.settings(unit, session_id)
+                active.settings = request.settled(sessions.settings(unit, session_id))
                 active.rules = self._queue.rules(active)
                 active.request = request = changed(request, queue_mode=active.rules.mode)
             runs.add(unit, request, session_id, 0, at)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skerry.app.command_context import context_commands
+from skerry.app.command_models import model_commands
 from skerry.app.command_queue import Desk, queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_retry import Retrying
@@ -48,6 +49,7 @@ async def load_extensions(
     tools = {tool.spec.name: tool for tool in ours}
     commands = builtin_commands(models)
     for command in (
+        *model_commands(models, store, desk.config),
         *context_commands(store),
         *session_commands(store),
         *reply_commands(store, Costs(store, desk.config).told),

@@ -1,14 +1,94 @@
-"""Reads `/new`, `/reset` and `/resume` from a message before it is accepted."""
+"""Reads from a message, before it is accepted, what it does to its conversation and its run.
 
+That is stored with the run, so that a repetition and a restart do the same.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from skerry.agent.runtime import Runtime
+from skerry.app.naming import named, names
+from skerry.commands.directives import Directive, directives, in_order, without
+from skerry.commands.queueing import parse
+from skerry.commands.table import CommandError
 from skerry.model.origin import Origin
-from skerry.model.run import OpeningKind, RunRequest
+from skerry.model.run import Inline, OpeningKind, Purpose, RunRequest
+from skerry.model.session import SessionSettings
+from skerry.model.thinking import ThinkingLevel
 from skerry.sessions.opening import opening
 
 
-async def opened(runtime: Runtime, request: RunRequest) -> RunRequest:
+async def understood(runtime: Runtime, request: RunRequest) -> RunRequest:
+    """Return the request with what its text means beside what it says."""
+    found = await _opened(runtime, request)
+    if "/" not in found.text or found.purpose is not Purpose.MESSAGE:
+        return found
+    if found.opening is not None and found.opening.bare:
+        return found
+    return await _inlined(runtime, found)
+
+
+async def _inlined(runtime: Runtime, request: RunRequest) -> RunRequest:
+    """Return the request without its directives, which hold for its run.
+
+    Those that the sender may not give are words, and so is a name that no model has.
+    """
+    table = runtime.commands
+    given = table.match(request.text)
+    # Only whoever knows the models can tell where the name of one ends.
+    if given is not None and not (given[0].name == "model" and " " in given[1]):
+        return request
+    models = (
+        await names(runtime.models, runtime.config()) if "/model" in request.text.lower() else {}
+    )
+    found = [
+        one
+        for one in directives(request.text, lambda word: word.lower() in models)
+        if (command := table.find(one.name)) is not None and command.permits(request.may)
+    ]
+    settings = SessionSettings()
+    done: list[Directive] = []
+    for one in in_order(found):
+        try:
+            changes = _changes(one, models)
+        except CommandError:
+            found = [other for other in found if other.name != one.name]
+            continue
+        settings = msgspec.structs.replace(settings, **changes)
+        done.append(one)
+    text = without(request.text, found)
+    if not done or not (text.strip() or request.images):
+        return request
+    inline = Inline(request.text, settings, status=any(one.name == "status" for one in done))
+    return replace(
+        request,
+        text=text,
+        inline=inline,
+        thinking=settings.thinking_level or request.thinking,
+        queue_mode=settings.queue_mode or request.queue_mode,
+    )
+
+
+def _changes(one: Directive, models: Mapping[str, str]) -> dict[str, Any]:
+    match one.name:
+        case "think":
+            return {"thinking_level": ThinkingLevel(one.level)}
+        case "verbose":
+            return {"verbose_level": one.level}
+        case "reasoning":
+            return {"reasoning_level": one.level}
+        case "model":
+            return {"model": models[one.level.lower()]}
+        case "queue":
+            return parse(one.level)
+        case _:
+            return {}
+
+
+async def _opened(runtime: Runtime, request: RunRequest) -> RunRequest:
     """Return the request with what its text does to the conversation.
 
     The owner may name a model right behind `/new`: by `provider/model`, by its id or its alias.
@@ -20,23 +100,9 @@ async def opened(runtime: Runtime, request: RunRequest) -> RunRequest:
     if found.origin is not Origin.OWNER:
         return found
     word, _, rest = found.text.partition(" ")
-    model = await _named(runtime, word)
+    model = await named(runtime.models, runtime.config(), word)
     if model is None:
         return found
     bare = not (rest.strip() or found.images)
     text = request.text.strip() if bare else rest.strip()
     return replace(found, text=text, opening=replace(wanted, model=model, bare=bare))
-
-
-async def _named(runtime: Runtime, word: str) -> str | None:
-    """Return the full name of the model that can be used and is called `word`."""
-    aliases = {
-        one.alias.lower(): ref
-        for ref, one in runtime.config().agents.defaults.models.items()
-        if one.alias
-    }
-    wanted = aliases.get(word.lower(), word).lower()
-    for one in await runtime.models.listing():
-        if wanted in {one.ref.lower(), one.id.lower()}:
-            return one.ref
-    return None

@@ -77,7 +77,7 @@ class Queue:
         """Return what holds for a run that found its session at work."""
         request = run.request
         mode = request.queue_mode
-        is_command = self.runtime.commands.match(request.command) is not None
+        is_command = self.runtime.commands.given(request) is not None
         if is_command or request.opening is not None:
             mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
         config = self.runtime.config().messages.queue
@@ -92,7 +92,7 @@ class Queue:
         rules = run.rules
         if rules is None:
             return
-        command = self.runtime.commands.match(run.request.command)
+        command = self.runtime.commands.given(run.request)
         if command is not None and command[0].at_once:
             self._aside(run, *command)
         elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:

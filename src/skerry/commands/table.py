@@ -1,25 +1,31 @@
 """The table of commands: `/status` and its like, answered by the gateway without a model.
 
-One table serves a typed message, the completion of the page and, later, the menus of platforms.
+One table serves a typed message, the completion of the page and the terminal, and the menus of
+platforms: a command says what it takes, and to whom it answers.
 """
 
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from skerry.commands.directives import NAMES, alone, directives
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
-from skerry.model.run import Opening
+from skerry.model.rights import Rights
+from skerry.model.run import Opening, RunRequest
 
 logger = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 MAX_ANSWER: Final = 65_536
 """Characters of an answer; what is longer is cut."""
+_AROUND: Final = " \t\n.!…。"
+_SPARE: Final = 8
+"""Characters that may stand around a word which is a command."""
 _TYPED: Final = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?::|\s+|$)(.*)", re.DOTALL)
 
 
@@ -52,6 +58,28 @@ class CommandCall:
     `CommandError` where there is nothing to summarise."""
     run_id: RunId | None = None
     """The run that answers it."""
+    rights: Rights | None = None
+    """Which commands whoever gave it may give; None is all to the owner, else those for all."""
+
+    @property
+    def may(self) -> Rights:
+        """Return which commands whoever gave it may give."""
+        return self.rights or (Rights.OWNER if self.is_owner else Rights.OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One thing that may follow a command's name."""
+
+    name: str
+    description: str = ""
+    choices: tuple[str, ...] = ()
+    """What it can be; empty is any text."""
+
+
+def always() -> bool:
+    """Return that a command is on."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +91,28 @@ class Command:
     run: Callable[[CommandCall], Awaitable[str]]
     accepts_arguments: bool = False
     owner_only: bool = True
+    """Whether it is for the owner, not for everybody who may write."""
     plugin: str = ""
     """The plugin that brought it; empty for our own."""
     at_once: bool = False
     """Whether it is answered even while a run is on; then the transcript has nothing of it."""
+    listed: bool = False
+    """Whether those whom `commands.allowFrom` names may give it too, where it is for the owner."""
+    aliases: tuple[str, ...] = ()
+    """Other names; `add` wants them free."""
+    words: frozenset[str] = frozenset()
+    """Messages in small letters that mean it without a slash."""
+    arguments: tuple[Argument, ...] = ()
+    category: str = ""
+    """Where menus put it: `session`, `options`, `status`, `management`, `tools`, or nowhere."""
+    is_on: Callable[[], bool] = always
+    """Whether `commands.<name>` of the configuration has it switched on."""
+
+    def permits(self, rights: Rights) -> bool:
+        """Return whether somebody with these rights may give it."""
+        if self.owner_only:
+            return rights is Rights.OWNER or (self.listed and rights is Rights.LISTED)
+        return rights is not Rights.NONE
 
 
 class CommandTable:
@@ -74,6 +120,9 @@ class CommandTable:
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
+        self._names: dict[str, Command] = {}
+        self._words: dict[str, Command] = {}
+        self._longest = 0
 
     def __iter__(self) -> Iterator[Command]:
         return iter(sorted(self._commands.values(), key=lambda one: one.name))
@@ -86,33 +135,91 @@ class CommandTable:
         """
         if NAME.fullmatch(command.name) is None:
             raise ValueError(f"{command.name!r} is no name of a command: {NAME.pattern}.")
-        if command.name in self._commands:
-            by = self._commands[command.name].plugin or "Skerry"
-            raise ValueError(f"There is a command /{command.name} already, of {by}.")
+        for name in (command.name, *command.aliases):
+            if name in self._names:
+                by = self._names[name].plugin or "Skerry"
+                raise ValueError(f"There is a command /{name} already, of {by}.")
         self._commands[command.name] = command
+        self._index()
 
     def remove(self, plugin: str) -> None:
         """Forget every command of the plugin."""
         self._commands = {name: one for name, one in self._commands.items() if one.plugin != plugin}
+        self._index()
+
+    def find(self, name: str) -> Command | None:
+        """Return the command of that name or alias."""
+        return self._names.get(name)
+
+    def offered(self, rights: Rights) -> list[Command]:
+        """Return what somebody with these rights is shown: what is on and may be given."""
+        return [one for one in self if one.is_on() and one.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
         """Return the command that the text gives, and its arguments; None is an ordinary message.
 
         A command stands at the begin; its name ends at a space, a colon or the end. A text that
-        begins with another name, such as a path, is an ordinary message.
+        begins with another name, such as a path, is an ordinary message, and so is one that says
+        more than the directives within it. Several directives alone are one command.
         """
         if not text.startswith("/"):
-            return None
+            return self._said(text) if len(text) <= self._longest else None
         typed = _TYPED.match(text)
-        if typed is None:
-            return None
-        command = self._commands.get(typed[1].lower())
-        if command is None:
+        command = self._names.get(typed[1].lower()) if typed else None
+        if typed is None or command is None:
             return None
         arguments = typed[2].strip()
-        if arguments and not command.accepts_arguments:
-            return None
-        return command, arguments
+        if arguments and command.name in NAMES:
+            several = alone(text)
+            if not several and directives(text, lambda _: False):
+                return None
+            if len(several) > 1:
+                named = [(self._names.get(one.name), one.level) for one in several]
+                return _in_turn([(one, level) for one, level in named if one is not None]), text
+        return (command, arguments) if command.accepts_arguments or not arguments else None
+
+    def given(self, request: RunRequest) -> tuple[Command, str] | None:
+        """Return the command that a request gives, and its arguments.
+
+        A mere word is one only of those who may give the command.
+        """
+        text = request.command
+        found = self.match(text)
+        if found is None or text.startswith("/") or found[0].permits(request.may):
+            return found
+        return None
+
+    def _said(self, text: str) -> tuple[Command, str] | None:
+        command = self._words.get(text.strip(_AROUND).lower())
+        return (command, "") if command else None
+
+    def _index(self) -> None:
+        self._names, self._words = {}, {}
+        for command in self._commands.values():
+            self._names |= dict.fromkeys((command.name, *command.aliases), command)
+            self._words |= dict.fromkeys(command.words, command)
+        # Whatever white space is around a word, no long message is looked at.
+        self._longest = max(map(len, self._words), default=-_SPARE) + _SPARE
+
+
+def _in_turn(parts: list[tuple[Command, str]]) -> Command:
+    """Return a command that does each; what one may not do the others still do."""
+
+    async def run(call: CommandCall) -> str:
+        said = [
+            await answer(one, replace(call, name=one.name, arguments=level)) for one, level in parts
+        ]
+        return "\n\n".join(said)
+
+    return Command(
+        "directives",
+        "",
+        run,
+        accepts_arguments=True,
+        owner_only=any(one.owner_only for one, _ in parts),
+        listed=all(one.listed or not one.owner_only for one, _ in parts),
+        at_once=all(one.at_once for one, _ in parts),
+    )
 
 
 def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None = None) -> None:
@@ -133,8 +240,10 @@ def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None =
 
 async def answer(command: Command, call: CommandCall) -> str:
     """Return what the person reads; whatever goes wrong is an answer too."""
-    if command.owner_only and not call.is_owner:
+    if not command.permits(call.may):
         return f"Only the owner may use /{command.name}."
+    if not command.is_on():
+        return f"/{command.name} is off. `commands.{command.name}` in skerry.json switches it on."
     try:
         text = await command.run(call)
     except CommandError as error:

@@ -10,6 +10,8 @@ from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
+from skerry.model.rights import Rights
+from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 
 
@@ -59,6 +61,18 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
+class Inline:
+    """What the directives within a message ask for, for its run alone."""
+
+    sent: str
+    """The text with them, as it was sent."""
+    settings: SessionSettings
+    """What it sets stands over that of the conversation."""
+    status: bool = False
+    """Whether the person wants to know how the gateway does, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run to do. The run id is the caller's idempotency key."""
 
@@ -79,6 +93,20 @@ class RunRequest:
     origin: Origin = Origin.STRANGER
     purpose: Purpose = Purpose.MESSAGE
     opening: Opening | None = None
+    rights: Rights | None = None
+    """Which commands it may give; None is all to the owner, and to others those for everybody."""
+    inline: Inline | None = None
+
+    @property
+    def may(self) -> Rights:
+        """Return which commands it may give."""
+        if self.rights is not None:
+            return self.rights
+        return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
+
+    def settled(self, settings: SessionSettings) -> SessionSettings:
+        """Return what holds for its run in a conversation with these settings."""
+        return self.inline.settings.over(settings) if self.inline else settings
 
     @property
     def command(self) -> str:

@@ -45,6 +45,12 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         """
         return msgspec.structs.replace(self, model=None, unread=False)
 
+    def over(self, settings: "SessionSettings") -> "SessionSettings":
+        """Return `settings` with what is set here in its place."""
+        own = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        is_set = {name: one for name, one in own if one is not None and one is not False}
+        return msgspec.structs.replace(settings, **is_set)
+
     def with_model(self, model: str) -> "SessionSettings":
         """Return the same with another model."""
         return msgspec.structs.replace(self, model=model)

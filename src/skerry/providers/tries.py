@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 Choice = tuple[ModelProvider, ModelInfo]
 _WITHIN: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
-"""Calls that another one waits for: that may be the one that finds out whether a credential works."""
+"""Calls that another waits for: that may be the one that finds out whether a credential works."""
 
 
 @dataclass(frozen=True, slots=True)

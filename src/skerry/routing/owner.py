@@ -1,8 +1,13 @@
-"""Who the owner is on a chat platform (pure). Whatever is in doubt is somebody else."""
+"""Who the owner is on a chat platform, and who may give commands there (pure).
+
+Whatever is in doubt is somebody else, who may give none.
+"""
 
 from collections.abc import Sequence
 
-from skerry.model.inbound import InboundMessage
+from skerry.config.commands import CommandsConfig
+from skerry.model.inbound import InboundMessage, PeerKind
+from skerry.model.rights import Rights
 
 
 def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
@@ -16,5 +21,36 @@ def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
     for one in owners:
         channel, _, name = one.partition(":")
         if channel.lower() == message.channel.lower() and name == message.sender_id:
+            return True
+    return False
+
+
+def rights(message: InboundMessage, config: CommandsConfig) -> Rights:
+    """Return which commands the sender may give. Source: openclaw-behaviour 4.8.
+
+    `allowFrom` decides alone where it is set, and then a platform that it does not name has nobody.
+    """
+    owns = is_owner(message, config.owner_allow_from)
+    if config.allow_from is not None:
+        if not _listed(message, config.allow_from):
+            return Rights.NONE
+        return Rights.OWNER if owns else Rights.LISTED
+    if owns:
+        return Rights.OWNER
+    if config.use_access_groups and message.peer.kind is not PeerKind.DIRECT:
+        return Rights.NONE
+    return Rights.OPEN
+
+
+def _listed(message: InboundMessage, allow_from: dict[str, tuple[str, ...]]) -> bool:
+    channel, sender = message.channel.lower(), message.sender_id
+    by_channel = {name.lower(): listed for name, listed in allow_from.items()}
+    listed = by_channel.get(channel, by_channel.get("*", ()))
+    if not sender:
+        return False
+    for one in listed:
+        prefix, _, name = one.partition(":")
+        # An id may itself have a colon, as on Matrix.
+        if one in {"*", sender} or (prefix.lower() == channel and name == sender):
             return True
     return False

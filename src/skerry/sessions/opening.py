@@ -13,6 +13,7 @@ from typing import Final
 from skerry.model.ids import SessionId, SessionKind
 from skerry.model.message import Message
 from skerry.model.origin import Origin
+from skerry.model.rights import Rights
 from skerry.model.run import Opening, OpeningKind, Purpose, RunRequest
 from skerry.model.session import SessionEntry
 from skerry.sessions.cutting import spoken
@@ -75,6 +76,8 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
 
 
 def _may_open(request: RunRequest) -> bool:
+    if request.may is Rights.NONE:
+        return False
     return request.origin is Origin.OWNER or request.key.kind is SessionKind.DIRECT
 
 

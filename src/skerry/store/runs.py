@@ -54,7 +54,8 @@ def digest(request: RunRequest) -> bytes:
     How it is to be answered (time, thinking, queue) does not count: clients that send again may
     leave that out.
     """
-    said: tuple[object, ...] = (str(request.key), request.text, request.images)
+    text = request.inline.sent if request.inline else request.text
+    said: tuple[object, ...] = (str(request.key), text, request.images)
     if (opening := request.opening) is not None:
         said = (*said, opening.kind, opening.target)
     return hashlib.blake2b(_encode(said), digest_size=16).digest()

@@ -106,10 +106,8 @@ async def test_everybody_begins_their_own_conversation_anew_and_no_other(tmp_pat
         await receive(core, "hello all", "g1", sender="alice", **group)
         await receive(core, "/new", "g2", sender="alice", **group)
         await receive(core, "/resume", "g3", sender="alice", **group)
-        said = await told(core, group_key)
-        assert said[0] == "hello all"
-        assert "⚠️ Only the owner may use /new here." in said
-        assert "⚠️ Only the owner may use /resume here." in said
+        # They are ignored, without an answer, and no word to a model.
+        assert await told(core, group_key) == ["hello all", "echo: hello all"]
         await receive(core, "/new", "g4", sender="boss", **group)
         assert "hello all" not in await told(core, group_key)
 

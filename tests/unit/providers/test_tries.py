@@ -309,18 +309,19 @@ async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> Non
 async def test_a_call_that_a_probe_waits_for_does_not_wait_for_the_probe(
     tmp_path: Path, *, rested: bool
 ) -> None:
-    async def compacted_first(model: ModelInfo) -> ModelRequest:
-        noted = await rig.speaker(purpose=Purpose.FLUSH).respond(ask)
-        assert noted.text == "m by one"
-        return await ask(model)
+    async with Rig(tmp_path, ["one"], {}).open() as opened:
 
-    async with Rig(tmp_path, ["one"], {}).open() as rig:
-        rig.script = failing(LIMITED, "one")
-        await rig.say()
-        rig.script = failing(LIMITED)
-        rig.clock.advance(5 * MINUTE if rested else 1)
+        async def compacted_first(model: ModelInfo) -> ModelRequest:
+            noted = await opened.speaker(purpose=Purpose.FLUSH).respond(ask)
+            assert noted.text == "m by one"
+            return await ask(model)
+
+        opened.script = failing(LIMITED, "one")
+        await opened.say()
+        opened.script = failing(LIMITED)
+        opened.clock.advance(5 * MINUTE if rested else 1)
         with anyio.fail_after(20):
-            said = await rig.speaker().respond(compacted_first)
+            said = await opened.speaker().respond(compacted_first)
         assert said.text == "m by one"
 
 

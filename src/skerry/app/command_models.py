@@ -1,0 +1,181 @@
+"""The commands on which model answers, and how much it thinks: `/model`, `/models`, `/think`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from skerry.app.naming import named
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.config.root import Config
+from skerry.model.errors import ModelUnavailableError
+from skerry.model.session import SessionSettings
+from skerry.model.thinking import ThinkingLevel, nearest, thinking_level
+from skerry.ports.model import ModelInfo, Models
+from skerry.store import Reader, Store, Unit, archive, sessions
+
+PAGE: Final = 20
+"""Models that are listed at once."""
+_TAKEN_BACK: Final = frozenset({"default", "reset", "inherit"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Choosing:
+    """What the commands do."""
+
+    models: Models
+    store: Store
+    config: Callable[[], Config]
+
+    async def think(self, call: CommandCall) -> str:
+        """Answer `/think`."""
+        word = call.arguments.lower()
+        if word in _TAKEN_BACK:
+            await self.store.write(lambda unit: _change(unit, call, thinking_level=None))
+            return "/think is as configured from the next message on."
+        try:
+            level = thinking_level(word) if word else None
+        except ValueError as error:
+            raise CommandError(f"{error}, and default.") from None
+        if level is not None:
+            await self.store.write(lambda unit: _change(unit, call, thinking_level=level))
+        return await self._thinks(call, level)
+
+    async def _thinks(self, call: CommandCall, level: ThinkingLevel | None) -> str:
+        own = await self.store.read(lambda reader: _settings(reader, call))
+        asked = own.thinking_level or self.config().thinking(call.key.agent) or ThinkingLevel.LOW
+        when = " from the next message on" if level else ""
+        lines = [f"/think is {asked}{when}."]
+        try:
+            _, model = await self.models.choose(
+                own.model or self.config().primary_model(call.key.agent)
+            )
+        except ModelUnavailableError:
+            return lines[0]
+        used = nearest(asked, model.levels)
+        if used is not asked:
+            lines.append(f"`{model.ref}` has no level {asked}; it uses {used}.")
+        if level is None:
+            lines.append(f"`{model.ref}` takes {', '.join(model.levels)}.")
+        return " ".join(lines)
+
+    async def model(self, call: CommandCall) -> str:
+        """Answer `/model`."""
+        word, _, more = call.arguments.partition(" ")
+        match word.lower():
+            case "" | "status":
+                return await self._status(call)
+            case "list":
+                return await self.listing(replace(call, arguments=more.strip()))
+            case one if one in _TAKEN_BACK:
+                await self.store.write(lambda unit: _change(unit, call, model=None))
+                return "This conversation asks the configured model from the next message on."
+        ref = await self._meant(call.arguments.strip())
+        await self.store.write(lambda unit: _change(unit, call, model=ref))
+        return f"This conversation asks `{ref}` from the next message on."
+
+    async def _status(self, call: CommandCall) -> str:
+        own = await self.store.read(lambda reader: _settings(reader, call))
+        found = await self.models.status()
+        usual = f"`{found.model.ref}`" if found.model else "none"
+        if own.model:
+            return (
+                f"This conversation asks `{own.model}`, others {usual}. `/model default` ends it."
+            )
+        return f"This conversation asks {usual}. `/model list` says what there is."
+
+    async def _meant(self, text: str) -> str:
+        """Return the reference that a number of the list, or a name, stands for."""
+        if text.isdecimal():
+            found = await self.models.listing()
+            if 1 <= int(text) <= len(found):
+                return found[int(text) - 1].ref
+            raise CommandError(f"`/model list` has {len(found)}.")
+        whole = await named(self.models, self.config(), text)
+        name, _, profile = text.rpartition("@")
+        ref = whole or await named(self.models, self.config(), name)
+        if ref is None:
+            raise CommandError(f"No model that can be used is called `{text}`: `/model list`.")
+        return whole or f"{ref}@{profile}"
+
+    async def listing(self, call: CommandCall) -> str:
+        """Answer `/models`."""
+        return _page(await self.models.listing(), call.arguments.lower().split())
+
+
+def model_commands(models: Models, store: Store, config: Callable[[], Config]) -> list[Command]:
+    """Return `/model`, `/models` and `/think`."""
+    does = _Choosing(models, store, config)
+    return [
+        Command(
+            "think",
+            "says or sets how much the model thinks before it answers",
+            does.think,
+            accepts_arguments=True,
+            listed=True,
+            aliases=("thinking", "t"),
+            arguments=(Argument("level", choices=(*ThinkingLevel, "default")),),
+            category="options",
+        ),
+        Command(
+            "model",
+            "says or sets which model answers in this conversation",
+            does.model,
+            accepts_arguments=True,
+            listed=True,
+            arguments=(
+                Argument(
+                    "model",
+                    "a number of the list, provider/model, or an alias",
+                    ("list", "status", "default"),
+                ),
+            ),
+            category="options",
+        ),
+        Command(
+            "models",
+            "lists the models that can be used",
+            does.listing,
+            accepts_arguments=True,
+            listed=True,
+            arguments=(Argument("provider"), Argument("page")),
+            category="options",
+        ),
+    ]
+
+
+def _page(found: list[ModelInfo], words: list[str]) -> str:
+    """Return a page of the models, each with the number that `/model` takes."""
+    if not found:
+        return "No model can be used; `skerry models status` says why."
+    page = int(words.pop()) if words and words[-1].isdecimal() else 1
+    provider = " ".join(words)
+    rows = [
+        f"{number}. `{one.ref}` {one.name}".rstrip()
+        for number, one in enumerate(found, 1)
+        if provider in {"", one.provider.lower()}
+    ]
+    if not rows:
+        known = ", ".join(dict.fromkeys(f"`{one.provider}`" for one in found))
+        raise CommandError(f"`{provider}` has no model that can be used. There are {known}.")
+    pages = -(-len(rows) // PAGE)
+    if not 1 <= page <= pages:
+        raise CommandError(f"There are {pages} pages.")
+    shown = rows[(page - 1) * PAGE : page * PAGE]
+    name = f"{provider} " if provider else ""
+    more = [f"Page {page} of {pages}; `/models {name}{page % pages + 1}` is another."]
+    return "\n".join(shown + (["", *more] if pages > 1 else []))
+
+
+def _settings(reader: Reader, call: CommandCall) -> SessionSettings:
+    found = sessions.find(reader, str(call.key))
+    return found.settings if found else SessionSettings()
+
+
+def _change(unit: Unit, call: CommandCall, **changes: Any) -> None:
+    session = sessions.find(unit, str(call.key))
+    if session is None:
+        raise CommandError("This conversation has just ended; write again.")
+    settings = msgspec.structs.replace(session.settings, **changes)
+    archive.change(unit, session.session_id, label=session.label, settings=settings)

@@ -1,0 +1,16 @@
+"""Which commands somebody may give."""
+
+from enum import StrEnum
+
+
+class Rights(StrEnum):
+    """Settled when a message arrives, and stored with its run."""
+
+    NONE = "none"
+    """Not one: what looks like a command of theirs is ignored."""
+    OPEN = "open"
+    """Those that are for everybody."""
+    LISTED = "listed"
+    """Those that steer a conversation too: `commands.allowFrom` names them."""
+    OWNER = "owner"
+    """All."""

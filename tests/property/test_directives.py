@@ -1,0 +1,45 @@
+"""Taking directives out of a message takes nothing of what the person says."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.commands.directives import alone, directives, without
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="/`>~"), min_size=1, max_size=8)
+GIVEN = st.sampled_from(
+    ["/think high", "/t: low", "/verbose full", "/reasoning on", "/queue steer cap:3", "/v:off"]
+)
+
+
+def nothing(_: str) -> bool:
+    return False
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="/")))
+def test_a_text_without_a_slash_has_none(text: str) -> None:
+    assert directives(text, nothing) == []
+    assert alone(text) == []
+
+
+@given(st.text(st.sampled_from("/think high`~\n>: veros queue-")))
+def test_whatever_is_taken_out_was_a_directive(text: str) -> None:
+    found = directives(text, nothing)
+    kept = "".join(
+        text[end:begin]
+        for end, begin in zip(
+            [0, *(one.end for one in found)],
+            [*(one.begin for one in found), len(text)],
+            strict=True,
+        )
+    )
+    assert without(text, found).split() == kept.split() or found
+    assert "".join(without(text, found).split()) == "".join(kept.split())
+    if not found:
+        assert without(text, found) == text
+
+
+@given(st.lists(st.tuples(st.booleans(), WORDS, GIVEN), max_size=8))
+def test_only_the_directives_vanish(parts: list[tuple[bool, str, str]]) -> None:
+    said = " ".join(one if is_given else word for is_given, word, one in parts)
+    words = " ".join(word for is_given, word, _ in parts if not is_given)
+    assert without(said, directives(said, nothing)).split() == words.split()
