@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.app.checks import Level
+from skerry.app.doctor_running import running
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.root import Config
 from skerry.config.usage import Budget, Budgets, UsageConfig
@@ -200,3 +202,17 @@ def test_a_budget_for_an_agent_that_is_not_there_is_refused(tmp_path: Path, name
             path=tmp_path / "skerry.json",
             usage=usage(agents={name: Budget(cost=1)}),
         )
+
+
+async def test_status_and_doctor_say_how_budgets_stand(tmp_path: Path) -> None:
+    budgets = usage(day=Budget(cost=10), agents={"main": Budget(cost=4, tokens=1000)})
+    async with open_core(tmp_path, says(*"four"), usage=budgets) as core:
+        priced(core)
+        assert [one.level for one in running({"budgets": core.ledger.report()})] == []
+        await core.ask("first")
+        day, main = core.ledger.report()
+        assert (day["budget"], day["state"], day["cost"]) == ("usage.budgets.day", "ok", 4.0)
+        assert (main["state"], main["share"], main["tokenLimit"]) == ("stopped", 1.0, 1000)
+        (check,) = running({"budgets": core.ledger.report()})
+        assert (check.name, check.level) == ("usage", Level.FAILURE)
+        assert "usage.budgets.agents.main: $4.00 of $4.00" in check.message
