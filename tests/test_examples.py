@@ -79,6 +79,7 @@ def test_a_configuration_in_the_guide_is_valid(block: Block, tmp_path: Path) -> 
     for included in re.findall(r"\./(\w+\.json5)", block.text):
         (tmp_path / included).write_text("{}")
     names = re.findall(r"(?<!\$)\$\{(\w+)\}", block.text)
+    names += re.findall(r'source: "env", id: "(\w+)"', block.text)
     environ = {"HOME": str(tmp_path)} | dict.fromkeys(names, "value")
     loaded = checked(source.read(path), environ, tmp_path)
     assert [str(one) for one in loaded.warnings] == []
