@@ -114,6 +114,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     commands: CommandTable | None = None,
     session: SessionConfig | None = None,
     owners: tuple[str, ...] = (),
+    giving: CommandsConfig | None = None,
     usage: UsageConfig | None = None,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`."""
@@ -123,7 +124,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         path=home / "skerry.json",
         agents=agents,
         session=session or SessionConfig(),
-        commands=CommandsConfig(owner_allow_from=owners),
+        commands=giving or CommandsConfig(owner_allow_from=owners),
         usage=usage or UsageConfig(),
         messages=MessagesConfig(queue=queue or QueueConfig(debounce_ms=0)),
     )

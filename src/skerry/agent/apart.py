@@ -12,7 +12,7 @@ from skerry.agent.commanding import command_call
 from skerry.agent.dialogue import run_context, run_event
 from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.agent.runtime import Runtime
-from skerry.commands.table import Command, answer
+from skerry.commands.table import Command, answer, tell_command
 from skerry.lanes.running import ActiveRun
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.message import Usage
@@ -30,6 +30,7 @@ async def answer_apart(
     active.started_at = runtime.clock.now_ms()
     runtime.publish(run_event(active, RunStarted(active.started_at)))
     call = command_call(active, command, arguments)
+    tell_command(runtime.hooks, call, active.session_id)
     text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
     runtime.publish(run_event(active, TextDelta(text)))
     await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)

@@ -141,7 +141,7 @@ async def open_application(
         _models(settings, environ, outside, state[0]) as models,
         outside.hooks,
     ):
-        desk = Desk(lambda: settings.config)
+        desk = Desk(lambda: settings.config, settings=settings)
         extensions = await load_extensions(settings.config, outside.hooks, models, state[0], desk)
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
         opening = _core(settings, state, models, broadcast, outside, extensions)
@@ -176,6 +176,7 @@ async def open_application(
                 budgets=ledger.report,
                 hurry=delivery.hurry,
             )
+            desk.restart = reload.restart.set
             async with _running(reload.run):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 

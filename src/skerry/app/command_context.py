@@ -1,6 +1,6 @@
 """The commands on what a conversation holds: `/recall` and `/compact`."""
 
-from skerry.commands.table import Command, CommandCall, CommandError
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.store import Store
 from skerry.store.search import Question, search
@@ -31,11 +31,16 @@ def context_commands(store: Store) -> list[Command]:
             recall,
             accepts_arguments=True,
             owner_only=False,
+            arguments=(Argument("words", "what to look for"),),
+            category="session",
         ),
         Command(
             "compact",
             "summarises what was said so far; you may add what to keep",
             compact,
             accepts_arguments=True,
+            listed=True,
+            arguments=(Argument("instructions", "what the summary is to keep"),),
+            category="session",
         ),
     ]

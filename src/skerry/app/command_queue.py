@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from skerry.app.dispatch import Dispatch
+from skerry.app.settings import Settings
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.root import Config
@@ -42,6 +43,9 @@ class Desk:
 
     config: Callable[[], Config]
     dispatch: Dispatch | None = None
+    settings: Settings | None = None
+    restart: Callable[[], None] | None = None
+    """Ends the gateway so that it starts again, once what runs has ended."""
 
     @property
     def dispatcher(self) -> Dispatch:

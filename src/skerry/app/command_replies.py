@@ -1,17 +1,17 @@
-"""The commands on how replies are sent: `/usage`, `/reasoning`, `/verbose`."""
+"""The commands on how replies are sent: `/usage`, `/reasoning`, `/verbose`, `/send`."""
 
+import dataclasses
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from skerry.commands.table import Command, CommandCall, CommandError
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.store import Store, Unit, archive, sessions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Choice:
     """A setting of the conversation that a command shows and changes."""
 
@@ -19,7 +19,16 @@ class _Choice:
     field: str
     description: str
     levels: tuple[str, ...]
-    owner_only: bool
+    owner_only: bool = True
+    aliases: tuple[str, ...] = ()
+    stored: dict[str, str | None] = dataclasses.field(default_factory=dict)
+    """What stands in the settings for a level, where that is another word."""
+
+    def word(self, value: str | None) -> str:
+        """Return the level that a stored value stands for."""
+        if value is None:
+            return "as configured"
+        return next((level for level, one in self.stored.items() if one == value), value)
 
 
 _CHOICES: Final = (
@@ -35,14 +44,21 @@ _CHOICES: Final = (
         "reasoning_level",
         "sends the model's reasoning to the platform: off, on, stream",
         ("off", "on", "stream"),
-        owner_only=True,
+        aliases=("reason",),
     ),
     _Choice(
         "verbose",
         "verbose_level",
         "sends a message for each tool call to a direct chat: off, on, full",
         ("off", "on", "full"),
-        owner_only=True,
+        aliases=("v",),
+    ),
+    _Choice(
+        "send",
+        "send_policy",
+        "says whether replies go to the platform: on, off, inherit",
+        ("on", "off", "inherit"),
+        stored={"on": "allow", "off": "deny", "inherit": None},
     ),
 )
 
@@ -51,7 +67,7 @@ Costs = Callable[[CommandCall], Awaitable[str]]
 
 
 def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
-    """Return `/usage`, `/reasoning` and `/verbose`; `costs` answers `/usage cost`."""
+    """Return `/usage`, `/reasoning`, `/verbose` and `/send`; `costs` answers `/usage cost`."""
     return [_command(store, one, costs if one.name == "usage" else None) for one in _CHOICES]
 
 
@@ -63,14 +79,16 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
         if not level:
             session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
             own = session.settings if session else SessionSettings()
-            said = getattr(own, choice.field) or "as configured"
+            said = choice.word(getattr(own, choice.field))
             return f"/{choice.name} is {said}. It takes {_listed(choice)}."
         if level not in choice.levels:
             raise CommandError(f"/{choice.name} takes {_listed(choice)}.")
 
+        value = choice.stored.get(level, level)
+
         def write(unit: Unit) -> None:
             session = _session(unit, call)
-            settings = msgspec.structs.replace(session.settings, **{choice.field: level})
+            settings = msgspec.structs.replace(session.settings, **{choice.field: value})
             archive.change(unit, session.session_id, label=session.label, settings=settings)
 
         await store.write(write)
@@ -82,6 +100,10 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
         run,
         accepts_arguments=True,
         owner_only=choice.owner_only,
+        listed=True,
+        aliases=choice.aliases,
+        arguments=(Argument("level", choices=choice.levels),),
+        category="options",
     )
 
 

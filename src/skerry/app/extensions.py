@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skerry.app.command_config import config_commands
 from skerry.app.command_context import context_commands
 from skerry.app.command_models import model_commands
+from skerry.app.command_prompt import prompt_commands
 from skerry.app.command_queue import Desk, queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_retry import Retrying
@@ -50,6 +52,8 @@ async def load_extensions(
     commands = builtin_commands(models)
     for command in (
         *model_commands(models, store, desk.config),
+        *prompt_commands(desk),
+        *config_commands(desk),
         *context_commands(store),
         *session_commands(store),
         *reply_commands(store, Costs(store, desk.config).told),

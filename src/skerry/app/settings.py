@@ -1,5 +1,6 @@
 """The configuration in force, and the changes to it that a person makes while it runs."""
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,7 +17,8 @@ from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
 from skerry.config.gateway import GatewayConfig
 from skerry.config.load import Loaded, checked, load
-from skerry.config.paths import changes, show_place
+from skerry.config.override import overridden
+from skerry.config.paths import Place, changes, show_place
 from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
 from skerry.config.root import Config
@@ -24,8 +26,10 @@ from skerry.config.wire import keyed_hash
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, Look
 from skerry.infra.clock import Clock, SystemClock
-from skerry.model.errors import ConfigInvalidError
+from skerry.model.errors import ConfigError, ConfigInvalidError
 from skerry.providers.known import known_provider
+
+logger = logging.getLogger(__name__)
 
 
 class Settings:
@@ -42,6 +46,8 @@ class Settings:
         self.environ: dict[str, str] = dict(loaded.expanded.environ)
         """The environment with the variables of the file; it follows the file."""
         self.hash_key = secrets.token_bytes(32)
+        self.overrides: dict[Place, JSON] = {}
+        """What holds instead of the file until the next start."""
         self._loaded = loaded
         self._given = environ
         self._clock = clock or SystemClock()
@@ -153,6 +159,22 @@ class Settings:
             self.broken = error
             raise
 
+    async def override(self, overrides: Mapping[Place, JSON]) -> None:
+        """Let these values hold until the next start, and no earlier ones.
+
+        Raises:
+            ConfigError: they make no sense, or are not for clients; nothing changed.
+        """
+        async with self._changing:
+            config = overridden(self._loaded, overrides)
+            self.overrides = dict(overrides)
+            self._use(config)
+
+    def _use(self, config: Config) -> None:
+        self.config = config.model_copy(update={"gateway": self._gateway(config)})
+        for listener in self._listeners:
+            listener(self.config)
+
     def _author(self, by: str) -> Author:
         directory = self.config.state_dir
         may = partial(guard, borrows=_borrows)
@@ -167,9 +189,7 @@ class Settings:
             self.environ.update(loaded.expanded.environ)
             for name in self.environ.keys() - loaded.expanded.environ.keys():
                 del self.environ[name]
-            self.config = loaded.config.model_copy(update={"gateway": self._gateway(loaded)})
-            for listener in self._listeners:
-                listener(self.config)
+            self._use(self._with_overrides(loaded))
         places = changes(before.expanded.merged, loaded.expanded.merged)
         changed = tuple(place for place in places if place[0] != META)
         applied = Applied(loaded.source, loaded.expanded, changed)
@@ -178,11 +198,20 @@ class Settings:
                 told(applied)
         return applied
 
-    def _gateway(self, loaded: Loaded) -> GatewayConfig:
+    def _gateway(self, config: Config) -> GatewayConfig:
         """Return what holds of the section: most of it was settled by the start."""
-        new = loaded.config.gateway
+        new = config.gateway
         live = {"reload": new.reload, "control": new.control, "drain_seconds": new.drain_seconds}
         return self.config.gateway.model_copy(update=live)
+
+    def _with_overrides(self, loaded: Loaded) -> Config:
+        """Return what holds of a new file; overrides that no longer fit it are dropped."""
+        try:
+            return overridden(loaded, self.overrides)
+        except ConfigError as error:
+            logger.warning("what /debug set is dropped: %s", error)
+            self.overrides = {}
+            return loaded.config
 
     def _write(self, write: Callable[[], Written] | None) -> Loaded:
         if write is not None:

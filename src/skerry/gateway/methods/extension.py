@@ -6,9 +6,10 @@ from typing import Any, Final
 import msgspec
 from pydantic import BaseModel
 
-from skerry.commands.table import Command
+from skerry.commands.table import Argument, Command
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.model.rights import Rights
 from skerry.sdk.methods import GatewayMethod, MethodCall
 
 
@@ -23,18 +24,34 @@ class CommandsListParams(Params):
 
 def commands_list(call: Call, _: CommandsListParams) -> dict[str, Json]:
     """Return the commands that a message may begin with."""
-    return {"commands": [_command(one) for one in call.context.commands]}
+    return {"commands": [_command(one) for one in call.context.commands.offered(Rights.OWNER)]}
 
 
 def _command(command: Command) -> Json:
-    return {
+    shown: dict[str, Json] = {
         "name": command.name,
-        "textAliases": [f"/{command.name}"],
+        "textAliases": [f"/{name}" for name in (command.name, *command.aliases)],
         "description": command.description,
         "source": "plugin" if command.plugin else "native",
         "scope": "text",
         "acceptsArgs": command.accepts_arguments,
     }
+    if command.category:
+        shown["category"] = command.category
+    if command.arguments:
+        shown["args"] = [_argument(one) for one in command.arguments]
+    return shown
+
+
+def _argument(one: Argument) -> Json:
+    shown: dict[str, Json] = {
+        "name": one.name,
+        "description": one.description,
+        "type": "string",
+    }
+    if one.choices:
+        shown["choices"] = [{"value": choice, "label": choice} for choice in one.choices]
+    return shown
 
 
 def plugins_list(call: Call, _: NoParams) -> Json:

@@ -1,0 +1,183 @@
+"""`/config`, `/debug` and `/restart`, for the owner; the first two are off unless switched on.
+
+A change is checked, and what is protected on the wire is protected here. `/debug` writes nothing:
+what it sets ends with the gateway.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skerry.app.command_queue import Desk
+from skerry.app.settings import Settings
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.config.expand import Expanded
+from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
+from skerry.config.redact import redact, redact_config
+from skerry.config.source import Source
+from skerry.model.errors import ConfigError
+
+_SHOWN: Final = 3000
+"""Characters of a value that are shown."""
+
+
+def config_commands(desk: Desk) -> list[Command]:
+    """Return `/config`, `/debug` and `/restart`."""
+    does = _Changing(desk)
+    return [
+        Command(
+            "config",
+            "shows or changes the configuration file",
+            does.config,
+            accepts_arguments=True,
+            arguments=(
+                Argument("action", choices=("show", "get", "set", "unset")),
+                Argument("path", "messages.queue.mode, and with set =value"),
+            ),
+            category="management",
+            is_on=lambda: desk.config().commands.config,
+        ),
+        Command(
+            "debug",
+            "changes the configuration until the next start",
+            does.debug,
+            accepts_arguments=True,
+            arguments=(
+                Argument("action", choices=("show", "set", "unset", "reset")),
+                Argument("path", "messages.queue.mode, and with set =value"),
+            ),
+            category="management",
+            is_on=lambda: desk.config().commands.debug,
+        ),
+        Command(
+            "restart",
+            "restarts the gateway, once the answers that are being written are done",
+            does.restart,
+            category="management",
+            is_on=lambda: desk.config().commands.restart,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Changing:
+    """What the commands do."""
+
+    desk: Desk
+
+    @property
+    def settings(self) -> Settings:
+        """Return what keeps the configuration.
+
+        Raises:
+            CommandError: nothing does.
+        """
+        if self.desk.settings is None:
+            raise CommandError("The gateway is still starting.")
+        return self.desk.settings
+
+    async def config(self, call: CommandCall) -> str:
+        """Answer `/config`."""
+        action, _, rest = call.arguments.partition(" ")
+        try:
+            match action.lower():
+                case "" | "show" | "get":
+                    return self._show(rest.strip())
+                case "set":
+                    return await self._edit(*_assigned(rest))
+                case "unset":
+                    return await self._edit(_place(rest), MISSING)
+        except ConfigError as error:
+            raise CommandError(f"{error} {error.remedy}".strip()) from error
+        raise CommandError("/config takes show, get, set or unset: `/config set session.scope=…`.")
+
+    async def debug(self, call: CommandCall) -> str:
+        """Answer `/debug`."""
+        action, _, rest = call.arguments.partition(" ")
+        overrides = dict(self.settings.overrides)
+        try:
+            match action.lower():
+                case "" | "show":
+                    return _overridden(overrides)
+                case "set":
+                    place, value = _assigned(rest)
+                    overrides[place] = value
+                case "unset":
+                    overrides.pop(_place(rest), None)
+                case "reset":
+                    overrides.clear()
+                case _:
+                    raise CommandError("/debug takes show, set, unset or reset.")
+            await self.settings.override(overrides)
+        except ConfigError as error:
+            raise CommandError(f"{error} {error.remedy}".strip()) from error
+        return _overridden(overrides)
+
+    async def restart(self, _: CommandCall) -> str:
+        """Answer `/restart`; its own run ends before the gateway does."""
+        if self.desk.restart is None:
+            raise CommandError("The gateway is still starting.")
+        self.desk.restart()
+        return "⚙️ The gateway restarts."
+
+    def _show(self, path: str) -> str:
+        tree: Any = redact_config(self.desk.config(), self.settings.expanded.used)
+        if path:
+            place = _place(path)
+            tree = lookup(tree, place)
+            if tree is MISSING:
+                raise CommandError(f"Nothing is at `{show_place(place)}`.")
+        return f"```json\n{_text(tree, indent=2)}\n```"
+
+    async def _edit(self, place: Place, value: Any) -> str:
+        def edit(before: Source, _: Expanded) -> dict[str, Any]:
+            tree: dict[str, Any] = replaced(before.parsed, place, value)
+            return tree
+
+        applied = await self.settings.edit(edit, "/config")
+        if not applied.changed:
+            return f"`{show_place(place)}` is so already."
+        # Imported here: few gateways are changed by this command.
+        from skerry.config.effect import needs_restart  # noqa: PLC0415
+
+        restart = needs_restart(applied.changed)
+        when = "It needs a restart." if restart else "It holds from now on."
+        done = "is removed" if value is MISSING else f"is {_text(redact(_at(place, value)))}"
+        return f"`{show_place(place)}` {done}. {when}"
+
+
+def _at(place: Place, value: Any) -> Any:
+    """Return the value under its name, by which secrets are known."""
+    return {str(place[-1]): value}
+
+
+def _overridden(overrides: dict[Place, Any]) -> str:
+    if not overrides:
+        return "Nothing is overridden."
+    lines = [
+        f"- `{show_place(place)}`: {_text(redact(_at(place, value)))}"
+        for place, value in overrides.items()
+    ]
+    return "\n".join(["Until the next start:", *lines])
+
+
+def _assigned(text: str) -> tuple[Place, Any]:
+    """Return the place and the value of `a.b=value`: JSON, else a text."""
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise CommandError("Write it as path=value: `messages.queue.mode=steer`.")
+    try:
+        return _place(path), json.loads(value)
+    except ValueError:
+        return _place(path), value.strip()
+
+
+def _place(text: str) -> Place:
+    if not text.strip():
+        raise CommandError("Name a place, such as messages.queue.mode.")
+    return parse_place(text.strip())
+
+
+def _text(value: Any, indent: int | None = None) -> str:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n… (name a place to see less)"

@@ -1,0 +1,69 @@
+"""`/context`: what the next message of a conversation is sent with, and what each part costs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+import msgspec
+
+from skerry.app.command_queue import Desk
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.model.errors import ModelError
+from skerry.ports.prompt import PromptReport
+
+_PER_TOKEN: Final = 4
+_FORMS: Final = ("list", "detail", "json")
+
+
+def prompt_commands(desk: Desk) -> list[Command]:
+    """Return `/context`."""
+
+    async def context(call: CommandCall) -> str:
+        # Imported here: it is asked for now and then.
+        from skerry.agent.showing import report  # noqa: PLC0415
+
+        form = call.arguments.lower() or "list"
+        if form not in _FORMS:
+            raise CommandError(f"/context takes {', '.join(_FORMS)}.")
+        try:
+            found = await report(desk.dispatcher.runtime, call.key)
+        except ModelError as error:
+            raise CommandError(f"{error} {error.remedy}".rstrip()) from error
+        if form == "json":
+            shown = asdict(found)
+            del shown["system"]
+            text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+            return f"```json\n{text}\n```"
+        return "\n".join(_lines(found, detail=form == "detail"))
+
+    return [
+        Command(
+            "context",
+            "says what a message is sent with, and what each part costs",
+            context,
+            accepts_arguments=True,
+            listed=True,
+            arguments=(Argument("form", choices=_FORMS),),
+            category="status",
+        )
+    ]
+
+
+def _lines(found: PromptReport, *, detail: bool) -> Sequence[str]:
+    chars = sum(one.chars for one in found.parts)
+    last = found.conversation_tokens
+    tokens = chars // _PER_TOKEN
+    lines = [f"Before what is said, `{found.model}` gets about {tokens:,} tokens."]
+    if detail:
+        lines += ["", *(f"- {one.name}: {one.chars:,} characters" for one in found.parts)]
+    if found.files:
+        lines += ["", "Files of the workspace:"]
+        lines += [
+            f"- {one.name}: {one.chars:,} of {one.raw:,} characters"
+            if detail or one.chars < one.raw
+            else f"- {one.name}: {one.raw:,} characters"
+            for one in found.files
+        ]
+    used = f"; at the last call all of it was {last:,} tokens" if last else ""
+    lines += ["", f"The conversation has {found.entries} entries{used}."]
+    return [*lines, *found.notes]

@@ -1,0 +1,149 @@
+"""Every command, given by everybody everywhere: who is answered, and whose words are ignored."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from scripts.requirements import ROOT
+from skerry.app.command_queue import Desk
+from skerry.app.extensions import load_extensions
+from skerry.commands.table import CommandTable
+from skerry.config.commands import CommandsConfig
+from skerry.model.inbound import PeerKind
+from skerry.model.rights import Rights
+from skerry.testing.model import ScriptedModel, echo
+from tests.support.core import Core, open_core
+from tests.support.openings import delivered, receive
+
+ROW = re.compile(r"^\| (`/[^|]*) \| ([^|]*) \|[^|]*\| ([^|]*) \|$", re.MULTILINE)
+OWNER, LISTED, OPEN = "the owner", "whom allowFrom names", "everybody"
+ACCESS = {
+    "commands": OPEN,
+    "compact": LISTED,
+    "config": OWNER,
+    "context": LISTED,
+    "debug": OWNER,
+    "help": OPEN,
+    "model": LISTED,
+    "models": LISTED,
+    "new": OPEN,
+    "queue": LISTED,
+    "reasoning": LISTED,
+    "recall": OPEN,
+    "reset": OPEN,
+    "restart": OWNER,
+    "resume": OPEN,
+    "retry": OPEN,
+    "send": LISTED,
+    "status": LISTED,
+    "stop": OPEN,
+    "think": LISTED,
+    "usage": OPEN,
+    "verbose": LISTED,
+    "whoami": OPEN,
+}
+MAY = {
+    "owner": {OWNER, LISTED, OPEN},
+    "known": {LISTED, OPEN},
+    "stranger": {OPEN},
+    "nobody": set[str](),
+}
+
+
+@asynccontextmanager
+async def everything(
+    home: Path, giving: CommandsConfig
+) -> AsyncGenerator[tuple[Core, CommandTable, ScriptedModel, list[str]]]:
+    table, model, restarts = CommandTable(), ScriptedModel(echo), list[str]()
+    async with open_core(home, model, commands=table, giving=giving) as core:
+        runtime = core.dispatch.runtime
+        desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
+        found = await load_extensions(runtime.config(), core.hooks, core.models, core.store, desk)
+        found.retrying.bind(core.store, core.dispatch)
+        for one in found.commands:
+            table.add(one)
+        yield core, table, model, restarts
+
+
+def who_may(who: str, *, is_listed: bool, kind: PeerKind) -> str:
+    """Return whose rights somebody has."""
+    if is_listed:
+        return {"owner": "owner", "known": "known"}.get(who, "nobody")
+    if who == "owner":
+        return who
+    return "stranger" if kind is PeerKind.DIRECT else "nobody"
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+@pytest.mark.parametrize("kind", [PeerKind.DIRECT, PeerKind.GROUP])
+@pytest.mark.parametrize("who", ["owner", "known", "stranger"])
+async def test_every_command_answers_whom_it_is_for_and_nobody_else(
+    tmp_path: Path, who: str, kind: PeerKind, *, is_listed: bool
+) -> None:
+    lists = {"allowFrom": {"memory": ["owner", "known"]}} if is_listed else {}
+    giving = CommandsConfig.model_validate({"ownerAllowFrom": ["memory:owner"], **lists})
+    may = MAY[who_may(who, is_listed=is_listed, kind=kind)]
+    peer = who if kind is PeerKind.DIRECT else "family"
+    async with everything(tmp_path, giving) as (core, table, model, restarts):
+        assert {one.name for one in table} == set(ACCESS)
+        answered = {}
+        for name in ACCESS:
+            before = len(await delivered(core))
+            await receive(core, f"/{name}", name, peer=peer, sender=who, kind=kind)
+            answered[name] = len(await delivered(core)) > before
+        assert answered == {name: access in may for name, access in ACCESS.items()}
+        assert model.seen == []  # and to a model none of it was said
+        assert restarts == (["once"] if who == "owner" else [])
+
+
+async def test_a_command_that_is_not_theirs_is_taken_once_and_leaves_no_trace(
+    tmp_path: Path,
+) -> None:
+    async with everything(tmp_path, CommandsConfig()) as (core, _, model, _):
+        for _ in range(2):
+            await receive(core, "/status", "m1", sender="alice")
+        assert (await delivered(core), core.ends(), model.seen) == ([], [], [])
+
+
+async def test_a_word_that_stops_is_only_a_word_of_those_who_may_not(tmp_path: Path) -> None:
+    async with everything(tmp_path, CommandsConfig()) as (core, _, _, _):
+        await receive(core, "Stop!", "m1", sender="alice")
+        await receive(core, "wait", "m2", peer="family", sender="bob", kind=PeerKind.GROUP)
+        await receive(core, "wait a moment", "m3", sender="alice")
+        texts = [text for _, text in await delivered(core)]
+        assert texts == ["Nothing is running.", "echo: wait", "echo: wait a moment"]
+
+
+async def test_help_lists_what_one_may_give_and_what_is_on(tmp_path: Path) -> None:
+    async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
+        shown = {one.name for one in table.offered(Rights.OPEN)}
+        assert shown == {name for name, access in ACCESS.items() if access is OPEN}
+        owners = {one.name for one in table.offered(Rights.OWNER)}
+        assert owners == set(ACCESS) - {"config", "debug"}
+
+
+async def test_the_guide_lists_exactly_the_commands(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guide" / "commands.md").read_text(encoding="utf-8")
+    listed = {found[1]: (found[2], found[3]) for found in ROW.finditer(guide)}
+    async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
+        assert listed == {
+            ", ".join(f"`/{name}`" for name in (one.name, *one.aliases)): (
+                one.description,
+                ACCESS[one.name],
+            )
+            for one in table
+        }
+
+
+async def test_names_aliases_and_words_are_one_command_each(tmp_path: Path) -> None:
+    async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
+        names = [name for one in table for name in (one.name, *one.aliases)]
+        for name, text in (("whoami", "/id"), ("think", "/t low"), ("verbose", "/v on")):
+            found = table.match(text)
+            assert found is not None
+            assert found[0].name == name
+        assert len(names) == len(set(names))
+        assert table.match("STOP!") == table.match("/stop")
