@@ -89,7 +89,7 @@ async def test_stop_ends_the_answer_and_keeps_what_was_said(browser: Chromium) -
         await expect_texts(page, "island", "A skerry is ", "go on", "echo: go on")
 
 
-async def test_a_message_written_during_an_answer_is_next_in_line(browser: Chromium) -> None:
+async def test_a_message_written_during_an_answer_waits_for_its_turn(browser: Chromium) -> None:
     gate = Gate()
     script = answering(first=["one ", gate, "two"])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
@@ -97,7 +97,7 @@ async def test_a_message_written_during_an_answer_is_next_in_line(browser: Chrom
         await say(page, "first")
         await expect(page.locator(".answer .text")).to_have_text("one ")
         await say(page, "second")
-        await expect(page.locator(".person .state")).to_have_text("Next in line")
+        await expect(page.locator(".person .state")).to_have_text("Waits for its turn")
         gate.open()
         await expect_texts(page, "first", "one two", "second", "echo: second")
 
@@ -127,13 +127,16 @@ async def test_a_model_that_fails_says_why_and_can_be_asked_again(browser: Chrom
         StubModelServer(lambda _: next(replies)) as model,
         running_gateway(model=model.base_url) as gateway,
     ):
-        page = await browser.open(address(gateway))
+        page = await browser.tab()
+        frames = sent_frames(page)
+        await page.goto(address(gateway))
         await say(page, "hello")
         await expect(page.locator(".answer .state")).to_have_text("No answer")
         await expect(page.locator(".answer .problem")).not_to_be_empty()
         await page.get_by_role("button", name="Try again").click()
         await expect_texts(page, "hello", "", "hello", "Now it works.")
         await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+        assert sum('"chat.retry"' in frame for frame in frames) == 1
 
 
 async def test_hostile_text_is_shown_as_text(browser: Chromium) -> None:

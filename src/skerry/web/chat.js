@@ -8,7 +8,8 @@
 //   runs      runs that are accepted and not ended: {runId, text, thinking, tools, begun, guests,
 //             asks, aside}; `guests` are messages that entered it, `asks` is what waits, and one
 //             that is `aside` answers a command while another is at work
-//   asides    those commands with their answers, which no transcript has: [person, answer]
+//   asides    those commands with their answers, which no transcript has: {after, items}, where
+//             `after` is the run that was at work
 //   notes     what a person is to know of how an answer came about, by its run
 //   outgoing  own messages that no history has shown yet: {key, text, images, at, state, problem}
 //   more      whether the transcript has older messages than `messages`
@@ -166,15 +167,15 @@ export function view(state) {
   const others = state.runs
     .filter(({ runId, begun, asks }) => !begun && asks && !knows(state, runId))
     .map(({ runId, asks }) => ({ ...person(runId, asks, null), state: "queued" }));
-  const items = withAsides(state.items.filter(saysSomething), state.asides).map((item) =>
+  const items = state.items.filter(saysSomething).map((item) =>
     item.kind === "answer" && state.notes[item.key]
       ? { ...item, notices: state.notes[item.key] }
       : item,
   );
-  if (!run) return [...withRetry(items), ...own, ...others];
+  if (!run) return withAsides([...withRetry(items), ...own, ...others], state.asides);
   const answer = { ...newAnswer(run.runId), ...pick(run), state: "writing" };
   const asked = ({ key }) => key === run.runId || run.guests.includes(key);
-  return [
+  const all = [
     // What the transcript already has of this run's answer is in the growing text too.
     ...items.filter((item) => item.id !== answer.id),
     ...own.filter(asked),
@@ -182,6 +183,7 @@ export function view(state) {
     ...own.filter((item) => !asked(item)),
     ...others,
   ];
+  return withAsides(all, state.asides);
 }
 
 function newRun(runId) {
@@ -193,12 +195,12 @@ function saysSomething({ kind, state, text, thinking, tools, images }) {
   return kind !== "answer" || state !== "done" || text || thinking || tools.length || images.length;
 }
 
-/** Put commands that were answered beside the transcript where they belong by their time. */
+/** Put commands that were answered beside a run behind its answer. */
 function withAsides(items, asides) {
   const all = [...items];
-  for (const pair of asides) {
-    const place = all.findIndex((item) => item.at > pair.at(-1).at);
-    all.splice(place < 0 ? all.length : place, 0, ...pair);
+  for (const { after, items: told } of asides) {
+    const place = all.findLastIndex(({ key, aside }) => key === after || aside === after);
+    all.splice(place + 1 || all.length, 0, ...told.map((item) => ({ ...item, aside: after })));
   }
   return all;
 }
@@ -323,7 +325,8 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason, j
   };
   const outgoing = state.outgoing.filter((own) => !asked.includes(own));
   if (done.aside) {
-    const asides = [...state.asides, [...asked.map(ownItem), answer]];
+    const after = working(state)?.runId;
+    const asides = [...state.asides, { after, items: [...asked.map(ownItem), answer] }];
     return { ...state, runs, outgoing, asides };
   }
   items.push(...asked.filter(({ key }) => !written.has(key)).map(ownItem), answer);

@@ -205,7 +205,7 @@ export class ConversationView {
       nodes.push(copy);
     }
     if (cost) nodes.push(make("span", { className: "cost", title: "Tokens" }, cost));
-    if (item.at && item.state !== "writing") {
+    if (item.at && !["writing", "queued"].includes(item.state)) {
       const dateTime = new Date(item.at).toISOString();
       nodes.push(make("time", { dateTime }, clockTime(item.at)));
     }

@@ -304,7 +304,10 @@ def test_a_command_that_is_answered_beside_a_run_keeps_its_answer_and_the_run_it
     steps.append(chat("q", "final", "Queue: collect"))
     steps.append(history(asked("work", "a"), active=(("a", "on it"),)))
     answered = [("person", "/queue", "kept"), ("answer", "Queue: collect", "done")]
-    assert shown(*steps) == [("person", "work", "kept"), *answered, ("answer", "on it", "writing")]
+    assert shown(*steps)[1:] == [("answer", "on it", "writing"), *answered]
+    steps += [chat("a", "final", "done"), history(asked("work", "a"), said("assistant", "done"))]
+    steps += [write("b", "more"), ["accepted", "b"]]
+    assert shown(*steps)[1:4] == [("answer", "done", "done"), *answered]
 
 
 def test_text_that_was_withdrawn_gives_way_to_the_new_one() -> None:
