@@ -10,13 +10,13 @@ import msgspec
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import MessageSending
-from skerry.model.ids import RunId
+from skerry.model.ids import RunId, SessionId
 from skerry.model.inbound import ReplyTo
-from skerry.model.message import AssistantMessage, Message, Usage
+from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunResult, StopReason
 from skerry.replies.shaping import Shaped, Show, named, shaped
 from skerry.sessions.history import aborted_result, is_command_answer, open_calls
-from skerry.store import Unit, outbox, runs, sessions
+from skerry.store import Reader, Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -132,17 +132,25 @@ def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[Ru
 
     The transcript has every call paired and ends in a message of the assistant, without words.
     """
-    found = sessions.entries(unit, result.session_id, limit=-1, after=entry)
-    own = [one.message for one in found if one.run_id == result.run_id]
-    if entry or own:
-        at, tail = result.ended_at, sessions.tail(unit, result.session_id)
-        ending: list[Message] = [aborted_result(call, at) for call in open_calls(own)]
-        reason = result.error.message if result.error else None
-        ending.append(AssistantMessage((), "", "", "", Usage(), "error", at, reason))
-        sessions.append(unit, result.session_id, tail, result.run_id, ending, at)
-    runs.finish(unit, result)
-    for guest in guests:
-        runs.finish(unit, for_guest(result, guest))
+    own = said_in(unit, result.session_id, result.run_id, entry)
+    unsaved = closing(own, "error", result) if entry or own else []
+    settle(unit, result, sessions.tail(unit, result.session_id), unsaved, guests)
+
+
+def said_in(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) -> list[Message]:
+    """Return what the transcript has of a run behind its user entry."""
+    found = sessions.entries(reader, session_id, limit=-1, after=entry)
+    return [one.message for one in found if one.run_id == run_id]
+
+
+def closing(
+    own: Sequence[Message], stop_reason: str, result: RunResult, text: str = ""
+) -> list[Message]:
+    """Return what a transcript lacks of a run that broke off: results of open calls, an answer."""
+    at, said = result.ended_at, (TextBlock(text),) if text else ()
+    reason = result.error.message if result.error else None
+    last = AssistantMessage(said, "", "", "", Usage(), stop_reason, at, reason)
+    return [*(aborted_result(call, at) for call in open_calls(own)), last]
 
 
 async def outgoing(

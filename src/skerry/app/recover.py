@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from skerry.agent.dialogue import run_context
 from skerry.agent.ending import (
     INTERRUPTED,
     Block,
     Outgoing,
     announce,
+    closing,
     outgoing,
     payloads,
+    said_in,
     settle,
     told_at_end,
 )
@@ -30,10 +34,9 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
-from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
+from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.chunking import remainder
-from skerry.sessions.history import aborted_result, open_calls
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
 from skerry.store.usage import BookedCall
@@ -124,8 +127,7 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
         overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
         if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
-            entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
-            messages = [one.message for one in entries if one.run_id == run_id]
+            messages = said_in(reader, run.session_id, run_id, run.entry)
             own, request = sessions.settings(reader, run.session_id), run.request
             to = sends_to(policy, own, request.key, request.reply_to)
             entered = [one.request.run_id for one in guests[run_id]]
@@ -138,15 +140,12 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
 async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _Closing:
     """Return how the run ends, after the hooks that an end passes."""
     run, to = one.run, one.to
-    ending: list[Message] = [aborted_result(call, now) for call in open_calls(one.messages)]
-    text = (TextBlock(run.partial),) if run.partial else ()
-    ending.append(AssistantMessage(text, "", "", "", Usage(), "aborted", now, INTERRUPTED))
     result = RunResult(
         run_id=run.request.run_id,
         session_key=str(run.request.key),
         session_id=run.session_id,
         stop_reason=StopReason.INTERRUPTED,
-        payloads=payloads([*one.messages, *ending]),
+        payloads=(),
         provider="",
         model="",
         usage=Usage(),
@@ -154,6 +153,8 @@ async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _
         ended_at=now,
         error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
     )
+    ending = closing(one.messages, "aborted", result, run.partial)
+    result = replace(result, payloads=payloads([*one.messages, *ending]))
     context = run_context(run.request, run.session_id)
     going = Outgoing()
     if to is not None:

@@ -98,6 +98,8 @@ class ProviderConfig(OpenSection):
     `openai-completions`."""
     headers: Headers = Field(default_factory=dict)
     """Sent with every call, over our own."""
+    timeout_seconds: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
+    """Seconds that an answer may be silent, before its first word too; then the call has failed."""
     models: tuple[ModelConfig, ...] = ()
     """Its models, as far as something is to be said of them."""
 

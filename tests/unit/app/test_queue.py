@@ -13,14 +13,15 @@ from skerry.infra.clock import SystemClock
 from skerry.model.event import RunStarted
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
+from skerry.model.message import ImageBlock, ToolCall, ToolResultMessage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
+from skerry.model.thinking import ThinkingLevel
 from skerry.ports.dispatch import InLine
 from skerry.store import archive, outbox, runs
-from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 BOTH = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueued #2\nc"
@@ -93,6 +94,32 @@ async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_ent
         assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
         second.open()
         await ended(core, "b")
+
+
+async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_images(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    model = ScriptedModel([[gate, "one"], ["all"]])
+    images = [ImageBlock("eA==", "image/png"), ImageBlock("eQ==", "image/png")]
+    first, last = (
+        replace(asked(name), images=(image,), extra_system_prompt=extra, thinking=thinking)
+        for name, image, extra, thinking in (
+            ("b", images[0], "Be brief.", ThinkingLevel.HIGH),
+            ("c", images[1], "Be kind.", ThinkingLevel.LOW),
+        )
+    )
+    async with open_core(tmp_path, model) as core:
+        core.models.info = replace(MODEL, reasoning=True)
+        await begun(core, gate, first, last)
+        gate.open()
+        await ended(core, "c")
+    seen = model.seen[-1]
+    assert seen.request.thinking is ThinkingLevel.LOW
+    assert seen.request.system.endswith("Be kind.")
+    assert "Be brief." not in seen.request.system
+    assert seen.messages[-1].text == BOTH
+    assert list(seen.messages[-1].content[1:]) == images
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
