@@ -24,9 +24,9 @@ from skerry.store import Reader, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import again, mirror_faults, rig, until
+from tests.support.chaos import again, mirror_faults, quiet, rig, until
 
-KILLS = int(os.environ.get("SKERRY_MIXED_KILLS", "6"))
+KILLS = int(os.environ.get("SKERRY_MIXED_KILLS", "4"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
 KITCHEN = Path(__file__).parents[2] / "docs" / "examples" / "plugins" / "kitchen.py"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
@@ -112,17 +112,6 @@ def copied(folder: Path) -> Path:
     file.touch(mode=0o600)
     file.write_bytes(KITCHEN.read_bytes())
     return file
-
-
-async def quiet(gateway: GatewayProcess) -> None:
-    """Wait until nothing runs and nothing waits to be delivered."""
-    with anyio.fail_after(60):
-        async with GatewayClient(gateway.address) as client:
-            while True:
-                status = await client.request("status")
-                if status["activeRuns"] == 0 and not status["undelivered"]:
-                    return
-                await anyio.sleep(0.1)
 
 
 def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:

@@ -8,8 +8,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
-from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from hypothesis.strategies import data, integers, sampled_from
 
 from skerry.model import message
@@ -160,5 +167,15 @@ class Conversations(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
+RUNS = settings(max_examples=20, stateful_step_count=20, deadline=None)
 TestConversations = Conversations.TestCase
-TestConversations.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestConversations.settings = RUNS
+
+
+def test_a_reset_that_forgets_the_old_conversation_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The seeded defect: the machine can fail."""
+    monkeypatch.setattr(archive, "reset", lambda *given: archive.delete(given[0], given[1], 1))
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Conversations, settings=settings(RUNS, phases=[Phase.generate]))

@@ -16,10 +16,11 @@ import anyio
 import msgspec
 
 from skerry.agent.ending import INTERRUPTED
+from skerry.client.client import GatewayClient
 from skerry.model import message
 from skerry.model.message import AssistantMessage, Message, ToolCall, UserMessage
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
-from skerry.sessions.history import open_calls
+from skerry.sessions.history import is_note, open_calls
 from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.store.mirror import transcript_file
@@ -135,6 +136,17 @@ async def rig(
         yield gateway, platform, model
 
 
+async def quiet(gateway: GatewayProcess) -> None:
+    """Wait until nothing runs and nothing waits to be delivered."""
+    with anyio.fail_after(90):
+        async with GatewayClient(gateway.address) as client:
+            while True:
+                status = await client.request("status")
+                if status["activeRuns"] == 0 and not status["undelivered"]:
+                    return
+                await anyio.sleep(0.1)
+
+
 async def again(gateway: GatewayProcess, *arguments: str) -> None:
     """Start it anew, on any port: another program may have got the old one meanwhile."""
     await gateway.start("--port", "0", *arguments)
@@ -164,8 +176,13 @@ async def mirror_faults(home: Path, store: Store) -> list[str]:
                 "message": msgspec.json.decode(message.encode(entry.message)),
             }
             for entry in entries
+            if is_note(entry.message) != "compaction"
         ]
-        shown = [{key: one[key] for key in ("id", "parentId", "message")} for one in rest]
+        shown = [
+            {key: one[key] for key in ("id", "parentId", "message")}
+            for one in rest
+            if one["type"] == "message"
+        ]
         if head["type"] != "session" or head["id"] != session_id or shown != expected:
             wrong.append(f"mirror: {session_id} has {len(rest)} lines for {len(entries)} entries")
     return wrong

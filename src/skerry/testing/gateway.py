@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from skerry.model.outbound import Settlement
 from skerry.store import nothing
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
+from skerry.testing.unreliable import UnreliableChannel
 
 READY_SECONDS: Final = 20.0
 _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
@@ -41,9 +43,15 @@ class GatewayProcess:
     """
 
     def __init__(
-        self, home: Path, *, arguments: Sequence[str] = (), environ: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        *,
+        arguments: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+        program: str = "skerry.testing.gateway",
     ) -> None:
         self.home = home
+        self._program = program
         self.output: list[str] = []
         """What it printed, line by line, over all its lives."""
         self._arguments = tuple(arguments)
@@ -80,9 +88,14 @@ class GatewayProcess:
             raise AssertionError("the gateway is not running")
         return self._process
 
+    @property
+    def alive(self) -> bool:
+        """Return whether it was started and has not been seen to end."""
+        return self._process is not None
+
     async def start(self, *arguments: str) -> None:
         """Start it and wait until it answers; `arguments` hold for this life only."""
-        command = [sys.executable, "-m", "skerry.testing.gateway", "--port", str(self._port)]
+        command = [sys.executable, "-m", self._program, "--port", str(self._port)]
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
         with anyio.CancelScope(shield=True):  # one whose start is given up can still be killed
@@ -141,6 +154,7 @@ async def running_gateway(
     config: Mapping[str, Any] | None = None,
     arguments: Sequence[str] = (),
     first: Sequence[str] = (),
+    program: str = "skerry.testing.gateway",
 ) -> AsyncGenerator[GatewayProcess]:
     """Run a gateway in a process of its own for the block.
 
@@ -151,12 +165,14 @@ async def running_gateway(
         config: Written into `skerry.json` before the first start.
         arguments: More for the program, see its `--help`.
         first: The same for its first life only, such as the fault that ends it.
+        program: The module that runs it, such as one that plants a defect before.
     """
     with TemporaryDirectory(prefix="skerry-") as temporary:
-        gateway = GatewayProcess(home or Path(temporary), arguments=arguments)
+        gateway = GatewayProcess(home or Path(temporary), arguments=arguments, program=program)
         written: dict[str, Any] = dict(config or {})
         if model is not None:
-            gateway = GatewayProcess(gateway.home, arguments=[*arguments, "--model", "configured"])
+            arguments = [*arguments, "--model", "configured"]
+            gateway = GatewayProcess(gateway.home, arguments=arguments, program=program)
             given = written.get("agents", {})
             written |= model_config(model)
             defaults = given.get("defaults", {}) | written["agents"]["defaults"]
@@ -223,6 +239,7 @@ def main() -> int:
         type=Settlement,
         help="what the platform always says of a part whose sending was interrupted",
     )
+    parser.add_argument("--unreliable", type=float, default=0.0, help="share of sendings that fail")
     parser.add_argument("--fault", default="", help="die at a point: name:N")
     parser.add_argument(
         "--hold", default="", help="let the thread that comes to a point stay there"
@@ -233,9 +250,11 @@ def main() -> int:
     models: ScriptedModels | None = None
     if arguments.model == "echo":
         models = ScriptedModels(ScriptedModel(echo))
-    adapters = []
+    adapters: list[MemoryChannel] = []
     if arguments.platform is not None:
-        adapters.append(MemoryChannel(Platform(arguments.platform), settles=arguments.settles))
+        platform, rate = Platform(arguments.platform), arguments.unreliable
+        kind = partial(UnreliableChannel, rate=rate) if rate else MemoryChannel
+        adapters.append(kind(platform, settles=arguments.settles))
     reach = planted(arguments.fault, die) if arguments.fault else planted(arguments.hold, hold)
     outside = Outside(models=models, adapters=adapters, reach=reach)
     config = loaded.config.model_copy(update={"gateway": gateway})

@@ -1,0 +1,193 @@
+"""Everything at once under `kill -9`: queue modes, resets, fail-over, compaction, a bad platform.
+
+The gateway is the process with a state to lose. It has two roles, for each of which every named
+fault point is tried: it works, or it takes up what another left. The child with the built-in model
+keeps nothing; its kills are in tests/unit/providers/test_embedded.py.
+"""
+
+import os
+import re
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import ClientError
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import StubModelServer
+from tests.support.chaos import again, quiet, until
+from tests.support.defects import DEFECTS
+from tests.support.mix import Mind, config, disagreements, faults, people, turns
+
+KILLS = int(os.environ.get("SKERRY_KILLS", "60"))
+SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
+SOURCE = Path(__file__).parents[2] / "src" / "skerry"
+BROKEN_GATEWAY = "tests.support.defects"
+POINTS = sorted(
+    {
+        name
+        for file in SOURCE.rglob("*.py")
+        for name in re.findall(r'reach\("([^"]+)"\)', file.read_text())
+    }
+)
+
+
+@asynccontextmanager
+async def mixed(
+    folder: Path, mind: Mind, *arguments: str, first: tuple[str, ...] = (), **more: str
+) -> AsyncGenerator[tuple[GatewayProcess, Platform]]:
+    """Run a gateway between a platform and a model that both outlive it."""
+    platform = Platform(folder / "platform")
+    async with StubModelServer(mind, pieces=4, delay=0.015) as model:
+        running = running_gateway(
+            home=folder / "home",
+            config=config(model.base_url),
+            arguments=["--model", "configured", "--platform", str(platform.folder), *arguments],
+            first=first,
+            **more,
+        )
+        async with running as gateway:
+            yield gateway, platform
+
+
+async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
+    """Wait until all is quiet, end the gateway, and return what is wrong."""
+    await until(lambda: platform.acknowledged() == len(platform.inbox()))
+    await quiet(gateway)
+    await gateway.kill()  # the mirror is behind now; the next start brings it up
+    await again(gateway)
+    assert await gateway.stop() == 0
+    written, received, taken = platform.inbox(), platform.received(), turns(gateway.home)
+    wrong = faults(written, received, taken)
+    return wrong + await disagreements(gateway.home, written, received, taken)
+
+
+@pytest.mark.timeout(180 + 6 * KILLS)
+async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path: Path) -> None:
+    dice = Random(SEED)  # noqa: S311 - the same kills at every run
+    mind = Mind(Random(SEED + 2))  # noqa: S311
+    async with mixed(tmp_path, mind, "--unreliable", "0.06") as (gateway, platform):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(people, platform, Random(SEED + 1))  # noqa: S311
+            for _ in range(KILLS):
+                await anyio.sleep(dice.uniform(0, 0.8))
+                await gateway.kill()
+                if dice.random() < 0.15:  # sometimes in the middle of a start
+                    with anyio.move_on_after(dice.uniform(0.1, 1.0)):
+                        await again(gateway)
+                    await gateway.kill()
+                await again(gateway)
+            tasks.cancel_scope.cancel()
+        wrong = await found(gateway, platform)
+    assert wrong == [], f"SKERRY_SEED={SEED}"
+    written = len(platform.inbox())
+    print(f"{KILLS} kills, {written} messages, {mind.failed} failures of a model, seed {SEED}")  # noqa: T201
+    assert mind.failed > 0
+
+
+async def visit(gateway: GatewayProcess, platform: Platform, name: str) -> None:
+    """Pass every fault point: a message with a tool call, an answer, a reset, an archived file."""
+    platform.say(f"look {name}", peer="ann", message_id=name)
+
+    def answered() -> bool:
+        return any(
+            one.in_reply_to == name and "That is all" in one.text for one in platform.received()
+        )
+
+    await until(answered)
+    async with GatewayClient(gateway.address) as client:
+        await client.request("sessions.reset", {"key": "agent:main:memory:direct:ann"})
+    await anyio.sleep_forever()  # the mirror comes last
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_each_named_point_in_each_role_loses_and_doubles_nothing(
+    tmp_path: Path, point: str
+) -> None:
+    fault = ("--fault", point)
+    mind = Mind(Random(SEED), rate=0)  # noqa: S311 - here the kill is the only fault
+    async with mixed(tmp_path, mind) as (gateway, platform):
+        await gateway.kill()
+        lives = 0
+        for name in ("m1", "m2"):  # at work, then with something to take up
+            with suppress(AssertionError):  # it may die before it is ready
+                await again(gateway, *fault)
+            async with anyio.create_task_group() as tasks:
+                if gateway.alive:
+                    tasks.start_soon(quietly, gateway, platform, name)
+                    with anyio.fail_after(30):
+                        assert await gateway.wait() == -signal.SIGKILL
+                else:
+                    platform.say(f"look {name}", peer="ann", message_id=name)
+                tasks.cancel_scope.cancel()
+            lives += 1
+        await again(gateway)
+        assert await found(gateway, platform) == []
+    assert lives == 2
+
+
+async def quietly(gateway: GatewayProcess, platform: Platform, name: str) -> None:
+    """Visit a gateway that will die meanwhile."""
+    with suppress(ClientError):
+        await visit(gateway, platform, name)
+
+
+def test_the_named_points_are_read_from_the_source() -> None:
+    parts = {name.partition(".")[0] for name in POINTS}
+    assert parts >= {"dispatch", "delivery", "store", "mirror"}
+
+
+FIRST = "look m1"  # a block of it is sent before its tool runs
+BROKEN = [
+    ("forgets what was open", "dispatch.accepted:1", [("ann", FIRST)], "lost"),
+    ("closes without a word", "delivery.after-send:1", [("ann", FIRST)], "lost"),
+    ("closes without an entry", "delivery.after-send:1", [("ann", FIRST)], "transcript"),
+    (
+        "keeps no answer",
+        "delivery.after-send:3",
+        [("cat", "/queue followup"), ("cat", "please m1"), ("cat", "please m2")],
+        "transcript",
+    ),
+    ("takes a message again", "dispatch.accepted:1", [("ann", "please m1")], "twice"),
+    ("sends the last part first", "delivery.before-send:1", [("ann", FIRST)], "torn"),
+    (
+        "has one conversation for all",
+        "delivery.after-send:1",
+        [("ann", FIRST), ("ben", "please m2")],
+        "mixed",
+    ),
+    (
+        "takes up the last first",
+        "dispatch.accepted:4",
+        [("cat", "/queue followup"), *(("cat", f"please m{n}") for n in (1, 2, 3))],
+        "order",
+    ),
+]
+
+
+@pytest.mark.parametrize(("defect", "fault", "texts", "promise"), BROKEN)
+async def test_a_planted_defect_is_found(
+    tmp_path: Path, defect: str, fault: str, texts: list[tuple[str, str]], promise: str
+) -> None:
+    mind = Mind(Random(SEED), rate=0)  # noqa: S311 - here the defect is the only fault
+    planted = mixed(
+        tmp_path, mind, "--defect", defect, first=("--fault", fault), program=BROKEN_GATEWAY
+    )
+    async with planted as (gateway, platform):
+        for peer, text in texts:
+            platform.say(text, peer=peer, message_id=text.split()[-1])
+        with anyio.fail_after(30):
+            assert await gateway.wait() == -signal.SIGKILL
+        await again(gateway)
+        wrong = await found(gateway, platform)
+    assert promise in {one.partition(":")[0] for one in wrong}, wrong
+
+
+def test_every_defect_is_tried() -> None:
+    assert {one[0] for one in BROKEN} == set(DEFECTS)

@@ -1,0 +1,74 @@
+"""What users complain of elsewhere, where no other test shows that it does not happen here.
+
+The whole list, with the test of each, is in docs/promises.md.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import GatewayRefusedError
+from skerry.testing.gateway import running_gateway
+from skerry.testing.model_server import HttpStep, Status, StubModelServer
+from tests.support.chaos import again, rig
+from tests.support.wire import connected
+
+
+async def say(client: GatewayClient, text: str) -> str:
+    """Return the answer to a message in the main conversation."""
+    asked = {"sessionKey": "main", "message": text, "idempotencyKey": text}
+    final = await client.request("agent", asked, expect_final=True)
+    return "".join(one["text"] for one in final["result"]["payloads"])
+
+
+async def texts(client: GatewayClient) -> list[str]:
+    """Return what the person and the model said in the main conversation."""
+    found = await client.request("chat.history", {"sessionKey": "main"})
+    return [part.get("text", "") for one in found["messages"] for part in one["content"]]
+
+
+def forgets_nothing(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Answer with all that the person said; refuse what is asked to fail."""
+    said = [str(one["content"]) for one in body["messages"] if one["role"] == "user"]
+    return [Status(401)] if said[-1] == "fail" else [" and ".join(said)]
+
+
+async def test_a_conversation_goes_on_after_an_error_of_the_provider_and_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with (
+        StubModelServer(forgets_nothing) as model,
+        running_gateway(model=model.base_url, home=tmp_path) as gateway,
+    ):
+        async with GatewayClient(gateway.address) as client:
+            assert await say(client, "one") == "one"
+            with pytest.raises(GatewayRefusedError):
+                await say(client, "fail")
+        assert await gateway.stop() == 0
+        await again(gateway)
+        async with GatewayClient(gateway.address) as client:
+            assert await say(client, "two") == "one and fail and two"
+            assert [one for one in await texts(client) if one in {"one", "two"}] == [
+                "one",
+                "one",
+                "two",
+            ]
+
+
+async def test_an_answer_whose_reader_lost_the_connection_is_there_once(tmp_path: Path) -> None:
+    async with rig(tmp_path) as (gateway, _, model):
+        async with connected(gateway.address.url, auth={"token": gateway.token}) as wire:
+            sent = {"sessionKey": "main", "message": "look m1", "idempotencyKey": "k1"}
+            assert (await wire.call("chat.send", sent))["status"] == "started"
+        async with GatewayClient(gateway.address) as client:  # the same person, on a new socket
+            with anyio.fail_after(30):
+                ended = await client.request("agent.wait", {"runId": "k1", "timeoutMs": 20_000})
+            assert ended["status"] == "ok"
+            repeated = await client.request("chat.send", sent)  # as a client does that is not sure
+            assert repeated["status"] == "ok"
+            assert [one for one in await texts(client) if one == "answer to m1"] == ["answer to m1"]
+        assert model.count == 2  # the call of a tool, and the answer

@@ -1,0 +1,64 @@
+"""A gateway with one defect planted, which the chaos suite must find: `--defect NAME`.
+
+Run as `python -m tests.support.defects`, in a process of its own.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from skerry.agent import ending
+from skerry.agent import run as running
+from skerry.app import build, dispatch, recover
+from skerry.model.ids import SessionKey
+from skerry.store import inbound, outbox
+from skerry.testing.gateway import main
+
+_recover, _settle, _take, _waiting = recover.recover, ending.settle, inbound.take, outbox.waiting
+
+
+async def _forget(*_: Any) -> list[Any]:
+    return []
+
+
+async def _backwards(*given: Any) -> list[Any]:
+    return (await _recover(*given))[::-1]
+
+
+def _nothing(*_: Any) -> list[Any]:
+    return []
+
+
+def _unsaid(unit: Any, result: Any, tail: int, _: Any, *rest: Any) -> int:
+    return _settle(unit, result, tail, (), *rest)
+
+
+def _take_again(*given: Any) -> None:
+    _take(*given)
+
+
+def _last_first(*given: Any, **named: Any) -> list[Any]:
+    return _waiting(*given, **named)[::-1]
+
+
+def _everybodys(*_: Any, **__: Any) -> SessionKey:
+    return SessionKey.main()
+
+
+DEFECTS: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
+    "forgets what was open": (build, "recover", _forget),
+    "takes up the last first": (build, "recover", _backwards),
+    "closes without a word": (recover, "told_at_end", _nothing),
+    "closes without an entry": (recover, "settle", _unsaid),
+    "keeps no answer": (running, "settle", _unsaid),
+    "takes a message again": (inbound, "take", _take_again),
+    "sends the last part first": (outbox, "waiting", _last_first),
+    "has one conversation for all": (dispatch, "session_key", _everybodys),
+}
+
+if __name__ == "__main__":
+    at = sys.argv.index("--defect")
+    module, name, defect = DEFECTS[sys.argv[at + 1]]
+    del sys.argv[at : at + 2]
+    setattr(module, name, defect)
+    sys.exit(main())
