@@ -25,6 +25,8 @@ from skerry.testing.model_server import StubModelServer
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 FENCE = re.compile(r"^ *```(.*?)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SHELL_SECONDS = 60
+_STEADY = {"gateway": {"reload": {"mode": "hot"}}}
+"""A restart by itself would come between two commands."""
 NOT_RUN = re.compile(r'not-run="[^"]{10,}"')
 FORMS = {
     "sh": "a shell runs it against a gateway",
@@ -104,7 +106,7 @@ async def test_the_commands_of_a_page_work_one_after_another(page: Path, tmp_pat
     home = tmp_path / ".skerry"
     async with (
         StubModelServer() as model,
-        running_gateway(home=home, model=model.base_url, config=_plugins(home)),
+        running_gateway(home=home, model=model.base_url, config=_plugins(home) | _STEADY),
     ):
         (home / "workspace" / "notes.md").write_text("Buy tea.")
         (tmp_path / "work").mkdir()

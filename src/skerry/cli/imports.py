@@ -91,6 +91,14 @@ def _files(path: Path) -> Iterator[Path]:
     yield from sorted(one for one in path.iterdir() if one.is_file() and _NAME.fullmatch(one.name))
 
 
+def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
+    """Yield the transcript files of a folder, what was archived first, each with what as."""
+    for file in sorted(_files(folder), key=lambda one: one.name.endswith(".jsonl")):
+        matched = _NAME.fullmatch(file.name)
+        if not file.is_symlink():
+            yield file, Archived(matched[1]) if matched and matched[1] else None
+
+
 def _read(file: Path) -> Imported:
     with file.open("rb") as lines:
         return read(lines)
@@ -98,7 +106,7 @@ def _read(file: Path) -> Imported:
 
 def _key(file: Path, found: Imported, agent: AgentId, wanted: str | None) -> SessionKey:
     """Return the conversation: of the session map beside the file, as wanted, or one of its own."""
-    if (known := _mapped(file.parent / "sessions.json").get(found.session_id)) is not None:
+    if (known := mapped_keys(file.parent / "sessions.json").get(found.session_id)) is not None:
         key = SessionKey.parse(known, agent)
         return SessionKey(agent, key.scope)
     if wanted is not None:
@@ -106,7 +114,7 @@ def _key(file: Path, found: Imported, agent: AgentId, wanted: str | None) -> Ses
     return SessionKey.parse(f"imported:{found.session_id}", agent)
 
 
-def _mapped(file: Path) -> dict[str, str]:
+def mapped_keys(file: Path) -> dict[str, str]:
     """Return the key of each session that the map names."""
     try:
         found: Any = msgspec.json.decode(file.read_bytes())

@@ -19,7 +19,7 @@ from skerry.cli.options import port as _port
 from skerry.cli.options import reach as _reach
 from skerry.cli.options import session as _session
 from skerry.cli.options import timeout as _timeout
-from skerry.cli.parsing_state import add_backup, add_outbox, add_usage
+from skerry.cli.parsing_state import add_backup, add_import, add_outbox, add_usage
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -29,7 +29,7 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("usage", "outbox", "backup")),
+    ("its state", ("usage", "outbox", "backup", "import")),
     ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks", "devices")),
     ("this shell", ("completion",)),
 )
@@ -122,6 +122,7 @@ def make_parser() -> "_Top":
     add_usage(add)
     add_outbox(add)
     add_backup(add)
+    add_import(add)
     _logs(add)
     parsing_extensions.plugins(add)
     parsing_extensions.hooks(add)

@@ -57,3 +57,15 @@ def add_usage(add: Add) -> None:
     parser.add_argument("--by", choices=SUMS, default="model", help="added up by this")
     parser.add_argument("--agent", metavar="ID", help="only of this agent")
     output(reach(parser))
+
+
+def add_import(add: Add) -> None:
+    """Add `skerry import`."""
+    group = command(add, "import", None, "bring an installation of another program over")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    text = "configuration, workspaces, conversations and credentials of OpenClaw"
+    parser = output(command(add, "openclaw", "openclaw", text))
+    parser.add_argument(
+        "directory", nargs="?", default="~/.openclaw", metavar="DIR", help="default ~/.openclaw"
+    )
+    parser.add_argument("--apply", action="store_true", help="do it; without it only look")

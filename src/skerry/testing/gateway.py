@@ -7,6 +7,7 @@ account on a platform in a folder, a model that echoes, and a fault that kills i
 import argparse
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ import anyio.abc
 import msgspec
 
 from skerry.app.build import Outside
+from skerry.app.serve import RESTART
 from skerry.app.serve import main as serve
 from skerry.client.discover import Address
 from skerry.config.load import prepare
@@ -246,7 +248,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     loaded = prepare(os.environ)
-    gateway = loaded.config.gateway.model_copy(update={"port": arguments.port})
+    port = arguments.port or _free_port()
+    gateway = loaded.config.gateway.model_copy(update={"port": port})
     models: ScriptedModels | None = None
     if arguments.model == "echo":
         models = ScriptedModels(ScriptedModel(echo))
@@ -258,7 +261,18 @@ def main() -> int:
     reach = planted(arguments.fault, die) if arguments.fault else planted(arguments.hold, hold)
     outside = Outside(models=models, adapters=adapters, reach=reach)
     config = loaded.config.model_copy(update={"gateway": gateway})
-    return serve(replace(loaded, config=config), outside)
+    code = serve(replace(loaded, config=config), outside)
+    if code == RESTART:
+        os.execv(sys.executable, [*sys.orig_argv, "--port", str(port)])  # noqa: S606 - as before
+    return code
+
+
+def _free_port() -> int:
+    """Return a port that nobody has, so that it stays the same when the gateway starts anew."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 if __name__ == "__main__":

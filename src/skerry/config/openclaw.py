@@ -1,0 +1,157 @@
+"""What a configuration of OpenClaw means here, and what of it means nothing (pure).
+
+The tree is migrated, then whatever our own check does not take is left out, each with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.config.check import check
+from skerry.config.migrations import migrate
+from skerry.config.paths import MISSING, Place, lookup, replaced, show_place
+from skerry.config.redact import is_fetched, is_reference
+from skerry.model.errors import ConfigInvalidError, ConfigIssue
+
+_OWN: Final[tuple[tuple[Place, str], ...]] = (
+    (("gateway", "mode"), "this machine runs the gateway"),
+    (("gateway", "remote"), "this machine runs the gateway"),
+    (("gateway", "port"), "the two may run beside each other"),
+    (("agents", "defaults", "workspace"), "its files are copied"),
+    (("plugins",), "plugins of OpenClaw are programs of Node"),
+    (("hooks",), "hooks of OpenClaw are programs of Node"),
+    (("meta",), ""),
+    (("wizard",), ""),
+    (("$schema",), ""),
+)
+"""What is ours to say; an empty reason is not worth a line."""
+_ROUNDS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """Something that has no place here, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The configuration as we have it, and what had no place in it."""
+
+    tree: dict[str, Any]
+    moved: tuple[str, ...]
+    unmapped: tuple[Unmapped, ...]
+
+
+def mapped(tree: Mapping[str, Any]) -> Mapped:
+    """Return what the tree of an `openclaw.json`, its includes put in, means here."""
+    migrated = migrate(tree)
+    new, left = migrated.tree, list[Unmapped]()
+    places = [*_OWN, *_agents(new)]
+    for place, why in places:
+        if lookup(new, place) is not MISSING:
+            new = replaced(new, place, MISSING)
+            if why:
+                left.append(Unmapped(show_place(place), why))
+    for _ in range(_ROUNDS):
+        issues = _issues(new)
+        if not issues:
+            break
+        for issue in issues:
+            place = _nearest(new, issue.path)
+            if place:
+                new = replaced(new, place, MISSING)
+                left.append(Unmapped(show_place(place), issue.message))
+    else:
+        new = {}
+    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys(left)))
+
+
+def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return both; where both say something ours counts, and the places are named."""
+    return _merged(ours, theirs, ())
+
+
+def _merged(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], place: Place
+) -> tuple[dict[str, Any], list[str]]:
+    both, kept = dict(ours), list[str]()
+    for key, value in theirs.items():
+        present = ours.get(key, MISSING)
+        if present is MISSING:
+            both[key] = value
+        elif isinstance(present, dict) and isinstance(value, dict):
+            both[key], more = _merged(present, value, (*place, key))
+            kept += more
+        elif present != value:
+            kept.append(show_place((*place, key)))
+    return both, kept
+
+
+def _agents(tree: Mapping[str, Any]) -> list[tuple[Place, str]]:
+    """Return the places of each agent that say where its files are."""
+    listed = lookup(tree, ("agents", "list"))
+    number = len(listed) if isinstance(listed, list) else 0
+    keys = (("workspace", "its files are copied"), ("agentDir", "its credentials are taken over"))
+    return [(("agents", "list", n, key), why) for n in range(number) for key, why in keys]
+
+
+def _issues(tree: Mapping[str, Any]) -> list[ConfigIssue]:
+    try:
+        _, warnings = check(_plain(tree), state_dir=Path("/"), path=Path("/skerry.json"))
+    except ConfigInvalidError as error:
+        return list(error.issues)
+    return list(warnings)
+
+
+def _plain(tree: Any) -> Any:
+    """Return the tree with a text for each secret that stands elsewhere."""
+    match tree:
+        case dict() if is_reference(tree) or is_fetched(tree):
+            return "a secret"
+        case dict():
+            return {key: _plain(one) for key, one in tree.items()}
+        case list():
+            return [_plain(one) for one in tree]
+        case _:
+            return tree
+
+
+def _nearest(tree: Mapping[str, Any], path: str) -> Place:
+    """Return the place that an issue names, or the nearest above it that is there.
+
+    Keys with dots in them are found by trying how much of the path each is.
+    """
+    at: Any = tree
+    place: list[str | int] = []
+    rest = path
+    while rest:
+        found = _part(at, rest)
+        if found is None:
+            break
+        part, rest = found
+        at = at[part]
+        place.append(part)
+    return tuple(place)
+
+
+def _part(at: Any, rest: str) -> tuple[str | int, str] | None:
+    if isinstance(at, list) and rest.startswith("["):
+        number, _, rest = rest[1:].partition("]")
+        known = number.isdecimal() and int(number) < len(at)
+        return (int(number), rest.removeprefix(".")) if known else None
+    if isinstance(at, dict):
+        fitting = [key for key in at if rest == key or rest.startswith((f"{key}.", f"{key}["))]
+        if fitting:
+            key = max(fitting, key=len)
+            return key, rest[len(key) :].removeprefix(".")
+    return None
+
+
+def _without_empty(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the tree without sections of which nothing is left."""
+    kept = {key: _without_empty(one) if isinstance(one, dict) else one for key, one in tree.items()}
+    return {key: one for key, one in kept.items() if one != {}}

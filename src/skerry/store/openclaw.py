@@ -1,0 +1,82 @@
+"""Reads the sessions and credentials of the 2026.9 database of an agent of OpenClaw.
+
+The database and its log are copied first and the copy is read: the original is never opened.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from skerry.infra.clock import iso
+
+FILE: Final = "openclaw-agent.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """One session: its transcript as the lines of a file of version 3 would be."""
+
+    key: str
+    session_id: str
+    present: bool
+    """Whether it is the one that its conversation goes on with."""
+    lines: tuple[bytes, ...]
+    packed: int
+    """Lines that are stored in a form that is not read (zstd)."""
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a copy of the database for the block.
+
+    Raises:
+        OSError: it cannot be copied.
+        sqlite3.Error: it is no database.
+    """
+    with TemporaryDirectory(prefix="skerry-import-") as folder:
+        for ending in ("", "-wal"):
+            one = file.with_name(file.name + ending)
+            if one.is_file() and not one.is_symlink():
+                shutil.copyfile(one, Path(folder) / one.name)
+        with closing(sqlite3.connect(Path(folder) / file.name)) as database:
+            yield database
+
+
+def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
+    """Yield every session, those that were archived first and the present ones last."""
+    rows = database.execute(
+        "SELECT w.session_id, w.session_key, w.created_at, n.current_session_id = w.session_id"
+        " FROM session_windows w JOIN session_nodes n ON n.session_key = w.session_key"
+        " ORDER BY 4, w.created_at, w.session_id"
+    ).fetchall()
+    for session_id, key, created_at, present in rows:
+        events = database.execute(
+            "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq",
+            (session_id,),
+        ).fetchall()
+        lines = [str(event).encode() for (event,) in events if event is not None]
+        packed = len(events) - len(lines)
+        if not lines or not _is_header(lines[0]):
+            header = {"type": "session", "version": 3, "id": session_id}
+            lines.insert(0, json.dumps(header | {"timestamp": iso(created_at)}).encode())
+        yield Foreign(str(key), str(session_id), bool(present), tuple(lines), packed)
+
+
+def profiles(database: sqlite3.Connection) -> dict[str, Any]:
+    """Return the content of the credentials file that the database has in its place."""
+    row = database.execute(
+        "SELECT store_json FROM auth_profile_store WHERE store_key = 'primary'"
+    ).fetchone()
+    found = json.loads(row[0]) if row else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_header(line: bytes) -> bool:
+    found = json.loads(line)
+    return isinstance(found, dict) and found.get("type") == "session"

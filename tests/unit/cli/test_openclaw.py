@@ -1,0 +1,189 @@
+"""An installation of OpenClaw is brought over: looked at first, then whole, and only once."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.cli.main import main
+from skerry.config.load import load
+from skerry.infra.lock import locked
+
+CANARY = "sk-canary-0123456789abcdef"
+CONFIG: dict[str, Any] = {
+    "gateway": {"mode": "local", "port": 21020, "token": "5eed" * 12},
+    "agents": {
+        "defaults": {"model": {"primary": "openai/gpt-5"}, "heartbeat": {"every": "30m"}},
+        "list": [{"id": "main", "identity": {"name": "Clawd"}}, {"id": "work", "default": True}],
+    },
+    "channels": {"whatsapp": {"dmPolicy": "pairing"}},
+    "session": {"dmScope": "per_peer"},
+}
+
+
+def line(**fields: Any) -> str:
+    return json.dumps(fields)
+
+
+def transcript(session_id: str, said: str) -> list[str]:
+    at = "2026-02-17T10:00:00.000Z"
+    usage = {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2}
+    answer = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": f"heard {said}"}],
+        "api": "openai-completions",
+        "provider": "openai",
+        "model": "gpt-5",
+        "usage": usage,
+        "stopReason": "stop",
+        "timestamp": 1771322401000,
+    }
+    asked = {"role": "user", "content": said, "timestamp": 1771322400000}
+    return [
+        line(type="session", version=3, id=session_id, timestamp=at, cwd="/"),
+        line(type="message", id="a", parentId=None, timestamp=at, message=asked),
+        line(type="message", id="b", parentId="a", timestamp=at, message=answer),
+    ]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Make a home as OpenClaw 2026.2 leaves it for `main`, and 2026.9 for `work`."""
+    home = tmp_path / "openclaw"
+    for folder in ("agents/main/sessions", "agents/main/agent", "agents/work/agent"):
+        (home / folder).mkdir(parents=True)
+    (home / "openclaw.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    sessions = home / "agents/main/sessions"
+    (sessions / "one.jsonl").write_text("\n".join(transcript("one", "tea")), encoding="utf-8")
+    known = {"agent:main:main": {"sessionId": "one", "updatedAt": 1771322401000}}
+    (sessions / "sessions.json").write_text(json.dumps(known), encoding="utf-8")
+    profile = {"type": "api_key", "provider": "openai", "key": CANARY}
+    odd = {"type": "magic", "provider": "openai"}
+    profiles = {"version": 1, "profiles": {"openai:default": profile, "openai:odd": odd}}
+    (home / "agents/main/agent/auth-profiles.json").write_text(json.dumps(profiles))
+    database(home / "agents/work/agent/openclaw-agent.sqlite")
+    for name in ("workspace", "workspace-main"):
+        (home / name / "memory").mkdir(parents=True)
+        (home / name / "MEMORY.md").write_text(f"likes tea, {name}", encoding="utf-8")
+        (home / name / "memory/2026-02-17.md").write_text("tea", encoding="utf-8")
+    (home / "workspace/outside").symlink_to("/etc")
+    (home / "workspace/passwd").symlink_to("/etc/passwd")
+    (home / "cron").mkdir()
+    return home
+
+
+def database(file: Path) -> None:
+    """Write what is read of the tables of 2026.9, of a session whose last line is packed too."""
+    with closing(sqlite3.connect(file)) as made, made:
+        made.executescript(
+            "CREATE TABLE session_nodes (session_key TEXT, current_session_id TEXT);"
+            "CREATE TABLE session_windows (session_id TEXT, session_key TEXT, created_at INTEGER);"
+            "CREATE TABLE transcript_events"
+            " (session_id TEXT, seq INTEGER, event_json TEXT, event_zstd BLOB);"
+            "CREATE TABLE auth_profile_store (store_key TEXT, store_json TEXT);"
+        )
+        made.execute("INSERT INTO session_nodes VALUES ('agent:work:main', 'new')")
+        for session_id in ("old", "new", "packed"):
+            row = (session_id, "agent:work:main", 1771322400000)
+            made.execute("INSERT INTO session_windows VALUES (?, ?, ?)", row)
+            for seq, event in enumerate(transcript(session_id, "coffee")):
+                packed = session_id == "packed" and seq == 2
+                values = (session_id, seq, None if packed else event, b"x" if packed else None)
+                made.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?)", values)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.delenv("SKERRY_CONFIG_PATH", raising=False)
+    return tmp_path / "state"
+
+
+def brought(old: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert main(["import", "openclaw", str(old), "--json", *more]) == 0
+    shown = capsys.readouterr()
+    assert CANARY not in shown.out + shown.err
+    report: dict[str, Any] = json.loads(shown.out)
+    return report
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(one.relative_to(folder)): one.read_bytes()
+        for one in sorted(folder.rglob("*"))
+        if one.is_file() and not one.is_symlink()
+    }
+
+
+def test_a_dry_run_says_it_all_and_writes_nothing(
+    old: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(old)
+    report = brought(old, capsys)
+    assert not state.exists()
+    assert files(old) == before
+    assert report["sessions"] == {"can be imported": 3}
+    assert report["credentials"] == ["main/openai:default"]
+    left = {one["what"]: one["why"] for one in report["unmapped"]}
+    assert {"channels", "agents.defaults.heartbeat", "gateway.port", "cron"} <= left.keys()
+    assert "packed" in left["session packed"]
+    assert "link" in left[str(old / "workspace/outside")]
+    assert "credential main/openai:odd" in left
+
+
+def test_everything_comes_over_once_and_the_old_home_stays(
+    old: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(old)
+    first = brought(old, capsys, "--apply")
+    assert first["sessions"] == {"imported": 2, "imported as an earlier session": 1}
+    config = load({"SKERRY_STATE_DIR": str(state), "HOME": str(state.parent)}).config
+    assert config.agents.ids == ("main", "work")
+    assert config.agents.defaults.model.primary == "openai/gpt-5"
+    assert config.gateway.auth.secret == "5eed" * 12
+    assert config.gateway.port == 18789
+    assert config.session.dm_scope == "per-peer"
+    workspaces = {"main": "workspace-main", "work": "workspace"}
+    for agent, name in workspaces.items():
+        workspace = config.workspace(config.agents.ids[agent == "work"])
+        assert (workspace / "MEMORY.md").read_text("utf-8") == f"likes tea, {name}"
+        assert (workspace / "memory/2026-02-17.md").is_file()
+        assert not (workspace / "passwd").exists()
+    for file, data in files(state).items():
+        assert CANARY.encode() not in data, file
+    assert files(old) == before
+    again = brought(old, capsys, "--apply")
+    assert again["sessions"] == {"already there": 3}
+    assert all(one["copied"] == 0 for one in again["workspaces"])
+    assert main(["sessions", "import", "--dry-run", str(old / "agents/main/sessions")]) == 0
+
+
+def test_nothing_is_taken_while_a_gateway_runs_or_from_a_wrong_place(
+    old: Path, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.mkdir(mode=0o700)
+    with locked(state / "gateway.lock"):
+        assert main(["import", "openclaw", str(old), "--apply"]) == 1
+    assert "Stop it first" in capsys.readouterr().err
+    assert main(["import", "openclaw", str(tmp_path / "none")]) == 1
+    assert "no home of OpenClaw" in capsys.readouterr().err
+
+
+def test_what_is_there_already_is_kept_and_said(
+    old: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = state / "workspace"
+    workspace.mkdir(parents=True, mode=0o700)
+    state.chmod(0o700)
+    (workspace / "MEMORY.md").write_text("mine", encoding="utf-8")
+    (state / "skerry.json").touch(mode=0o600)
+    ours = {"agents": {"defaults": {"model": {"primary": "a/b"}}}}
+    (state / "skerry.json").write_text(json.dumps(ours), encoding="utf-8")
+    report = brought(old, capsys, "--apply")
+    assert report["kept"] == ["agents.defaults.model.primary"]
+    assert (workspace / "MEMORY.md").read_text("utf-8") == "mine"
+    assert any(one["what"].endswith("workspace/MEMORY.md") for one in report["unmapped"])
