@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 
 from skerry.agent import toolcalls
+from skerry.agent.answers import answers
 from skerry.agent.asking import Asking
 from skerry.agent.commanding import command_call
 from skerry.agent.compacting import Compactor, Whose
@@ -18,7 +19,6 @@ from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
-from skerry.agent.replying import replying
 from skerry.agent.runtime import Runtime
 from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
@@ -98,7 +98,7 @@ class Dialogue:
             runtime.clock.now_ms,
             show=self.show,
         )
-        self.replying = replying(
+        self.replying = answers(
             runtime, self._config, active, self.context, self.show, self._variables
         )
         self.loop = AgentLoop(

@@ -51,7 +51,6 @@ from skerry.replies.style import (
     tool_ended,
 )
 from skerry.replies.tags import Marks
-from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs
 
 logger = logging.getLogger(__name__)
@@ -334,19 +333,16 @@ def replying(
     runtime: Runtime,
     config: Config,
     active: ActiveRun,
-    context: RunContext,
+    answering: tuple[RunContext, ReplyTo],
     show: Show,
     variables: Callable[[], Mapping[str, str]],
-) -> Replying | None:
-    """Return what sends the run's answers to a platform; None where nothing goes to one."""
-    own, request = active.settings or SessionSettings(), active.request
-    to = sends_to(config.session.send_policy, own, request.key, request.reply_to)
-    if to is None:
-        return None
+) -> Replying:
+    """Return what sends the run's answers to a platform."""
+    own, (context, to) = active.settings or SessionSettings(), answering
     limit, unit = runtime.room(to)
     direct = to.peer.kind is PeerKind.DIRECT
     sent = style(config.agents.defaults, own, limit, unit, direct=direct)
-    if request.purpose is not Purpose.MESSAGE:
+    if active.request.purpose is not Purpose.MESSAGE:
         sent = replace(sent, typing=TypingMode.NEVER)  # nobody waits for it
     before = config.messages.response_prefix
 

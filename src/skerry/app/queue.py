@@ -14,7 +14,6 @@ from typing import Final
 
 import anyio
 
-from skerry.agent import apart
 from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command
@@ -107,6 +106,8 @@ class Queue:
         key = str(run.request.key)
         if not self._leave(run):
             return
+        from skerry.agent import apart  # noqa: PLC0415 - needed while a session is at work only
+
         work = partial(apart.answer_apart, self.runtime, run, command, arguments)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
@@ -207,6 +208,8 @@ class Queue:
         dropped = backlog.excess(queued, rules)
         if not dropped:
             return
+        from skerry.agent import apart  # noqa: PLC0415 - few ever write so much
+
         if rules.drop is DropPolicy.SUMMARIZE:
             queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
         for run in dropped:

@@ -36,7 +36,6 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
-from skerry.replies.chunking import remainder
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
 from skerry.store.usage import BookedCall
@@ -168,6 +167,9 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
     """Return what the person has not been sent: all, or what no block has said."""
     if run.delivered is None:
         return [Block(text) for text in result.payloads]
+    # Imported here: few runs are interrupted between their blocks.
+    from skerry.replies.chunking import remainder  # noqa: PLC0415
+
     rest = remainder(run.partial, run.delivered).text.strip("\n")
     return [Block(rest)] if rest.strip() else []
 

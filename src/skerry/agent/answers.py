@@ -1,0 +1,34 @@
+"""Whether a run's answers go to a chat platform; only then is loaded what sends them."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from skerry.agent.runtime import Runtime
+from skerry.config.root import Config
+from skerry.hooks.events import RunContext
+from skerry.lanes.running import ActiveRun
+from skerry.model.session import SessionSettings
+from skerry.replies.shaping import Show
+from skerry.sessions.sending import sends_to
+
+if TYPE_CHECKING:
+    from skerry.agent.replying import Replying
+
+
+def answers(
+    runtime: Runtime,
+    config: Config,
+    active: ActiveRun,
+    context: RunContext,
+    show: Show,
+    variables: Callable[[], Mapping[str, str]],
+) -> "Replying | None":
+    """Return what sends the run's answers to a platform; None where nothing goes to one."""
+    own, request = active.settings or SessionSettings(), active.request
+    to = sends_to(config.session.send_policy, own, request.key, request.reply_to)
+    if to is None:
+        return None
+    # Imported here, with all that shapes messages: not every gateway talks to a platform.
+    from skerry.agent.replying import replying  # noqa: PLC0415
+
+    return replying(runtime, config, active, (context, to), show, variables)
