@@ -142,20 +142,22 @@ class _Changing:
 
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "It holds from now on."
-        done = "is removed" if value is MISSING else f"is {_text(redact(_at(place, value)))}"
+        done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
         return f"`{show_place(place)}` {done}. {when}"
 
 
-def _at(place: Place, value: Any) -> Any:
-    """Return the value under its name, by which secrets are known."""
-    return {str(place[-1]): value}
+def _shown(place: Place, value: Any) -> Any:
+    """Return the value without secrets, which are known by the name of their place."""
+    name = str(place[-1])
+    hidden: Any = redact({name: value})
+    return hidden[name]
 
 
 def _overridden(overrides: dict[Place, Any]) -> str:
     if not overrides:
         return "Nothing is overridden."
     lines = [
-        f"- `{show_place(place)}`: {_text(redact(_at(place, value)))}"
+        f"- `{show_place(place)}`: {_text(_shown(place, value))}"
         for place, value in overrides.items()
     ]
     return "\n".join(["Until the next start:", *lines])

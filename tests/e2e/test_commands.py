@@ -1,0 +1,129 @@
+"""Commands over a platform and over the gateway, by which the gateway itself is changed."""
+
+import json
+from pathlib import Path
+
+import anyio
+
+from skerry.app.build import Application
+from skerry.client.client import GatewayClient
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import RunId
+from skerry.testing.channel import Platform
+from tests.support.chaos import until
+from tests.support.whole import whole_gateway
+
+SCOPES = ("operator.admin",)
+
+
+class Page:
+    """Somebody at the page."""
+
+    def __init__(self, application: Application, client: GatewayClient) -> None:
+        self._application, self._client, self._sent = application, client, 0
+
+    async def say(self, text: str) -> str:
+        self._sent += 1
+        key = str(self._sent)
+        params = {"sessionKey": "main", "message": text, "idempotencyKey": key}
+        await self._client.request("chat.send", params)
+        with anyio.fail_after(10):
+            result = await self._application.dispatch.wait(RunId(key), None)
+        assert result is not None
+        return "\n".join(result.payloads)
+
+
+async def test_the_configuration_is_changed_as_over_the_wire(tmp_path: Path) -> None:
+    config = {"commands": {"config": True}}
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config=config) as (application, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        page = Page(application, client)
+        done = '`messages.queue.mode` is "steer". It holds from now on.'
+        assert await page.say("/config set messages.queue.mode=steer") == done
+        assert application.context.config().messages.queue.mode == "steer"
+        assert await page.say("/config get messages.queue.mode") == '```json\n"steer"\n```'
+        for text in (
+            "/config set gateway.auth.mode=none",
+            '/config set plugins.load.paths=["evil.py"]',
+            '/config set commands.ownerAllowFrom=["telegram:1"]',
+            "/config set messages.queue.cap=none",
+            "/config set messages",
+            "/config get nothing.there",
+            "/config sing",
+        ):
+            assert (await page.say(text)).startswith("⚠️"), text
+        token = application.context.config().gateway.auth.token
+        assert token is None or token.get_secret_value() not in await page.say("/config show")
+        assert "is removed" in await page.say("/config unset messages.queue.mode")
+        assert application.context.config().messages.queue.mode == "collect"
+        assert (await page.say("/debug show")).startswith("/debug is off.")
+
+
+async def test_what_debug_sets_is_written_nowhere_and_outlives_a_change(tmp_path: Path) -> None:
+    home, config = tmp_path / "home", {"commands": {"debug": True}}
+    async with (
+        whole_gateway(home, Hooks(), config=config) as (application, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        page, before = Page(application, client), (home / "skerry.json").read_bytes()
+        assert await page.say("/debug") == "Nothing is overridden."
+        await page.say("/debug set messages.queue.cap=7")
+        assert application.context.config().messages.queue.cap == 7
+        await application.context.configuration.reload()
+        assert application.context.config().messages.queue.cap == 7
+        assert (await page.say("/debug set gateway.bind=lan")).startswith("⚠️")
+        assert (await page.say("/debug set messages.queue.cap=-1")).startswith("⚠️")
+        assert application.context.config().messages.queue.cap == 7
+        assert "`messages.queue.cap`" in await page.say("/debug show")
+        await page.say("/debug reset")
+        assert application.context.config().messages.queue.cap == 20
+        assert (home / "skerry.json").read_bytes() == before
+
+
+async def test_restart_ends_the_gateway_so_that_it_starts_again(tmp_path: Path) -> None:
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config={}) as (application, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        page = Page(application, client)
+        assert await page.say("/restart") == "⚙️ The gateway restarts."
+        assert application.restart.is_set()
+
+
+async def test_a_client_is_told_what_each_command_takes(tmp_path: Path) -> None:
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config={}) as (application, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        listed = (await client.request("commands.list"))["commands"]
+        named = {one["name"]: one for one in listed}
+        assert "config" not in named  # it is off
+        assert named["think"]["textAliases"] == ["/think", "/thinking", "/t"]
+        levels = [one["value"] for one in named["think"]["args"][0]["choices"]]
+        assert levels == ["off", "minimal", "low", "medium", "high", "xhigh", "default"]
+        page = Page(application, client)
+        shown = await page.say("/context detail")
+        assert "tool schemas" in shown
+        found = json.loads((await page.say("/context json")).split("```")[1].removeprefix("json"))
+        assert found["entries"] > 0
+        assert "system" not in found
+
+
+async def test_a_platform_has_the_same_commands(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    config = {"commands": {"ownerAllowFrom": ["memory:ada"]}}
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
+        platform.say("/status", peer="alice", message_id="1")
+        platform.say("/think high hello /verbose full", peer="alice", message_id="2")
+        platform.say("/think high hello /verbose full", peer="ada", message_id="3")
+        platform.say("/id", peer="ada", message_id="4")
+        await until(lambda: len(platform.received()) == 4)
+        received = {(one.in_reply_to, one.text) for one in platform.received()}
+    assert received == {
+        ("2", "echo: /think high hello /verbose full"),
+        ("3", "echo: hello"),
+        ("3", "Note: test/script has no thinking level high; it used off."),
+        ("4", "You are the owner, over memory, in `agent:main:main`."),
+    }
