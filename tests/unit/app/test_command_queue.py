@@ -9,6 +9,9 @@ import pytest
 from skerry.app.command_queue import Desk, queue_commands
 from skerry.commands.queueing import parse
 from skerry.commands.table import CommandError, CommandTable
+from skerry.hooks.events import CommandGiven
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId
 from skerry.model.message import UserMessage
@@ -120,3 +123,25 @@ def test_its_words_are_read(words: str, changes: dict[str, Any]) -> None:
 def test_another_word_is_refused_with_what_would_do(words: str) -> None:
     with pytest.raises(CommandError, match=r"Write|outside|write"):
         parse(words)
+
+
+async def test_a_word_stops_at_once_what_runs_and_what_waits_and_hooks_hear_of_it(
+    tmp_path: Path,
+) -> None:
+    table, told, hooks = CommandTable(), list[str](), Hooks()
+
+    async def note(given: CommandGiven) -> None:
+        told.append(given.name)
+
+    hooks.command.add(Handler("test", note))
+    model = ScriptedModel([["half", gate := Gate()]])
+    async with open_core(tmp_path, model, commands=table, hooks=hooks) as c:
+        core = with_commands(c, table)
+        await core.dispatch.submit(request("a"))
+        await gate.reached.wait()
+        await core.dispatch.submit(request("b", queue_mode=None))
+        await core.dispatch.submit(request("Stop!", queue_mode=None))
+        answered = await ended(core, "Stop!")
+        assert answered.payloads == ("⚙️ Agent was aborted. 1 waiting cleared.",)
+        assert (await ended(core, "b")).stop_reason is StopReason.ABORTED
+    assert told == ["stop"]
