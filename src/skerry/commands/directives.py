@@ -6,6 +6,7 @@ takes nothing else. Source: openclaw-behaviour 4.9.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ from skerry.model.thinking import ThinkingLevel, thinking_level
 
 IsModel = Callable[[str], bool]
 
+MAX_TEXT: Final = 16_384
+"""Characters of a message that is looked at: a longer one was pasted, not typed."""
 NAMES: Final = ("think", "verbose", "reasoning", "status", "model", "queue")
 """In the order in which they are done."""
 LEVELS: Final = {
@@ -50,12 +53,13 @@ class Directive:
 
 def directives(text: str, is_model: IsModel) -> list[Directive]:
     """Return the directives within a message, in the order of the text."""
-    if "/" not in text or _NAME.search(text) is None:
+    if "/" not in text or len(text) > MAX_TEXT or _NAME.search(text) is None:
         return []
-    code = [(one.start(), one.end()) for one in _CODE.finditer(text)]
+    code = [one.span() for one in _CODE.finditer(text)]
     found: list[Directive] = []
     for one in _NAME.finditer(text):
-        if any(begin <= one.start() < end for begin, end in code):
+        before = bisect_right(code, (one.start(), len(text)))
+        if before and one.start() < code[before - 1][1]:
             continue
         directive = _read(text, one, is_model)
         if directive is not None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.commands.directives import alone, directives, in_order, without
+from skerry.commands.directives import MAX_TEXT, alone, directives, in_order, without
 
 
 def is_model(word: str) -> bool:
@@ -98,3 +98,7 @@ def test_they_are_done_in_one_order_and_the_last_of_a_name_counts() -> None:
         ("verbose", "on"),
         ("queue", "steer"),
     ]
+
+
+def test_a_message_that_nobody_typed_has_none() -> None:
+    assert directives("/think high " + "x" * MAX_TEXT, is_model) == []
