@@ -186,13 +186,13 @@ class Conversation(anyio.AsyncContextManagerMixin):
         run = str(payload.get("runId", ""))
         if event.event == "chat":
             if run in {key, answer.host}:
-                return self._hear(payload, answer)
+                return self._hear(payload, answer, own=run == key)
             answer.overhear(run, payload)
         elif event.event == "agent" and run in {key, answer.host}:
             _note(payload.get("data"), answer, own=run == key)
         return None
 
-    def _hear(self, payload: Mapping[str, Any], answer: Answer) -> Ending | None:
+    def _hear(self, payload: Mapping[str, Any], answer: Answer, *, own: bool) -> Ending | None:
         text = text_of(payload.get("message"))
         if payload.get("replace") and text != answer.shown:
             answer.shown = text
@@ -202,8 +202,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
         state = str(payload.get("state", ""))
         if state not in ENDS:
             return None
-        if payload.get("joined"):
-            return Ending(_JOINED)
+        if own and answer.host:
+            return Ending(_JOINED)  # the end of its host was not heard
         return Ending(state, str(payload.get("errorMessage", "")), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
@@ -262,8 +262,11 @@ def _note(data: Any, answer: Answer, *, own: bool) -> None:
     """Keep what an `agent` event tells of the run: which one it has entered, what is to know."""
     if not isinstance(data, dict):
         return
-    if own and data.get("phase") == "start" and (host := data.get("joined")):
-        answer.enter(str(host))
+    host = str(data.get("joined", ""))
+    if own and host and data.get("phase") == "start":
+        answer.enter(host)
+    elif own and host:
+        answer.host = host
     answer.notices = tuple(data.get("notices", answer.notices))
 
 

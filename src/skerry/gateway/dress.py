@@ -163,7 +163,7 @@ class Version3:
 
     def ended(self, result: RunResult) -> Says:
         """Return the end of the life cycle and the last `chat` event."""
-        data: Object = {"phase": "end", "endedAt": result.ended_at}
+        data: Object = {"phase": "end", "endedAt": result.ended_at, **_joined(result.joined)}
         chat = _last_chat(result)
         if replies.failed(result):
             data |= {"phase": "error", "error": replies.failure(result).message}
@@ -259,6 +259,7 @@ class Version4:
             "stopReason": reason,
             "executionSettled": True,
             "payloads": replies.payloads(result),
+            **_joined(result.joined),
         }
         chat: Object = {**_last_chat(result), "stopReason": reason}
         if replies.failed(result):
@@ -289,8 +290,12 @@ def message(text: Json, at: int) -> Json:
 
 
 def _started(at: int, joined: str | None) -> AgentSays:
-    data: Object = {"phase": "start", "startedAt": at}
-    return AgentSays("lifecycle", data | {"joined": joined} if joined else data)
+    return AgentSays("lifecycle", {"phase": "start", "startedAt": at, **_joined(joined)})
+
+
+def _joined(host: str | None) -> Object:
+    """Return the run that the message has entered; the published `chat` events have no room."""
+    return {"joined": host} if host else {}
 
 
 def _last_chat(result: RunResult) -> Object:
@@ -300,8 +305,6 @@ def _last_chat(result: RunResult) -> Object:
     chat: Object = {"state": "error" if bad else "aborted" if aborted else "final"}
     if bad:
         chat["errorMessage"] = replies.failure(result).message
-    if result.joined:
-        chat["joined"] = result.joined
     if text or not (bad or aborted):
         chat["message"] = message(text, result.ended_at)
     return chat

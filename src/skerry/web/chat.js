@@ -10,6 +10,7 @@
 //             that is `aside` answers a command while another is at work
 //   asides    those commands with their answers, which no transcript has: {after, items}, where
 //             `after` is the run that was at work
+//   joins     runs whose message another run answers, as the gateway told
 //   notes     what a person is to know of how an answer came about, by its run
 //   outgoing  own messages that no history has shown yet: {key, text, images, at, state, problem}
 //   more      whether the transcript has older messages than `messages`
@@ -29,6 +30,7 @@ export function begin(outgoing = []) {
     items: [],
     runs: [],
     asides: [],
+    joins: [],
     notes: {},
     outgoing,
     more: false,
@@ -133,8 +135,11 @@ export function hear(state, payload) {
 export function watch(state, payload) {
   if (state.key !== payload.sessionKey) return state;
   const { runId, sessionId, stream, data = {} } = payload;
+  if (stream === "lifecycle" && data.joined) {
+    const next = { ...state, joins: [...state.joins, runId] };
+    return data.phase === "start" ? join(next, runId, data.joined) : next;
+  }
   if (stream === "lifecycle" && data.phase === "start") {
-    if (data.joined) return join(state, runId, data.joined);
     const isOther = Boolean(state.session && sessionId && sessionId !== state.session);
     const next = lead(state, runId);
     return isOther ? { ...next, wants: true } : next; // another session began, and may say so
@@ -299,7 +304,8 @@ function useTool(state, runId, { toolCallId: id, name, args, phase, isError = fa
 }
 
 /** A run ended: its message and its answer join the items. */
-function settle(state, { runId, state: how, message, errorMessage, stopReason, joined }) {
+function settle(state, { runId, state: how, message, errorMessage, stopReason }) {
+  const joined = state.joins.includes(runId);
   const run = state.runs.find((other) => other.runId === runId);
   const isKnown = Boolean(run) || state.outgoing.some(({ key }) => key === runId);
   if (!isKnown && (joined || hasAnswer(state, runId))) return state;

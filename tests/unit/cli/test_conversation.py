@@ -121,7 +121,9 @@ async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_hi
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "in_flight"})
-        await exchange.chat("final", "", joined="host")
+        about = {"phase": "end", "joined": "host"}
+        await exchange.event("agent", runId="k", stream="lifecycle", data=about)
+        await exchange.chat("final", "")
 
     gateway.methods["chat.send"] = send
     gateway.answer("agent.wait", {"status": "ok"})

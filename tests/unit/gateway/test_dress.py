@@ -131,7 +131,8 @@ async def test_a_message_that_entered_another_run_names_it(rig: Rig, protocol: i
         await wire.call("agent", ASKED)
         rig.dispatcher.tell(RUN, RunStarted(1, RunId("host")))
         rig.dispatcher.end(RUN, payloads=(), joined=RunId("host"))
-        final = (await wire.event("chat", state="final"))["payload"]
-        started = next(one for one in wire.frames if one.get("event") == "agent")["payload"]
-    assert (started["data"]["joined"], final["joined"]) == ("host", "host")
+        await wire.event("chat", state="final")
+        told = [one["payload"]["data"] for one in wire.frames if one.get("event") == "agent"]
+    phases = [(one["phase"], one["joined"]) for one in told if "phase" in one]
+    assert phases == [("start", "host"), ("end", "host")]
     assert not [one for one in wire.frames if one.get("payload", {}).get("state") == "status"]

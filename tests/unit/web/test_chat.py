@@ -243,7 +243,7 @@ def test_messages_that_were_taken_up_together_stand_before_their_one_answer() ->
     )
     kept = [("person", "b", "kept"), ("person", "c", "kept")]
     assert shown(*steps, before)[2:] == [*kept, ("answer", "", "writing")]
-    steps += [chat("c", "final", "both"), chat("b", "final", "", joined="c")]
+    steps += [chat("c", "final", "both"), chat("b", "final", "")]
     assert shown(*steps)[2:] == [*kept, ("answer", "both", "done")]
     state, _ = play(*steps)
     assert (state["runs"], state["outgoing"]) == ([], [])
@@ -264,13 +264,13 @@ def test_a_message_that_entered_a_run_at_work_stands_before_its_answer() -> None
     steps.append(agent("b", "lifecycle", phase="start", joined="a"))
     people = [("person", "work", "accepted"), ("person", "faster", "accepted")]
     assert shown(*steps) == [*people, ("answer", "", "writing")]
-    _, items = play(*steps, chat("a", "final", "done"), chat("b", "final", "", joined="a"))
+    _, items = play(*steps, chat("a", "final", "done"), chat("b", "aborted"))
     assert [item["text"] for item in items] == ["work", "faster", "done"]
 
 
 def test_an_end_that_names_another_run_leaves_no_answer_of_its_own() -> None:
-    end = chat("b", "final", "", joined="a")
-    state, items = play(history(), write("b", "faster"), ["accepted", "b"], end, ["accepted", "b"])
+    end = agent("b", "lifecycle", phase="end", joined="a"), chat("b", "final", "")
+    state, items = play(history(), write("b", "faster"), ["accepted", "b"], *end, ["accepted", "b"])
     assert (items, state["runs"], state["wants"]) == ([], [], True)
 
 
