@@ -58,21 +58,17 @@ class Mind:
 
     dice: Random
     rate: float = 0.15
+    down: bool = False
+    """Whether the first model refuses every request."""
     failed: int = 0
+    refused: int = 0
 
     def __call__(self, body: dict[str, Any]) -> Sequence[HttpStep]:
         """Return the steps of one reply."""
         if not body.get("tools"):
             return ["Much was said before."]  # the summary of a compaction
-        if body["model"] == "frail" and self.dice.random() < self.rate:
-            self.failed += 1
-            broken: list[Sequence[HttpStep]] = [
-                [Status(503)],
-                [Status(429)],
-                [],  # an empty answer
-                ["Here is ", Cut(connection=True)],
-            ]
-            return self.dice.choice(broken)
+        if body["model"] == "frail" and (broken := self._failure()) is not None:
+            return broken
         messages = body["messages"]
         asked = dict[str, str]()
         for one in reversed(messages):
@@ -87,6 +83,18 @@ class Mind:
             return ["Looking into it.", ToolCall(f"call_{len(messages)}", "read", {"path": "a"})]
         names = ", ".join(asked)
         return [f"Here is the answer to {names}. It takes two sentences. That is all for {names}."]
+
+    def _failure(self) -> Sequence[HttpStep] | None:
+        """Return how the first model fails this time; None when it does not."""
+        if self.down:
+            self.refused += 1
+            return [Status(401)]
+        if self.dice.random() >= self.rate:
+            return None
+        self.failed += 1
+        empty: Sequence[HttpStep] = []
+        cut: Sequence[HttpStep] = ["Here is ", Cut(connection=True)]
+        return self.dice.choice([[Status(503)], [Status(429)], empty, cut])
 
 
 async def people(platform: Platform, dice: Random) -> None:

@@ -1,0 +1,222 @@
+"""Twenty-four hours of traffic on a clock that the test moves: nothing is lost, and nothing grows."""
+
+import gc
+import logging
+import tracemalloc
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+import pytest
+
+from skerry.app.boot import boot
+from skerry.app.build import Application, Outside, open_application
+from skerry.app.retain import look
+from skerry.app.settings import Settings
+from skerry.app.upkeep import Upkeep
+from skerry.config.load import prepare
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
+from skerry.model.outbound import OutboundPart, Receipt
+from skerry.ports.channel import Inbox
+from skerry.store import DATABASE, backups, listing, open_store
+from skerry.store.listing import Wanted
+from skerry.testing.channel import ACCOUNT, CHANNEL, MemoryChannel, Platform
+from skerry.testing.clock import FakeClock
+from skerry.testing.model_server import StubModelServer
+from tests.support.mix import ENDED, Mind, config
+
+QUARTER_MS: Final = 900_000
+QUARTERS_A_DAY: Final = 96
+WARM: Final = 32
+"""Quarters after which every cache has seen what it will hold."""
+OUTAGE: Final = range(20, 28)
+"""Quarters in which the first model refuses everybody."""
+PEERS: Final = ("ann", "ben", "cat", "dan")
+
+
+@dataclass(slots=True)
+class Telephone(MemoryChannel):
+    """A platform that keeps the answers only until they are read."""
+
+    sent: list[str] = field(default_factory=list)
+    heard: anyio.Event = field(default_factory=anyio.Event)
+
+    async def run(self, inbox: Inbox) -> None:
+        """Hand in nothing: the test does."""
+        del inbox
+        await anyio.sleep_forever()
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Take a part."""
+        self.sent.append(part.text)
+        self.heard.set()
+        return Receipt((part.nonce,))
+
+    async def said(self, name: str) -> int:
+        """Wait for the answer to `name`, or the word that there is none; return how many came."""
+        with anyio.fail_after(20):
+            while True:
+                whole = " ".join(" ".join(self.sent).split())
+                ends = [found for found in ENDED.findall(whole) if found == name]
+                told = whole.count("⚠️ I could not answer")
+                if ends or told:
+                    self.sent.clear()
+                    return len(ends) + told
+                self.heard = anyio.Event()
+                await self.heard.wait()
+
+
+@dataclass(slots=True)
+class Day:
+    """What a day consists of."""
+
+    home: Path
+    base_url: str
+    clock: FakeClock = field(default_factory=FakeClock)
+    phone: Telephone = field(default_factory=lambda: Telephone(Platform(Path("unused"))))
+    dice: Random = field(default_factory=lambda: Random(20260207))  # noqa: S311 - always the same
+    asked: int = 0
+
+    def settings(self) -> Settings:
+        """Write the configuration at the first start, and read it."""
+        environ = {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)}
+        path = self.home / "skerry.json"
+        if not path.exists():
+            self.home.mkdir(mode=0o700)
+            path.touch(mode=0o600)
+            hooks: dict[str, Any] = {"internal": {"enabled": True}}
+            path.write_bytes(msgspec.json.encode(config(self.base_url) | {"hooks": hooks}))
+        return Settings(prepare(environ), environ)
+
+    @asynccontextmanager
+    async def gateway(self) -> AsyncGenerator[Application]:
+        """Open the real application on our clock, and do what it does at a start."""
+        settings = self.settings()
+        outside = Outside(adapters=[self.phone], clock=self.clock)
+        async with open_application(settings, settings.environ, outside) as application:
+            workspace = settings.config.workspace(settings.config.agents.default_id)
+            (workspace / "BOOT.md").write_text("Say please m0 to yourself.")
+            runs = await boot(application.dispatch, settings.config, self.clock.now_ms())
+            for run_id in runs:
+                await application.dispatch.wait(run_id, 20)
+            yield application
+
+    async def quarter(self, application: Application) -> None:
+        """Let a quarter of an hour pass: people write, and the gateway looks after its state."""
+        self.clock.advance(QUARTER_MS)
+        for peer in PEERS:
+            self.asked += 1
+            name = f"m{self.asked}"
+            word = self.dice.choice(("please", "please", "look"))
+            await application.dispatch.receive(self.message(f"{word} {name}", peer, name))
+            assert await self.phone.said(name) == 1
+        context = application.context
+        await Upkeep(context.store, self.home, self.clock).do_due()
+        await look(context.store, context.config(), self.clock.now_ms(), context.hooks)
+
+    def message(self, text: str, peer: str, name: str) -> InboundMessage:
+        """Return what a person wrote."""
+        whom = Peer(PeerKind.DIRECT, peer)
+        return InboundMessage(
+            channel=CHANNEL,
+            account=ACCOUNT,
+            peer=whom,
+            sender_id=peer,
+            text=text,
+            message_id=name,
+            received_at=self.clock.now_ms(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What the process holds."""
+
+    size: int
+    """Bytes that Python holds."""
+    files: list[str]
+    sockets: int
+
+    @classmethod
+    def now(cls) -> Self:
+        """Look at this process."""
+        gc.collect()
+        links = [link for one in Path("/proc/self/fd").iterdir() if (link := _target(one))]
+        files = sorted(link for link in links if link.startswith("/"))
+        return cls(tracemalloc.get_traced_memory()[0], files, len(links) - len(files))
+
+
+def _target(handle: Path) -> str:
+    try:
+        return str(handle.readlink())
+    except FileNotFoundError:
+        return ""  # the handle with which the folder was read
+
+
+@contextmanager
+def unlogged() -> Generator[None]:
+    """Log nothing for the block: pytest keeps the records, and what they hold, to the end."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def traced() -> Generator[None]:
+    """Count what Python allocates for the block."""
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.timeout(180)
+async def test_a_day_of_traffic_leaves_memory_and_files_as_they_were(tmp_path: Path) -> None:
+    mind = Mind(Random(1), rate=0.05)  # noqa: S311 - the same failures at every run
+    async with StubModelServer(mind) as model:
+        model.keep_requests = False
+        day = Day(tmp_path / "home", model.base_url)
+        for _ in range(2):
+            async with day.gateway() as application:
+                await day.quarter(application)
+        with traced(), unlogged():
+            async with day.gateway() as application:
+                for _ in range(WARM):
+                    await day.quarter(application)
+                before = InUse.now()
+                for number in range(QUARTERS_A_DAY):
+                    mind.down = number in OUTAGE
+                    await day.quarter(application)
+                after = InUse.now()
+    print(f"{day.asked} messages; {before.size} bytes, then {after.size}")  # noqa: T201
+    assert set(after.files) == set(before.files)
+    assert len(after.files) <= len(before.files) + 1  # SQLite keeps a backup's for the next one
+    assert after.sockets <= before.sockets + 4  # to the model, which the pool keeps for a while
+    assert after.size < 1.15 * before.size
+    assert mind.failed > 0
+    assert 0 < mind.refused < len(OUTAGE) * len(PEERS) / 2  # it rested
+    await all_was_done(day.home)
+
+
+async def all_was_done(home: Path) -> None:
+    """Look for what a day must leave: copies, conversations of yesterday, the checklist."""
+    assert len(backups.every(home)) >= 2
+    async with open_store(home / DATABASE) as store:
+        found = await store.read(
+            lambda reader: listing.recent(reader, Wanted(archived=None), limit=-1)
+        )
+        indexed = await store.read(lambda reader: reader.one("SELECT count(*) FROM entry_indexed"))
+    keys = Counter(one.key.rpartition(":")[2] for one in found)
+    assert min(keys[peer] for peer in PEERS) >= 2
+    assert keys["boot"] >= 1
+    assert indexed is not None
+    assert indexed[0] > 0
