@@ -1,4 +1,4 @@
-"""Twenty-four hours of traffic on a clock that the test moves: nothing is lost, and nothing grows."""
+"""A day of traffic on a clock that the test moves: nothing is lost, and nothing grows."""
 
 import gc
 import logging

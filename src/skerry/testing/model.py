@@ -14,6 +14,7 @@ import msgspec
 from skerry.model.errors import ModelError, ModelRequestError, ModelUnavailableError
 from skerry.model.message import (
     Block,
+    Message,
     TextBlock,
     ThinkingBlock,
     ToolCall,
@@ -60,7 +61,7 @@ class Seen:
     """What a model was asked: a copy, because the conversation goes on."""
 
     request: ModelRequest
-    messages: tuple[object, ...]
+    messages: tuple[Message, ...]
     last: str
     """The text of the last message."""
 

@@ -57,7 +57,7 @@ async def talk(core: Core, count: int, words: int = 40, begin: int = 0) -> None:
 def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
     """Return what the model was asked; the conversation as it was then."""
     return [
-        replace(one.request, history=History(one.messages))  # type: ignore[arg-type]  # copies
+        replace(one.request, history=History(one.messages))
         for one in model.seen
         if is_summary(one.request) == summaries
     ]

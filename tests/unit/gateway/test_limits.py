@@ -18,8 +18,14 @@ BOUNDED_BY_THE_FRAME: Final = {
 CHECKED_BY_A_FUNCTION: Final = {
     "MarkdownRenderParams.texts",
     "ModelsConfigureParams.apiKey",
+    "SessionsUsageParams.endDate",
+    "SessionsUsageParams.startDate",
     "UsageCostParams.endDate",
     "UsageCostParams.startDate",
+    "UsageReportParams.endDate",
+    "UsageReportParams.startDate",
+    "_RangeParams.endDate",
+    "_RangeParams.startDate",
 }
 
 
