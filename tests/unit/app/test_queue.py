@@ -118,8 +118,10 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
     assert seen.request.thinking is ThinkingLevel.LOW
     assert seen.request.system.endswith("Be kind.")
     assert "Be brief." not in seen.request.system
-    assert seen.messages[-1].text == BOTH
-    assert list(seen.messages[-1].content[1:]) == images
+    prompt = seen.messages[-1]
+    assert isinstance(prompt, UserMessage)
+    assert prompt.text == BOTH
+    assert list(prompt.content[1:]) == images
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
