@@ -60,7 +60,8 @@ async def test_what_is_to_know_of_an_answer_stands_below_it(
     browser: Chromium, rig: Rig, scheme: Any
 ) -> None:
     page, run_id = await asking(browser, rig, color_scheme=scheme, reduced_motion="reduce")
-    await write(rig, [UserMessage((TextBlock("hello"),), 1), answer(TextBlock("hi"))], run_id)
+    said = [UserMessage((TextBlock("hello"),), 1), answer(TextBlock("hi"))]
+    await write(rig, said, names=[run_id])
     thinks = "It thinks `low`, not `high`."
     rig.dispatcher.end(run_id, payloads=("hi",), notices=(thinks,))
     await expect(page.locator(".answer .problem")).to_have_text(thinks)

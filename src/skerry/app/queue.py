@@ -121,6 +121,8 @@ class Queue:
         steers = host is not None and run in host.steering
         if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
             return False
+        from skerry.agent import apart  # noqa: PLC0415 - as above
+
         work = partial(apart.end_unsaid, self.runtime, run)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
         return True
