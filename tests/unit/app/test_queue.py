@@ -174,6 +174,20 @@ async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_p
         assert await words(core) == ["a", BOTH]
 
 
+async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "one"]])) as core:
+        await begun(core, gate, asked("b"))
+        assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
+        result = await ended(core, "b")  # while the other is still on
+        assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
+        gate.open()
+        await ended(core, "a")
+        assert await words(core) == ["a"]
+
+
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])) as core:
