@@ -26,7 +26,11 @@ class Retrying:
         if self._at_work is None:
             raise CommandError("The gateway is still starting; try again in a moment.")
         store, dispatcher = self._at_work
-        request = await store.read(lambda reader: to_retry(reader, call.key, self._is_command))
+        request = await store.read(
+            lambda reader: to_retry(
+                reader, call.key, self._is_command, call.run_id, by_owner=call.is_owner
+            )
+        )
         if request is None:
             return NOTHING
         await dispatcher.submit(request)

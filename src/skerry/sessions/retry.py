@@ -6,9 +6,10 @@ from typing import Final
 
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ImageBlock, TextBlock, UserMessage
+from skerry.model.origin import Origin
 from skerry.model.run import RunRequest, StopReason
 from skerry.store import Reader, runs, sessions
-from skerry.store.runs import EndedRun
+from skerry.store.runs import EndedRun, OpenRun
 
 NOTHING: Final = "There is nothing to run again: the last message was answered."
 _CAME_TO_NOTHING: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
@@ -17,12 +18,18 @@ _LOOK_BACK: Final = 20
 
 
 def to_retry(
-    reader: Reader, key: SessionKey, is_command: Callable[[str], bool]
+    reader: Reader,
+    key: SessionKey,
+    is_command: Callable[[str], bool],
+    asked: RunId | None = None,
+    *,
+    by_owner: bool = True,
 ) -> RunRequest | None:
     """Return the request that runs the conversation's last message again; None when it is answered.
 
     Its id follows from the run that it repeats, so that asking twice runs it once. Messages that
-    had entered that run are said with it, for they ended with it.
+    had entered that run are said with it, for they ended with it. The answer goes to where the run
+    `asked` came from, which is the command's. What the owner said runs again for the owner alone.
     """
     entered: list[RunRequest] = []
     for ended in runs.last_ended(reader, str(key), _LOOK_BACK):
@@ -37,11 +44,15 @@ def to_retry(
         current = sessions.find(reader, str(key))
         if current is None or current.session_id != ended.session_id:
             return None  # the conversation began anew
+        if request.origin is Origin.OWNER and not by_owner:
+            return None
+        asking = runs.find(reader, asked) if asked else None
         texts = (request.text, *(one.text for one in entered))
         return replace(
             request,
             run_id=RunId(f"{request.run_id}:retry"),
             text="\n\n".join(texts),
+            reply_to=asking.request.reply_to if isinstance(asking, OpenRun) else request.reply_to,
             images=(*request.images, *(image for one in entered for image in one.images)),
         )
     return None
@@ -59,4 +70,4 @@ def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None
     said = found[0].message
     text = "".join(block.text for block in said.content if isinstance(block, TextBlock))
     images = tuple(block for block in said.content if isinstance(block, ImageBlock))
-    return RunRequest(ended.result.run_id, key, text, images=images)
+    return RunRequest(ended.result.run_id, key, text, images=images, origin=said.origin)

@@ -11,6 +11,7 @@ from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import SessionId
+from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.ports.model import ModelRequest
 from skerry.sessions.summary import SYSTEM
@@ -27,6 +28,7 @@ LARGE = replace(MODEL, context_window=1_000_000)
 SETTINGS = Compaction(memory_flush=MemoryFlush(enabled=False))
 AGENTS = AgentsConfig(defaults=AgentDefaults(compaction=SETTINGS))
 LAST = "the last straw"
+SAID = (UserMessage, AssistantMessage)
 
 
 class Talker:
@@ -45,7 +47,8 @@ class Talker:
     def read(self) -> str:
         """Return what the model read of the conversation when it was asked last."""
         seen = next(one for one in reversed(self.model.seen) if one.request.system != SYSTEM)
-        return "\n".join(one.text for one in seen.messages[seen.request.first :])
+        said = (one for one in seen.messages[seen.request.first :] if isinstance(one, SAID))
+        return "\n".join(one.text for one in said)
 
     def opened(self, home: Path) -> Opened:
         return Opened(home, self.model, agents=AGENTS)

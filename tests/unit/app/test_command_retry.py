@@ -1,5 +1,6 @@
 """`/retry`: what a person says after an interruption, and what then runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -8,10 +9,13 @@ from skerry.app.command_retry import Retrying
 from skerry.app.recover import recover
 from skerry.commands.table import CommandTable
 from skerry.infra.clock import SystemClock
-from skerry.model.ids import RunId, SessionKey
-from skerry.model.message import ToolCall
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.message import ToolCall, UserMessage
+from skerry.model.origin import Origin
 from skerry.model.run import StopReason
 from skerry.sessions.retry import NOTHING
+from skerry.store import outbox
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import Core, open_core, request
 
@@ -67,3 +71,29 @@ async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
         assert result is not None
         assert result.payloads == (f"echo: {large}",)
         assert (await core.ask("/retry", "c2", SessionKey.parse("other"))).payloads == (NOTHING,)
+
+
+async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_they_are(
+    tmp_path: Path,
+) -> None:
+    large = "x" * 70_000
+    await interrupted(tmp_path, large)
+    table, retrying = table_of()
+    place = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.GROUP, "family"), "m")
+    model = ScriptedModel(echo)
+    async with open_core(tmp_path, model, commands=table) as core:
+        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
+        retrying.bind(core.store, core.dispatch)
+        for name, origin in (("s", Origin.STRANGER), ("o", Origin.OWNER)):
+            asking = replace(request("/retry", name), reply_to=place, origin=origin)
+            await core.dispatch.submit(asking)
+            with anyio.fail_after(10):
+                result = await core.dispatch.wait(RunId(name), None)
+            assert result is not None
+            assert (result.payloads == (NOTHING,)) is (origin is Origin.STRANGER)
+        with anyio.fail_after(10):
+            await core.dispatch.wait(RunId(f"{large}:retry"), None)
+        sent = [one.waiting.part.text for one in await core.store.read(outbox.undelivered)]
+        said = [one for one in await core.said() if isinstance(one, UserMessage)]
+    assert f"echo: {large}" in sent
+    assert [one.origin for one in said if one.text == large] == [Origin.OWNER, Origin.OWNER]

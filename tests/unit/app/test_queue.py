@@ -118,8 +118,10 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
     assert seen.request.thinking is ThinkingLevel.LOW
     assert seen.request.system.endswith("Be kind.")
     assert "Be brief." not in seen.request.system
-    assert seen.messages[-1].text == BOTH
-    assert list(seen.messages[-1].content[1:]) == images
+    prompt = seen.messages[-1]
+    assert isinstance(prompt, UserMessage)
+    assert prompt.text == BOTH
+    assert list(prompt.content[1:]) == images
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
@@ -170,6 +172,20 @@ async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_p
         gate.open()
         assert (await ended(core, "c")).payloads == ("2",)
         assert await words(core) == ["a", BOTH]
+
+
+async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "one"]])) as core:
+        await begun(core, gate, asked("b"))
+        assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
+        result = await ended(core, "b")  # while the other is still on
+        assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
+        gate.open()
+        await ended(core, "a")
+        assert await words(core) == ["a"]
 
 
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:
