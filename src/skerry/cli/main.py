@@ -63,12 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: after `--help`, `--version`, or wrong usage (code 2).
     """
-    given = make_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    given = make_parser(words[0] if words else None).parse_args(words)
     if given.module is None:
         given.parser.print_help()
         return 0
-    program = given.parser.prog
-    del given.parser  # half a megabyte, which a gateway would keep for good
     try:
         code = _load(given.module)(given)
         sys.stdout.flush()
@@ -80,13 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
         report: Callable[[Exception, str], int] = import_module("skerry.cli.failure").report
-        return report(error, program)
+        return report(error, given.parser.prog)
     return code
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
     """Import a command. What that makes stays, so nothing looks for garbage in it."""
-    gc.collect()  # the parsers
     gc.disable()
     run: Callable[[Namespace], int] = import_module(f"skerry.cli.{module}").run
     gc.freeze()
@@ -94,8 +92,12 @@ def _load(module: str) -> Callable[[Namespace], int]:
     return run
 
 
-def make_parser() -> "_Top":
-    """Return the parser of the whole command line."""
+def make_parser(wanted: str | None = None) -> "_Top":
+    """Return the parser of the whole command line.
+
+    Where a command is `wanted` that there is, only its part is there: to make them all takes
+    20 ms of CPU, and half a megabyte, which a gateway would keep for good.
+    """
     parser = _Top(
         prog="skerry",
         description="A self-hosted gateway for personal agents.",
@@ -104,35 +106,47 @@ def make_parser() -> "_Top":
     parser.add_argument("--version", action="version", version=f"skerry {__version__}")
     parser.set_defaults(module=None, parser=parser)
     group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=ArgumentParser)
-    add = group.add_parser
-    _gateway(add)
-    _status(add)
-    _chat(add)
-    _agent(add)
-    _models(add)
-    add_auth(add)
-    parsing_extensions.prompt(add)
-    _config(add)
-    _sessions(add)
-    _devices(add)
+    parts = _parts()
+    for name in (wanted,) if wanted in parts else parts:
+        parts[name](group.add_parser)
+    parser.texts = {name: one.description or "" for name, one in group.choices.items()}
+    return parser
+
+
+def _parts() -> dict[str | None, Callable[[_Add], object]]:
+    """Return what adds each command."""
+    return {
+        "gateway": _gateway,
+        "status": _status,
+        "chat": _chat,
+        "agent": _agent,
+        "models": _models,
+        "auth": add_auth,
+        "prompt": parsing_extensions.prompt,
+        "config": _config,
+        "sessions": _sessions,
+        "devices": _devices,
+        "doctor": _doctor,
+        "usage": add_usage,
+        "outbox": add_outbox,
+        "backup": add_backup,
+        "import": add_import,
+        "logs": _logs,
+        "plugins": parsing_extensions.plugins,
+        "hooks": parsing_extensions.hooks,
+        "service": _service,
+        "update": _update,
+        "completion": _completion,
+    }
+
+
+def _doctor(add: _Add) -> None:
     doctor = _output(
         _command(add, "doctor", "doctor", "check this installation and say what to do")
     )
     doctor.add_argument(
         "--fix", action="store_true", help="take from others what they can read of the state"
     )
-    add_usage(add)
-    add_outbox(add)
-    add_backup(add)
-    add_import(add)
-    _logs(add)
-    parsing_extensions.plugins(add)
-    parsing_extensions.hooks(add)
-    _service(add)
-    _update(add)
-    _completion(add)
-    parser.texts = {name: one.description or "" for name, one in group.choices.items()}
-    return parser
 
 
 def _gateway(add: _Add) -> None:

@@ -83,3 +83,17 @@ def test_a_reader_that_leaves_is_no_error_message() -> None:
         ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False
     )
     assert done.stderr == ""
+
+
+def test_the_parser_of_one_command_has_what_the_whole_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = make_parser()
+    for name in whole.texts:
+        shown = []
+        for parser in (whole, make_parser(name)):
+            with pytest.raises(SystemExit):
+                parser.parse_args([name, "--help"])
+            shown.append(capsys.readouterr().out)
+        assert shown[0] == shown[1]
+        assert make_parser(name).texts == {name: whole.texts[name]}
