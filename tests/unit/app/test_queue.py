@@ -120,8 +120,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
     assert "Be brief." not in seen.request.system
     prompt = seen.messages[-1]
     assert isinstance(prompt, UserMessage)
-    assert prompt.text == BOTH
-    assert list(prompt.content[1:]) == images
+    assert (prompt.text, list(prompt.content[1:])) == (BOTH, images)
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
