@@ -41,7 +41,7 @@ CHUNKS: Final = {
 def config(base_url: str) -> dict[str, Any]:
     """Return a configuration with two models, everything of the mix switched on."""
     models = [{"id": name} for name in ("frail", "firm")]
-    provider = {"baseUrl": base_url, "apiKey": "test", "models": models}
+    provider = {"baseUrl": base_url, "apiKey": "a-key-of-the-mix", "models": models}
     model = {"primary": "test/frail", "fallbacks": ["test/firm"]}
     return {
         "models": {"providers": {"test": provider}},
