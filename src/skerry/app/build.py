@@ -21,9 +21,9 @@ from skerry.agent.histories import Histories
 from skerry.agent.ledger import Ledger
 from skerry.agent.runtime import Runtime
 from skerry.agent.seeding import seed
-from skerry.app.command_queue import Desk
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
+from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.receive import receive
@@ -299,7 +299,6 @@ async def _core(
         lanes = await stack.enter_async_context(Lanes(*_limits(settings.config)))
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
         dispatch = Dispatch(runtime, lanes, outside.reach)
-        extensions.retrying.bind(store, dispatch)
         for run in again:
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)

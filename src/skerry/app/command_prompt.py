@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from skerry.app.command_queue import Desk
+from skerry.app.desk import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.ports.prompt import PromptReport

@@ -1,16 +1,12 @@
 """`/queue` and `/stop`: what becomes of messages that come during a run. Both work during one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from skerry.app.dispatch import Dispatch
-from skerry.app.settings import Settings
+from skerry.app.desk import Desk
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
-from skerry.config.root import Config
 from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 from skerry.store import Reader, Store, Unit, archive, sessions
@@ -35,28 +31,6 @@ ABORT_WORDS: Final = frozenset(
     }
 )
 """Messages that stop a run when they are the whole of it (openclaw-behaviour 4.8)."""
-
-
-@dataclass(slots=True)
-class Desk:
-    """What the commands ask; the dispatcher is made after them."""
-
-    config: Callable[[], Config]
-    dispatch: Dispatch | None = None
-    settings: Settings | None = None
-    restart: Callable[[], None] | None = None
-    """Ends the gateway so that it starts again, once what runs has ended."""
-
-    @property
-    def dispatcher(self) -> Dispatch:
-        """Return the dispatcher.
-
-        Raises:
-            CommandError: the gateway has not started.
-        """
-        if self.dispatch is None:
-            raise CommandError("The gateway is still starting.")
-        return self.dispatch
 
 
 def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:

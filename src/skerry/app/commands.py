@@ -3,13 +3,23 @@
 from dataclasses import replace
 
 from skerry import __version__
+from skerry.app.command_config import config_commands
+from skerry.app.command_context import context_commands
+from skerry.app.command_models import model_commands
+from skerry.app.command_prompt import prompt_commands
+from skerry.app.command_queue import queue_commands
+from skerry.app.command_replies import reply_commands
+from skerry.app.command_retry import retry_command
+from skerry.app.command_sessions import session_commands
+from skerry.app.command_usage import Costs
+from skerry.app.desk import Desk
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.model import Models, ModelState
+from skerry.store import Store
 
 
-def builtin_commands(models: Models) -> CommandTable:
-    """Return a table with `/help`, `/commands`, `/status` and `/whoami`."""
-    table = CommandTable()
+def builtin_commands(models: Models, table: CommandTable) -> tuple[Command, ...]:
+    """Return `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has."""
 
     async def commands(call: CommandCall) -> str:
         return "\n".join(f"- `/{one.name}` {one.description}" for one in table.offered(call.may))
@@ -36,6 +46,21 @@ def builtin_commands(models: Models) -> CommandTable:
             "whoami", "says who you are to the gateway", whoami, owner_only=False, aliases=("id",)
         ),
     )
-    for one in ours:
-        table.add(replace(one, category="status"))
-    return table
+    return tuple(replace(one, category="status") for one in ours)
+
+
+def every_command(
+    models: Models, store: Store, desk: Desk, table: CommandTable
+) -> tuple[Command, ...]:
+    """Return all commands that are ours, for `table`."""
+    return (
+        *builtin_commands(models, table),
+        *model_commands(models, store, desk.config),
+        *prompt_commands(desk),
+        *config_commands(desk),
+        *context_commands(store),
+        *session_commands(store),
+        *reply_commands(store, Costs(store, desk.config).told),
+        *queue_commands(store, desk),
+        retry_command(table, store, lambda: desk.dispatcher),
+    )

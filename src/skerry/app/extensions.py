@@ -4,17 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skerry.app.command_config import config_commands
-from skerry.app.command_context import context_commands
-from skerry.app.command_models import model_commands
-from skerry.app.command_prompt import prompt_commands
-from skerry.app.command_queue import Desk, queue_commands
-from skerry.app.command_replies import reply_commands
-from skerry.app.command_retry import Retrying
-from skerry.app.command_sessions import session_commands
-from skerry.app.command_usage import Costs
-from skerry.app.commands import builtin_commands
-from skerry.commands.table import CommandTable
+from skerry.app.desk import Desk
+from skerry.commands.table import Command, CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -36,7 +27,6 @@ class Extensions:
 
     tools: Mapping[str, Tool]
     commands: CommandTable
-    retrying: Retrying
     plugins: "Plugins | None"
 
 
@@ -49,26 +39,21 @@ async def load_extensions(
     """
     ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch())
     tools = {tool.spec.name: tool for tool in ours}
-    commands = builtin_commands(models)
-    for command in (
-        *model_commands(models, store, desk.config),
-        *prompt_commands(desk),
-        *config_commands(desk),
-        *context_commands(store),
-        *session_commands(store),
-        *reply_commands(store, Costs(store, desk.config).told),
-        *queue_commands(store, desk),
-    ):
-        commands.add(command)
-    retrying = Retrying(commands)
-    commands.add(retrying.command())
+
+    def fill() -> tuple[Command, ...]:
+        # Imported here: they are many, and the first message is soon enough.
+        from skerry.app.commands import every_command  # noqa: PLC0415
+
+        return every_command(models, store, desk, commands)
+
+    commands = CommandTable(fill)
     if not config.plugins.load.paths:
-        return Extensions(tools, commands, retrying, None)
+        return Extensions(tools, commands, None)
     # Imported here: a start without plugins does not pay for them.
     from skerry.plugins.load import load_plugins  # noqa: PLC0415
 
     plugins = await load_plugins(config, hooks, commands, tools)
-    return Extensions(tools | plugins.tools, commands, retrying, plugins)
+    return Extensions(tools | plugins.tools, commands, plugins)
 
 
 async def load_hook_folders(

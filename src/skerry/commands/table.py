@@ -6,7 +6,7 @@ platforms: a command says what it takes, and to whom it answers.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -116,15 +116,20 @@ class Command:
 
 
 class CommandTable:
-    """Commands by name."""
+    """Commands by name.
 
-    def __init__(self) -> None:
+    `ours` gives those that are there from the beginning; it is asked when somebody first looks.
+    """
+
+    def __init__(self, ours: Callable[[], Iterable[Command]] | None = None) -> None:
+        self._ours = ours
         self._commands: dict[str, Command] = {}
         self._names: dict[str, Command] = {}
         self._words: dict[str, Command] = {}
         self._longest = 0
 
     def __iter__(self) -> Iterator[Command]:
+        self._fill()
         return iter(sorted(self._commands.values(), key=lambda one: one.name))
 
     def add(self, command: Command) -> None:
@@ -135,6 +140,7 @@ class CommandTable:
         """
         if NAME.fullmatch(command.name) is None:
             raise ValueError(f"{command.name!r} is no name of a command: {NAME.pattern}.")
+        self._fill()
         for name in (command.name, *command.aliases):
             if name in self._names:
                 by = self._names[name].plugin or "Skerry"
@@ -144,11 +150,13 @@ class CommandTable:
 
     def remove(self, plugin: str) -> None:
         """Forget every command of the plugin."""
+        self._fill()
         self._commands = {name: one for name, one in self._commands.items() if one.plugin != plugin}
         self._index()
 
     def find(self, name: str) -> Command | None:
         """Return the command of that name or alias."""
+        self._fill()
         return self._names.get(name)
 
     def offered(self, rights: Rights) -> list[Command]:
@@ -162,6 +170,7 @@ class CommandTable:
         begins with another name, such as a path, is an ordinary message, and so is one that says
         more than the directives within it. Several directives alone are one command.
         """
+        self._fill()
         if not text.startswith("/"):
             return self._said(text) if len(text) <= self._longest else None
         typed = _TYPED.match(text)
@@ -188,6 +197,12 @@ class CommandTable:
         if found is None or text.startswith("/") or found[0].permits(request.may):
             return found
         return None
+
+    def _fill(self) -> None:
+        if self._ours is not None:
+            ours, self._ours = self._ours, None
+            for command in ours():
+                self.add(command)
 
     def _said(self, text: str) -> tuple[Command, str] | None:
         command = self._words.get(text.strip(_AROUND).lower())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 
-from skerry.app.command_retry import Retrying
+from skerry.app.command_retry import retry_command
 from skerry.app.recover import recover
 from skerry.commands.table import CommandTable
 from skerry.infra.clock import SystemClock
@@ -27,11 +27,8 @@ async def said(core: Core, text: str, run_id: str) -> str:
     return "".join(result.payloads)
 
 
-def table_of() -> tuple[CommandTable, Retrying]:
-    table = CommandTable()
-    retrying = Retrying(table)
-    table.add(retrying.command())
-    return table, retrying
+def add_retry(core: Core, table: CommandTable) -> None:
+    table.add(retry_command(table, core.store, lambda: core.dispatch))
 
 
 async def interrupted(home: Path, text: str) -> None:
@@ -45,11 +42,10 @@ async def interrupted(home: Path, text: str) -> None:
 
 async def test_an_interrupted_message_runs_again_when_the_person_says_so(tmp_path: Path) -> None:
     await interrupted(tmp_path, "hello")
-    table, retrying = table_of()
+    table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
-        assert "still starting" in await said(core, "/retry", "c0")
-        retrying.bind(core.store, core.dispatch)
+        add_retry(core, table)
         assert "again" in await said(core, "/retry", "c1")
         with anyio.fail_after(10):
             result = await core.dispatch.wait(RunId("hello:retry"), None)
@@ -61,10 +57,10 @@ async def test_an_interrupted_message_runs_again_when_the_person_says_so(tmp_pat
 async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
     large = "x" * 70_000
     await interrupted(tmp_path, large)
-    table, retrying = table_of()
+    table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
-        retrying.bind(core.store, core.dispatch)
+        add_retry(core, table)
         await said(core, "/retry", "c1")
         with anyio.fail_after(10):
             result = await core.dispatch.wait(RunId(f"{large}:retry"), None)
@@ -78,12 +74,12 @@ async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_
 ) -> None:
     large = "x" * 70_000
     await interrupted(tmp_path, large)
-    table, retrying = table_of()
+    table = CommandTable()
     place = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.GROUP, "family"), "m")
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model, commands=table) as core:
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
-        retrying.bind(core.store, core.dispatch)
+        add_retry(core, table)
         for name, origin in (("s", Origin.STRANGER), ("o", Origin.OWNER)):
             asking = replace(request("/retry", name), reply_to=place, origin=origin)
             await core.dispatch.submit(asking)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.requirements import ROOT
-from skerry.app.command_queue import Desk
+from skerry.app.desk import Desk
 from skerry.app.extensions import load_extensions
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
@@ -62,7 +62,6 @@ async def everything(
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
         found = await load_extensions(runtime.config(), core.hooks, core.models, core.store, desk)
-        found.retrying.bind(core.store, core.dispatch)
         for one in found.commands:
             table.add(one)
         yield core, table, model, restarts

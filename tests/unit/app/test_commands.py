@@ -24,7 +24,9 @@ async def shout(call: CommandCall) -> str:
 
 
 def commands() -> CommandTable:
-    table = builtin_commands(ScriptedModels(ScriptedModel(echo)))
+    table = CommandTable()
+    for one in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
+        table.add(one)
     table.add(Command("shout", "says it louder", shout, accepts_arguments=True))
     return table
 

@@ -6,9 +6,10 @@ import anyio
 import pytest
 
 from skerry.app.command_models import model_commands
-from skerry.app.command_queue import Desk, queue_commands
+from skerry.app.command_queue import queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.commands import builtin_commands
+from skerry.app.desk import Desk
 from skerry.commands.table import CommandTable
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import RunId
@@ -30,7 +31,10 @@ def full(core: Core, table: CommandTable) -> None:
 
 
 def some() -> CommandTable:
-    return builtin_commands(ScriptedModels(ScriptedModel(echo)))
+    table = CommandTable()
+    for one in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
+        table.add(one)
+    return table
 
 
 async def test_a_directive_holds_for_its_message_and_is_no_word_of_it(tmp_path: Path) -> None:
