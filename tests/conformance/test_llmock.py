@@ -13,6 +13,7 @@ from skerry.model.errors import (
     ModelAuthError,
     ModelConnectionError,
     ModelError,
+    ModelNotFoundError,
     ModelOverflowError,
     ModelOverloadedError,
     ModelRequestError,
@@ -163,7 +164,7 @@ async def test_what_breaks_after_the_first_word_is_an_error_that_may_be_tried_ag
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(400, ModelRequestError), (401, ModelAuthError), (404, ModelRequestError)],
+    [(400, ModelRequestError), (401, ModelAuthError), (404, ModelNotFoundError)],
 )
 async def test_what_cannot_pass_is_not_tried_again(
     judged: Judged, status: int, error: type[ModelError]
