@@ -84,9 +84,13 @@ class Day:
     home: Path
     base_url: str
     clock: FakeClock = field(default_factory=FakeClock)
-    phone: Telephone = field(default_factory=lambda: Telephone(Platform(Path("unused"))))
+    phone: Telephone = field(init=False)
     dice: Random = field(default_factory=lambda: Random(20260207))  # noqa: S311 - always the same
     asked: int = 0
+
+    def __post_init__(self) -> None:
+        """Give the telephone a folder beside ours: a test leaves nothing in the checkout."""
+        self.phone = Telephone(Platform(self.home.with_name("platform")))
 
     def settings(self) -> Settings:
         """Write the configuration at the first start, and read it."""

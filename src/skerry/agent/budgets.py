@@ -75,7 +75,8 @@ class Standing:
         """Return how much is used, for people: `$1.70 of $2.00 (85 %)`."""
         parts = []
         if self.budget.cost is not None:
-            parts.append(f"${self.used.cost:.2f} of ${self.budget.cost:.2f}")
+            digits = 2 if self.budget.cost >= 1 else 4  # a small one would read as $0.00
+            parts.append(f"${self.used.cost:.{digits}f} of ${self.budget.cost:.{digits}f}")
         if self.budget.tokens is not None:
             parts.append(f"{self.used.tokens:,} of {self.budget.tokens:,} tokens")
         blind = ""

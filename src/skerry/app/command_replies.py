@@ -72,6 +72,8 @@ def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
 
 
 def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
+    takes = ", ".join(choice.levels if costs is None else (*choice.levels, "cost"))
+
     async def run(call: CommandCall) -> str:
         level = call.arguments.lower()
         if costs is not None and level == "cost":
@@ -80,9 +82,9 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
             session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
             own = session.settings if session else SessionSettings()
             said = choice.word(getattr(own, choice.field))
-            return f"/{choice.name} is {said}. It takes {_listed(choice)}."
+            return f"/{choice.name} is {said}. It takes {takes}."
         if level not in choice.levels:
-            raise CommandError(f"/{choice.name} takes {_listed(choice)}.")
+            raise CommandError(f"/{choice.name} takes {takes}.")
 
         value = choice.stored.get(level, level)
 
@@ -112,7 +114,3 @@ def _session(unit: Unit, call: CommandCall) -> SessionEntry:
     if session is None:
         raise CommandError("This conversation has just ended; write again.")
     return session
-
-
-def _listed(choice: _Choice) -> str:
-    return ", ".join(choice.levels)

@@ -164,7 +164,7 @@ async def _model(environ: Mapping[str, str]) -> Check:
     status = found.status
     if status.state is ModelState.UNAVAILABLE or status.model is None:
         return Check("model", Level.FAILURE, status.message or "none", status.remedy)
-    text = " ".join(filter(None, (status.model.ref, status.model.note or status.message)))
+    text = " - ".join(filter(None, (status.model.ref, status.model.note or status.message)))
     return Check("model", Level.OK, text)
 
 

@@ -60,12 +60,14 @@ def kept(path: Path) -> Check:
     aside = beside(path, REJECTED)
     if aside.is_file():
         message = f"{aside} is an edit that was not taken."
-        return Check("backups", Level.WARNING, message, "skerry config edit, or remove it.")
+        return Check("earlier files", Level.WARNING, message, "skerry config edit, or remove it.")
     if not earlier:
         return Check(
-            "backups", Level.OK, "none yet; the first change of the configuration keeps one."
+            "earlier files", Level.OK, "none yet; the first change of the configuration keeps one."
         )
-    return Check("backups", Level.OK, f"{len(earlier)} earlier files, the newest {earlier[0]}")
+    return Check(
+        "earlier files", Level.OK, f"{len(earlier)} of the configuration, the newest {earlier[0]}"
+    )
 
 
 def permissions(state_dir: Path, path: Path) -> list[Check]:

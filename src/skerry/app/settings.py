@@ -185,6 +185,8 @@ class Settings:
             with anyio.CancelScope(shield=True):  # what is written is used, whoever hangs up
                 loaded = await anyio.to_thread.run_sync(self._write, write)
             before, self._loaded = self._loaded, loaded
+            for issue in set(loaded.warnings) - set(before.warnings):
+                logger.warning("%s", issue)
             self.broken = None
             self.environ.update(loaded.expanded.environ)
             for name in self.environ.keys() - loaded.expanded.environ.keys():

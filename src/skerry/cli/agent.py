@@ -123,7 +123,11 @@ def _report(answer: dict[str, Any], *, as_json: bool) -> int:
         return 0
     late = "timeout" in {answer["status"], _meta(answer).get("stopReason")}
     reason = one_line(str(answer.get("error") or answer.get("summary") or answer["status"]))
-    remedy = "Allow more with --timeout." if late else ""
+    remedy = ""
+    if late:
+        remedy = "Allow more with --timeout."
+    elif _meta(answer).get("aborted"):
+        remedy = "Somebody stopped it. To have it answered, send it again."
     return complain(
         f"The run ended early: {reason}", remedy, COMMAND, TIMED_OUT if late else FAILED
     )

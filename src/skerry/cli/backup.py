@@ -133,7 +133,7 @@ def _tell(done: Restored) -> None:
         show(f"{rows} rows of the damaged database could be read and are there.")
     broken = [one for one in done.tables if not one.whole]
     if broken:
-        lines = [("DAMAGED", "FROM THE BACKUP", "READ")]
+        lines = [("DAMAGED TABLE", "FROM THE BACKUP", "READ")]
         lines += [(one.name, str(one.kept), str(one.salvaged)) for one in broken]
         show(table(lines))
     if done.gaps:
@@ -142,6 +142,9 @@ def _tell(done: Restored) -> None:
         show(table(lines))
     elif done.tables:
         show("No conversation has a gap.")
+    if done.backup and (broken or not done.tables):
+        unread = " and could not be read" if broken else ""
+        show(f"What came after {_time(done.backup.made_at)}{unread} is not in it.")
     if done.aside:
         notice(f"What was there is kept: {done.aside}")
     notice("Start the gateway: skerry gateway run")

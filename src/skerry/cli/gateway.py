@@ -43,7 +43,7 @@ async def _status(arguments: Namespace) -> int:
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
-    rows += _queue(found["status"].get("queue", {}), found["health"].get("ts", 0))
+    rows += _queue(found["status"].get("queue", {}))
     if plugins := _plugins(found["status"].get("plugins", {})):
         rows.append(("plugins", plugins))
     show(table(rows))
@@ -109,6 +109,9 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Devices that wait to be let in: {waiting}.", "skerry devices list"
     for one in status.get("queue", {}).get("stuck", ()):
         yield f"{one['what']} was stopped and goes on all the same.", "skerry doctor"
+    for one in status.get("budgets", ()):
+        if one["state"] != "ok":
+            yield f"{one['budget']}: {one['message']}.", "skerry usage shows where it went."
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
@@ -123,7 +126,7 @@ def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]
         yield f"To use {paths} it must restart.", remedy
 
 
-def _queue(queue: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:
+def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how full the lanes are, and a row for each conversation with work."""
     lanes = [
         f"{one['name']} {one['running']} of {one['limit']}"
@@ -134,7 +137,8 @@ def _queue(queue: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:
         yield "lanes", ", ".join(lanes)
     for one in queue.get("sessions", ()):
         since = one["since"]
-        runs = "waits for a place" if since is None else f"runs for {duration(now - since)}"
+        lasts = duration(max(0, queue["at"] - since)) if since is not None else ""
+        runs = f"runs for {lasts}" if lasts else "waits for a place"
         yield one_line(one["key"]), f"{runs}, {one['waiting']} waiting, {one['mode']}"
 
 

@@ -57,13 +57,13 @@ def unknown(totals: dict[str, Any]) -> list[str]:
     said = []
     if totals["unpriced"]:
         said.append(
-            f"{totals['unpriced']} calls have no known price and are not in the cost; enter it in"
+            f"Calls without a known price, not in the cost: {totals['unpriced']}. Enter it in"
             " models.providers.<name>.models[].cost, or in models.json of the state directory."
         )
     if totals["uncounted"]:
         said.append(
-            f"Of {totals['uncounted']} calls the provider did not say how many tokens they used:"
-            " they broke off, were stopped, or the provider does not count."
+            "Calls of which the provider did not say how many tokens they used:"
+            f" {totals['uncounted']}. They broke off, were stopped, or it does not count."
         )
     return said
 

@@ -182,5 +182,5 @@ async def test_an_edit_that_was_not_taken_and_a_broken_mirror_are_warnings(
     mirror = file.parent / "agents" / "main" / "sessions" / "sessions.json"
     mirror.parent.mkdir(parents=True)
     mirror.write_text("{broken")
-    assert (await found(environ, "backups"))[0].level is Level.WARNING
+    assert (await found(environ, "earlier files"))[0].level is Level.WARNING
     assert (await found(environ, "mirror"))[0].remedy.endswith("skerry sessions mirror")

@@ -63,6 +63,10 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
         "plugins": plugins,
         "devices": {"pending": 2},
         "undelivered": {"unknown": 3},
+        "budgets": [
+            {"budget": "usage.budgets.day", "state": "stopped", "message": "all of it"},
+            {"budget": "usage.budgets.agents.main", "state": "ok", "message": "a little"},
+        ],
     }
     gateway.answer("status", status)
     lines = (await command("status")).stdout.decode().splitlines()
@@ -72,10 +76,27 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
         "look: Plugins that failed: b. Try: skerry plugins list",
         "look: Functions of plugins that rest: a: agent_end. Try: skerry plugins list",
         "look: Devices that wait to be let in: 2. Try: skerry devices list",
+        "look: usage.budgets.day: all of it. Try: skerry usage shows where it went.",
         "look: Parts of replies that did not arrive: 3 unknown. Try: skerry doctor",
     ]
     found = json.loads((await command("status", "--json")).stdout)
     assert found["attention"][0]["remedy"] == "Mend it."
+
+
+async def test_status_says_how_long_a_run_lasts_by_the_clock_of_the_gateway(
+    gateway: FakeGateway, command: Command
+) -> None:
+    rows = [
+        {"key": "agent:main:main", "mode": "collect", "since": 1_000, "waiting": 2},
+        {"key": "agent:main:late", "mode": "collect", "since": 9_000, "waiting": 0},
+        {"key": "agent:main:next", "mode": "collect", "since": None, "waiting": 1},
+    ]
+    gateway.answer("health", {"ts": 500})  # kept for a minute: older than the runs
+    gateway.answer("status", {"queue": {"at": 6_000, "sessions": rows}})
+    out = (await command("status")).stdout.decode()
+    assert "agent:main:main  runs for 5 s, 2 waiting, collect" in out
+    assert "agent:main:late  runs for 0 s, 0 waiting, collect" in out
+    assert "agent:main:next  waits for a place, 1 waiting, collect" in out
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_without_a_gateway_the_database_is_read(
     assert "p/m" in out
     assert "$100.0000" in out
     assert "unknown" in out
-    assert "1 calls have no known price" in err
+    assert "Calls without a known price, not in the cost: 1." in err
     assert "No gateway runs" in err
     assert main(["usage", "--by", "agent", "--agent", "other", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -87,7 +87,7 @@ def test_days_are_those_of_a_year(days: str) -> None:
 def test_what_is_not_known_is_no_zero() -> None:
     assert price({"unpriced": 1, "totalCost": 0}) == "unknown"
     assert price({"unpriced": 1, "totalCost": 2}) == "$2.0000 and more"
-    assert "Of 2 calls" in unknown({"unpriced": 0, "uncounted": 2})[0]
+    assert "tokens they used: 2." in unknown({"unpriced": 0, "uncounted": 2})[0]
 
 
 def test_a_test_of_a_model_is_booked_where_there_is_a_ledger(home: Path) -> None:

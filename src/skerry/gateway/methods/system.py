@@ -175,7 +175,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "channelSummary": [],
         "queuedSystemEvents": context.notices.all(),
         "activeRuns": len(context.dispatcher.active()),
-        "queue": _queue(context),
+        "queue": _queue(context, now),
         "undelivered": undelivered,
         "budgets": context.budgets(),
         "plugins": _plugins(context),
@@ -198,10 +198,11 @@ async def status(call: Call, _params: StatusParams) -> Json:
     }
 
 
-def _queue(context: GatewayContext) -> Json:
-    """Return what runs and what waits, and what was to stop and did not."""
+def _queue(context: GatewayContext, now: int) -> Json:
+    """Return what runs and what waits at `now`, and what was to stop and did not."""
     report = context.dispatcher.queue()
     return {
+        "at": now,
         "lanes": [
             {"name": one.name, "running": one.running, "waiting": one.waiting, "limit": one.limit}
             for one in report.lanes

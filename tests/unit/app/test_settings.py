@@ -1,0 +1,24 @@
+"""What is said of an edit that is used and has words without effect."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from skerry.app.settings import Settings
+from skerry.config.load import prepare
+
+
+async def test_an_edit_with_an_unknown_key_is_used_and_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path)}
+    settings = Settings(prepare(environ), environ)
+    path = settings.config.path
+    path.write_text('{"agents": {"defaults": {"modle": "a/b"}}}')
+    path.chmod(0o600)
+    with caplog.at_level(logging.WARNING):
+        await settings.reload()
+        await settings.reload()
+    (said,) = [one.getMessage() for one in caplog.records if "modle" in one.getMessage()]
+    assert said.startswith("agents.defaults.modle: ")
