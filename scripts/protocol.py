@@ -27,6 +27,7 @@ which more than {buffered:,} bytes wait is disconnected.
 """
 _ONLY_NAMES: Final = re.compile(r"Parameters of `[^`]+`( and `[^`]+`)*\.|No parameters\.|")
 EVENTS: Final[Mapping[str, str]] = {
+    "config.changed": "The file was edited: what is used from now on, waits or is wrong with it.",
     "agent": "What a run does: `stream` is `lifecycle`, `assistant`, `thinking` or `tool`. "
     "Only a client with the capability `tool-events` is told of tools.",
     "chat": "The answer so far as `delta`, then one of `final`, `aborted` and `error`.",

@@ -99,9 +99,10 @@ async def test_another_browser_sees_what_waits(browser: Chromium) -> None:
         page = await browser.open(address(gateway))
         await say(page, "island")
         await say(page, "how high?")
-        await expect(page.locator(".person .state")).to_have_text("Waits for its turn")
+        await expect(page.locator(".person .state").last).to_have_text("Waits for its turn")
         other = await browser.open(address(gateway))
-        await expect(other.locator(".person .state")).to_have_text("Waits for its turn")
+        await expect(other.locator(".person .state").last).to_have_text("Waits for its turn")
+        await expect(other.locator(".person .state")).to_have_count(1)
         await expect(other.locator(".person .text").last).to_have_text("how high?")
         await other.get_by_role("button", name="Take back").click()
         for one in (other, page):

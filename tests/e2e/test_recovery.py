@@ -80,7 +80,9 @@ async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: P
         restored = await skerry(home, "backup", "restore", "--json")
         assert restored.returncode == 0, restored.stderr
         report = json.loads(restored.stdout)
-        assert report["missing"] == []
+        # Said after the backup, it may stand on the broken page: then that is told.
+        missing = {one["key"] for one in report["missing"]}
+        assert missing <= {"agent:main:late"}
         assert Path(report["aside"], "state.sqlite").exists()
         assert (await skerry(home, "backup", "verify", "current")).returncode == 0
 
@@ -89,5 +91,5 @@ async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: P
         async with GatewayClient(gateway.address) as client:
             for key in (*(f"chat{number}" for number in range(6)), "late"):
                 history = await client.request("chat.history", {"sessionKey": key})
-                assert len(history["messages"]) == 2, key
+                assert len(history["messages"]) == 2 or f"agent:main:{key}" in missing, key
         assert await gateway.stop() == 0
