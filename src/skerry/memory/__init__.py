@@ -1,0 +1,1 @@
+"""Keeps the index of what is remembered fresh, and answers searches."""

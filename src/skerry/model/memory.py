@@ -1,0 +1,154 @@
+"""What is asked of the memory, and what it answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from skerry.model.errors import SkerryError
+
+
+class MemoryBackendError(SkerryError):
+    """A memory cannot answer, or cannot write its index."""
+
+    code = "memory"
+
+
+class MemorySource(StrEnum):
+    """Where something is remembered."""
+
+    MEMORY = "memory"
+    """A file of the workspace, or of an extra path."""
+    SESSIONS = "sessions"
+    """What was said in a conversation."""
+
+
+class MemoryMode(StrEnum):
+    """How a question was answered; each step down finds less and never fails."""
+
+    HYBRID = "hybrid"
+    """By words and by meaning."""
+    TEXT = "text"
+    """By words alone: no embedding model, or none that answers."""
+    NONE = "none"
+    """Not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion:
+    """What to look for, and where."""
+
+    text: str
+    limit: int = 6
+    min_score: float = 0.0
+    """0 to 1; hits below it are left out."""
+    sources: frozenset[MemorySource] = frozenset(MemorySource)
+    path: str | None = None
+    """Only in this file, or, where it ends with `/`, beneath this folder."""
+    since: int | None = None
+    """Only what is dated at or after this, in ms since 1970."""
+    until: int | None = None
+    """Only what is dated before this, in ms since 1970."""
+    session: str | None = None
+    """Only in the conversation of this key."""
+    profile: str | None = None
+    """How words and meaning are weighed; None is as configured."""
+    explain: bool = False
+    """Whether each hit tells why it stands where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A passage that was found."""
+
+    path: str
+    """Relative to the workspace; `sessions/<id>.md` of a conversation; `qmd/<collection>/<path>` of
+    QMD."""
+    start_line: int
+    end_line: int
+    score: float
+    """0 to 1, the best first."""
+    text: str
+    """The whole passage; whoever shows it cuts it."""
+    source: MemorySource
+    at: int | None = None
+    """Its date, in ms since 1970."""
+    explanation: Sequence[tuple[str, float]] = ()
+    """The parts of its score by name, in the order in which they were applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFallback:
+    """What should have answered, and why it did not."""
+
+    origin: str
+    """A backend (`qmd`) or an embedding provider (`openai`)."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnswer:
+    """What a search found."""
+
+    hits: Sequence[MemoryHit]
+    backend: str
+    """`builtin` or `qmd`: who served it."""
+    provider: str
+    """Of the embeddings; `none` where words alone were compared."""
+    model: str
+    mode: MemoryMode
+    fallback: MemoryFallback | None = None
+    notes: Sequence[str] = ()
+    """What keeps the answer from being complete, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProgress:
+    """How far an index job is."""
+
+    stage: str
+    """`files`, `sessions`, `embeddings`."""
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What an index job did."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    """That were written."""
+    embedded: int = 0
+    """Texts that a model was asked for; the others came from the cache."""
+    failed: Sequence[tuple[str, str]] = ()
+    """Files that could not be indexed, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """The state of an agent's memory."""
+
+    agent: str
+    backend: str
+    """`builtin` or `qmd`: who would serve a search now."""
+    files: int
+    chunks: int
+    dirty: bool
+    """Whether something changed since it was indexed."""
+    indexed_at: int | None
+    """In ms since 1970."""
+    provider: str
+    model: str
+    mode: MemoryMode
+    vectors: int
+    """Passages that have one of the present model."""
+    fallback: MemoryFallback | None = None
+    sources: Sequence[tuple[str, int, int]] = field(default=())
+    """Each source with its files and passages."""
+    database: str = ""
+    """Where the index is."""
+    notes: Sequence[str] = ()
+    """What is not as it should be, each with what helps."""

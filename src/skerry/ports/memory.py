@@ -1,0 +1,59 @@
+"""What the gateway asks of a memory: the built-in one, QMD, or a plugin's."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from skerry.model.ids import AgentId
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryProgress,
+    MemoryQuestion,
+    MemoryStatus,
+    SyncReport,
+)
+
+
+class MemoryBackend(Protocol):
+    """The memory of one agent."""
+
+    @property
+    def name(self) -> str:
+        """Return `builtin`, `qmd`, or the id of the plugin."""
+        ...
+
+    async def search(self, question: MemoryQuestion) -> MemoryAnswer:
+        """Return the passages that answer best; an answer that needs nothing fails never.
+
+        Raises:
+            MemoryBackendError: it cannot answer at all; the next backend of the slot is asked.
+        """
+        ...
+
+    async def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[MemoryProgress], None] | None = None,
+    ) -> SyncReport:
+        """Bring the index up to what the files say; `force` builds it anew.
+
+        Raises:
+            MemoryBackendError: the index cannot be written.
+        """
+        ...
+
+    def touch(self) -> None:
+        """Note that files changed: the next search looks at them first."""
+        ...
+
+    async def status(self) -> MemoryStatus:
+        """Return its state; it never fails."""
+        ...
+
+
+class Memories(Protocol):
+    """The memories of all agents."""
+
+    def of(self, agent: AgentId) -> MemoryBackend | None:
+        """Return the agent's memory; None where the slot is empty."""
+        ...

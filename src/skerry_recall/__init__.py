@@ -1,0 +1,1 @@
+"""Finds the passage that answers: chunks, terms, postings, vectors, fusion, embedding models."""
