@@ -1,0 +1,151 @@
+"""Cuts a text into passages at paragraphs, lines and sentences, with exact lines (pure)."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+TOKEN: Final = 4
+"""Characters of a token, as everywhere where none is counted."""
+PRESETS: Final = {"256/32": (256, 32), "400/80": (400, 80), "1024/128": (1024, 128)}
+"""Size and overlap in tokens; the first is the default."""
+MIN_SIZE: Final = 16
+MAX_SIZE: Final = 8192
+
+# A sentence ends at a stop with its closing quotes, before a space; in Han and kana without one.
+_SENTENCE: Final = re.compile(
+    r"[.!?…]+[\"'”’»)\]*_]*\s+|[。！？]+[”’」』）]*\s*"  # noqa: RUF001 - they are meant
+)
+_HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s|\s*\*\*[^*]+\*\*:?\s*$")
+_JOINED: Final = frozenset("\u200d\ufe0e\ufe0f") | {chr(c) for c in range(0x1F3FB, 0x1F400)}
+"""What belongs to the character before it: joiner, variation, skin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a text: `text[start:end]`."""
+
+    text: str
+    start_line: int
+    """From 1."""
+    end_line: int
+    """Included."""
+    start: int
+    """In characters."""
+    end: int
+    """Behind its last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What is not cut any further."""
+
+    start: int
+    end: int
+    heading: bool = False
+    blank: bool = False
+
+
+def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
+    """Return the pieces of at most `size` tokens; each begins with what ends the one before it.
+
+    Together they hold every character that is no white space. Up to `overlap` tokens of whole
+    sentences or lines are repeated. A line is cut at the ends of sentences, a sentence that is
+    longer than a piece between words, a word between characters. A heading stays with what follows
+    it. Linear in the text.
+
+    Raises:
+        ValueError: the size is not 16 to 8192, or the overlap is not below half of it.
+    """
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise ValueError(f"a chunk has {MIN_SIZE} to {MAX_SIZE} tokens, not {size}")
+    if not 0 <= overlap <= size // 2:
+        raise ValueError(f"the overlap is at most half of a chunk, not {overlap} of {size}")
+    limit = size * TOKEN
+    if len(text) <= limit:
+        spans = [(0, len(text))]
+    else:
+        spans = _packed(list(_units(text, limit)), limit, overlap * TOKEN)
+    begins = [0, *(found.end() for found in re.finditer("\n", text))]
+    return [one for begin, end in spans if (one := _chunk(text, begin, end, begins))]
+
+
+def _chunk(text: str, begin: int, end: int, begins: list[int]) -> Chunk | None:
+    """Return the span without blank lines before it and white space behind it."""
+    piece = text[begin:end].rstrip()
+    if not piece:
+        return None
+    blank = len(piece) - len(piece.lstrip())
+    skipped = piece.rfind("\n", 0, blank) + 1  # the indentation of its first line stays
+    start, end = begin + skipped, begin + len(piece)
+    return Chunk(
+        piece[skipped:], bisect_right(begins, start), bisect_right(begins, end - 1), start, end
+    )
+
+
+def _packed(units: list[_Unit], limit: int, shared: int) -> list[tuple[int, int]]:
+    """Return the spans of the pieces: as many units as fit, then again from the shared ones."""
+    spans: list[tuple[int, int]] = []
+    first, count = 0, len(units)
+    while True:
+        last = first + 1  # behind the piece
+        while last < count and units[last].end - units[first].start <= limit:
+            last += 1
+        if last == count:
+            return [*spans, (units[first].start, units[-1].end)]
+        last = _before_heading(units, first, last)
+        spans.append((units[first].start, units[last - 1].end))
+        begin = last
+        while begin - 1 > first and units[last - 1].end - units[begin - 1].start <= shared:
+            begin -= 1
+        while units[last].end - units[begin].start > limit:
+            begin += 1
+        first = begin
+
+
+def _before_heading(units: list[_Unit], first: int, last: int) -> int:
+    """Return where the piece ends if headings at its end go to the next one."""
+    end = last
+    while end - 1 > first and (units[end - 1].heading or units[end - 1].blank):
+        end -= 1
+        if units[end].heading:
+            last = end
+    return last
+
+
+def _units(text: str, limit: int) -> Iterator[_Unit]:
+    for line in re.finditer(r"[^\n]*\n|[^\n]+", text):
+        begin, end = line.span()
+        whole = line[0]
+        if not whole.strip():
+            yield from (_Unit(*span, blank=True) for span in _cut(text, begin, end, limit))
+        elif len(whole) <= limit and _HEADING.match(whole):
+            yield _Unit(begin, end, heading=True)
+        else:
+            for stop in [*(one.end() for one in _SENTENCE.finditer(text, begin, end)), end]:
+                yield from (_Unit(*span) for span in _cut(text, begin, stop, limit))
+                begin = stop
+
+
+def _cut(text: str, begin: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield the span in parts that fit, between words, or else between characters."""
+    while end - begin > limit:
+        at = begin + limit
+        space = max(text.rfind(one, begin + limit // 2, at) for one in " \t\u3000")
+        if space >= 0:
+            at = space + 1
+        else:
+            while at > begin + limit // 2 and _belongs(text[at]):
+                at -= 1
+            at -= text[at - 1] == "\u200d"
+        yield begin, at
+        begin = at
+    if end > begin:
+        yield begin, end
+
+
+def _belongs(char: str) -> bool:
+    """Return whether the character is part of the one before it."""
+    return char in _JOINED or unicodedata.category(char).startswith("M")

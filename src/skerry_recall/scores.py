@@ -1,0 +1,38 @@
+"""How well each passage of a collection fits a question, before words and meaning are weighed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One row a passage, ordered by document and place: neighbours of a text are neighbours here.
+
+    The arrays belong to one state of the collection, which later changes leave as it is. They are
+    not to be written to.
+    """
+
+    text: Floats
+    """BM25, 0 where no word is shared."""
+    vector: Floats | None
+    """Cosine, -1 to 1, exact among the best and estimated elsewhere; None without a question vector
+    or without vectors. A passage that has none yet has the lowest score that any has."""
+    id: Longs
+    """Of the passage."""
+    document: Ints
+    place: Ints
+    at: Longs
+    """Its date in ms since 1970, or -1."""
+    mask: Mask | None = None
+    """Which rows may be found; None is all. The others still count as neighbours."""
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.id)

@@ -1,0 +1,144 @@
+"""Which words of a text are indexed, and which of a question are looked for (pure).
+
+Case and accents are folded, words stemmed. What is joined by dots, dashes, underscores or the like
+(`ERR_CONN_42`, `foo_bar.py`, `2026-05-08`) is kept as a whole and in its parts. Scripts that are
+written without spaces are cut into overlapping pairs of characters.
+"""
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from skerry_recall.common import COMMON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Terms: TypeAlias = tuple[str, ...]
+
+MAX_TERM: Final = 64
+"""Characters of a term; of a longer one the beginning is kept."""
+_CACHED: Final = 100_000
+"""Forms whose terms are remembered, of about 150 bytes each."""
+
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Thai, Lao, Khmer, Myanmar, kana, Han, Hangul."""
+_FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
+_PART: Final = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_RUN: Final = re.compile(rf"[{_UNSPACED}]+")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MARKS: Final = re.compile("[\u0300-\u036f\u064b-\u065f\u0670\u0640]")
+"""Accents of Latin, Greek and Cyrillic, vowel signs and stretching of Arabic."""
+_CLITICS: Final = frozenset({"s", "t", "d", "m", "ll", "ve", "re"})
+_SCRIPTS: Final = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
+
+
+class Words:
+    """Turns texts into terms; it remembers what it saw. Not to be shared by threads."""
+
+    def __init__(self) -> None:
+        # Here, so that who never searches never loads it.
+        from Stemmer import Stemmer  # type: ignore[import-not-found] # noqa: PLC0415
+
+        self._stemmer: Callable[[str], _Stemmer] = Stemmer
+        self._stemmers: dict[str, _Stemmer] = {"english": Stemmer("english")}
+        self._known: dict[str, Terms] = {}
+
+    def terms(self, text: str) -> list[str]:
+        """Return the terms of the text in order, repeated as there."""
+        known, found = self._known, list[str]()
+        for form in _FORM.findall(text):
+            found += known.get(form) or self.form(form)
+        return found
+
+    def content(self, question: str) -> list[str]:
+        """Return the terms of the question, each once, without those of its common words.
+
+        A question of common words alone keeps them.
+        """
+        forms = _FORM.findall(question)
+        telling = [form for form in forms if _plain(form) not in COMMON]
+        return list(dict.fromkeys(one for form in telling or forms for one in self.form(form)))
+
+    def form(self, form: str) -> Terms:
+        """Return the terms of what stands between two spaces."""
+        found = self._known.get(form)
+        if found is None:
+            found = tuple(self._found(form))
+            if len(self._known) >= _CACHED:
+                self._known.clear()
+            if len(form) <= MAX_TERM:
+                self._known[form] = found
+        return found
+
+    def _found(self, form: str) -> list[str]:
+        parts = _PART.findall(form)
+        if len(parts) == 1 and parts[0] == form:
+            return self._word(form)
+        found = [one for part in parts for one in self._word(part)]
+        whole = _plain(form).strip("_")
+        if (
+            len(parts) > 1
+            and parts[-1].lower() in _CLITICS
+            and form[-len(parts[-1]) - 1] in "'\u2019"
+        ):
+            return [one for part in parts[:-1] for one in self._word(part)]
+        if len(parts) > 1 and not _RUN.search(form):
+            found.append(whole[:MAX_TERM])
+        return found
+
+    def _word(self, word: str) -> list[str]:
+        if _RUN.match(word):
+            return _pairs(_plain(word))
+        folded = _plain(word)[:MAX_TERM]
+        found = [self._stem(folded)]
+        if not (word.islower() or word.isupper()) and len(humps := _HUMP.split(word)) > 1:
+            found += [self._stem(_plain(hump)) for hump in humps]
+        return found
+
+    def _stem(self, word: str) -> str:
+        if word.isascii():
+            return self._stemmers["english"].stemWord(word)
+        first = word[0]
+        for low, high, language in _SCRIPTS:
+            if low <= first <= high:
+                if language not in self._stemmers:
+                    self._stemmers[language] = self._stemmer(language)
+                return self._stemmers[language].stemWord(word)
+        return self._stemmers["english"].stemWord(word)
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of one text; `Words` is for many."""
+    return Words().terms(text)
+
+
+def content(question: str) -> list[str]:
+    """Return the terms of one question; `Words` is for many."""
+    return Words().content(question)
+
+
+def _plain(word: str) -> str:
+    """Return the word without case and accents."""
+    if word.isascii():
+        return word.lower()
+    parts = unicodedata.normalize("NFKD", word.casefold())
+    return unicodedata.normalize("NFC", _MARKS.sub("", parts))
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]

@@ -1,0 +1,46 @@
+"""Which words are indexed and looked for."""
+
+import pytest
+
+from skerry_recall.terms import MAX_TERM, content, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The dogs were RUNNING", ["the", "dog", "were", "run"]),
+        ("Café Straße", ["cafe", "strass"]),
+        ("ERR_CONN_42", ["err", "conn", "42", "err_conn_42"]),
+        ("foo_bar.py", ["foo", "bar", "py", "foo_bar.py"]),
+        ("v1.22.0", ["v1", "22", "0", "v1.22.0"]),
+        ("2026-05-08", ["2026", "05", "08", "2026-05-08"]),
+        ("HttpClient", ["httpclient", "http", "client"]),
+        ("Caroline's", ["carolin"]),
+        ("我们去公园", ["我们", "们去", "去公", "公园"]),
+        ("の", ["の"]),
+        ("... !?", []),
+    ],
+)
+def test_a_text_is_its_terms(text: str, found: list[str]) -> None:
+    assert terms(text) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What is the name of my dog?", ["name", "dog"]),
+        ("who are you", ["who", "are", "you"]),
+        ("Dogs, dog and DOG", ["dog"]),
+        ("???", []),
+    ],
+)
+def test_a_question_is_its_content_words(question: str, found: list[str]) -> None:
+    assert content(question) == found
+
+
+def test_a_question_finds_an_identifier_by_a_part() -> None:
+    assert set(content("conn")) < set(terms("ERR_CONN_42"))
+
+
+def test_a_term_has_a_limit() -> None:
+    assert max(map(len, terms("x" * 500 + " " + "a_" * 300))) <= MAX_TERM
