@@ -1,0 +1,242 @@
+"""What words and meaning say becomes one ranking, as each profile defines it."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry_recall.diverse import tokens
+from skerry_recall.fuse import (
+    BEST,
+    CLASSIC,
+    DAY_MS,
+    OPENCLAW,
+    PROFILES,
+    Decay,
+    Near,
+    Options,
+    Profile,
+    decayed,
+    rank,
+    smoothed,
+    top,
+)
+from skerry_recall.scores import Scores
+
+PLAIN = Profile("plain", 1, 1)
+
+
+def scores(
+    text: Sequence[float],
+    vector: Sequence[float] | None = None,
+    *,
+    document: Sequence[int] | None = None,
+    at: Sequence[int] | None = None,
+    mask: Sequence[bool] | None = None,
+) -> Scores:
+    """Rows of one document each, unless told otherwise; undated."""
+    count = len(text)
+    return Scores(
+        text=np.asarray(text, np.float32),
+        vector=None if vector is None else np.asarray(vector, np.float32),
+        id=np.arange(1, count + 1, dtype=np.int64),
+        document=np.asarray(range(count) if document is None else document, np.int32),
+        place=np.zeros(count, np.int32),
+        at=np.asarray([-1] * count if at is None else at, np.int64),
+        mask=None if mask is None else np.asarray(mask, np.bool_),
+    )
+
+
+def order(given: Scores, profile: Profile, limit: int = 10, **options: object) -> list[int]:
+    """The rows that are found, the best first."""
+    return [hit.row for hit in rank(given, profile, limit, Options(**options))]  # type: ignore[arg-type]  # reason: by name
+
+
+def words_of(*texts: str) -> Callable[[int], frozenset[str]]:
+    """The tokens of the rows."""
+    return lambda row: tokens(texts[row])
+
+
+@pytest.mark.requirement("search-hybrid-weights")
+def test_the_profiles_weigh_as_the_seeds_and_the_ruling_say() -> None:
+    assert (OPENCLAW.vector_weight, OPENCLAW.text_weight) == (0.7, 0.3)
+    assert (CLASSIC.vector_weight, CLASSIC.text_weight) == (0.6, 0.4)
+    assert BEST.vector_weight == BEST.text_weight
+    assert list(PROFILES) == ["best", "openclaw", "classic"]
+
+
+@pytest.mark.requirement("search-hybrid-formula")
+@pytest.mark.requirement("search-bm25-rank-score")
+def test_the_score_is_the_weighted_sum_of_the_cosine_and_the_rank_of_the_words() -> None:
+    hits = rank(scores([9.0, 4.0, 0.0], [0.5, 0.9, 0.8]), OPENCLAW, 3, Options())
+    assert {hit.row: round(hit.score, 5) for hit in hits} == {
+        0: round(0.7 * 0.5 + 0.3 * 1.0, 5),
+        1: round(0.7 * 0.9 + 0.3 * 0.5, 5),
+        2: round(0.7 * 0.8, 5),
+    }
+
+
+@pytest.mark.requirement("search-pipeline-topk")
+def test_the_best_k_by_the_final_score_come_back() -> None:
+    given = scores([9.0, 4.0, 0.0], [0.5, 0.9, 0.8])
+    assert order(given, OPENCLAW) == [1, 0, 2]
+    assert order(given, OPENCLAW, limit=2) == [1, 0]
+    assert order(given, OPENCLAW, limit=0) == []
+
+
+@pytest.mark.requirement("search-weights-normalise")
+def test_weights_count_by_their_ratio() -> None:
+    given = scores([3.0, 1.0, 0.0], [0.1, 0.9, 0.4])
+    small = rank(given, Profile("small", 0.7, 0.3), 3, Options())
+    large = rank(given, Profile("large", 7, 3), 3, Options())
+    assert [(hit.row, hit.score) for hit in small] == [(hit.row, hit.score) for hit in large]
+    assert max(hit.score for hit in large) <= 1
+
+
+@pytest.mark.requirement("search-union-merge")
+@pytest.mark.parametrize("profile", PROFILES.values())
+def test_what_one_side_alone_found_stays_in(profile: Profile) -> None:
+    given = scores([5.0, 0.0, 0.0], [-0.2, 0.9, 0.8])
+    assert set(order(given, profile)) == {0, 1, 2}
+
+
+def test_only_the_candidates_of_each_side_are_weighed() -> None:
+    text = [float(100 - row) for row in range(50)]
+    vector = [0.5 + row / 1000 for row in range(50)]
+    hits = rank(scores(text, vector), OPENCLAW, 1, Options())
+    (hit,) = hits
+    assert hit.row == 49
+    assert dict(hit.explanation)["vector.part"] == pytest.approx(0.7 * 0.549)
+    assert "text" not in dict(hit.explanation), "the 50th by words is not among the best four"
+
+
+def test_without_vectors_the_words_have_all_the_weight() -> None:
+    hits = rank(scores([2.0, 0.0, 4.0]), OPENCLAW, 5, Options())
+    assert [(hit.row, hit.score) for hit in hits] == [(2, 1.0), (0, 0.5)]
+    hits = rank(scores([2.0, 0.0, 4.0]), PLAIN, 5, Options())
+    assert [(hit.row, hit.score) for hit in hits] == [(2, 1.0), (0, 0.5)]
+
+
+def test_nothing_is_found_where_no_word_is_shared_and_no_vector_is_there() -> None:
+    for profile in PROFILES.values():
+        assert order(scores([0.0, 0.0]), profile) == []
+        assert order(scores([]), profile) == []
+
+
+def test_a_lone_passage_is_found_with_the_full_score() -> None:
+    assert rank(scores([0.3], [0.8]), BEST, 5, Options())[0].score == pytest.approx(1)
+
+
+def test_a_neighbour_in_the_same_document_shares_its_score() -> None:
+    document = np.asarray([1, 1, 1, 2], np.int32)
+    given = np.asarray([0, 0, 10, 0], np.float32)
+    assert smoothed(given, document, Near(0.4, 0.2)).tolist() == [2, 4, 10, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=30))
+def test_smoothing_is_the_sum_that_the_formula_writes(rows: list[tuple[int, int]]) -> None:
+    rows.sort(key=lambda row: row[0])
+    document, given = [row[0] for row in rows], [row[1] for row in rows]
+
+    def at(i: int, of: int) -> float:
+        return given[i] if 0 <= i < len(rows) and document[i] == document[of] else 0
+
+    expected = [
+        at(i, i) + 0.5 * (at(i - 1, i) + at(i + 1, i)) + 0.25 * (at(i - 2, i) + at(i + 2, i))
+        for i in range(len(rows))
+    ]
+    result = smoothed(
+        np.asarray(given, np.float32), np.asarray(document, np.int32), Near(0.5, 0.25)
+    )
+    assert result.tolist() == expected
+
+
+def test_the_profile_best_finds_the_passage_beside_the_words() -> None:
+    given = scores([8.0, 0.0, 0.0, 1.0], document=[1, 1, 2, 3])
+    assert order(given, BEST) == [0, 1, 3]
+    assert order(given, OPENCLAW) == [0, 3]
+
+
+def test_what_is_masked_is_not_found_and_does_not_scale_the_others() -> None:
+    given = scores([8.0, 2.0, 0.5], [0.9, 0.1, 0.2], mask=[False, True, True])
+    for profile in PROFILES.values():
+        assert set(order(given, profile)) == {1, 2}
+    assert rank(given, PLAIN, 1, Options())[0].score > 0.5
+    assert order(scores([8.0], [0.9], mask=[False]), BEST) == []
+
+
+@pytest.mark.requirement("search-decay-formula")
+def test_a_score_halves_with_each_half_life() -> None:
+    now = 1_000 * DAY_MS
+    at = np.asarray([now, now - 30 * DAY_MS, now - 60 * DAY_MS, now + DAY_MS], np.int64)
+    assert decayed(at, Decay(now)).tolist() == pytest.approx([1, 0.5, 0.25, 1])
+    assert decayed(at, Decay(now, half_life=60))[2] == pytest.approx(0.5)
+    week = np.asarray([now - 7 * DAY_MS], np.int64)
+    assert decayed(week, Decay(now))[0] == pytest.approx(math.exp(-math.log(2) / 30 * 7))
+
+
+@pytest.mark.requirement("search-decay-evergreen")
+def test_what_has_no_date_keeps_its_score() -> None:
+    now = 1_000 * DAY_MS
+    given = scores([4.0, 4.0], at=[now - 300 * DAY_MS, -1])
+    hits = rank(given, CLASSIC, 2, Options(decay=Decay(now)))
+    assert [hit.row for hit in hits] == [1, 0]
+    assert hits[0].score == pytest.approx(0.5), "its rank is the second, whatever its age"
+
+
+def test_a_floor_keeps_what_is_old_from_being_buried() -> None:
+    at = np.asarray([0], np.int64)
+    assert decayed(at, Decay(5_000 * DAY_MS, floor=0.7))[0] == pytest.approx(0.7)
+
+
+@pytest.mark.requirement("search-stage-order")
+def test_decay_comes_before_mmr_and_both_are_optional() -> None:
+    now = 1_000 * DAY_MS
+    given = scores([9.0, 6.0, 3.0], at=[now - 90 * DAY_MS, now, now])
+    words = words_of("an old plan", "the new plan", "the new plan")
+    assert order(given, CLASSIC, words=words) == [0, 1, 2]
+    assert order(given, CLASSIC, words=words, decay=Decay(now)) == [1, 2, 0]
+    assert order(given, CLASSIC, words=words, decay=Decay(now), mmr=0.5) == [1, 0, 2]
+    names = [
+        name
+        for name, _ in rank(given, CLASSIC, 1, Options(words=words, decay=Decay(now), mmr=0.5))[
+            0
+        ].explanation
+    ]
+    assert names == ["text", "text.rank", "text.part", "decay", "mmr"]
+
+
+def test_the_lowest_score_gives_way_when_nothing_passes() -> None:
+    given = scores([5.0, 0.0], [0.0, 0.4])
+    assert order(given, OPENCLAW, min_score=0.25) == [0, 1]
+    assert order(given, OPENCLAW, min_score=0.29) == [0]
+    assert order(given, OPENCLAW, min_score=0.9) == [0], "a lone exact hit is never hidden"
+    assert order(scores([0.0], [0.4]), OPENCLAW, min_score=0.9) == []
+
+
+def test_the_profile_best_drops_a_passage_that_repeats_a_better_one() -> None:
+    given = scores([9.0, 8.0, 7.0])
+    words = words_of("We meet at noon.", "we meet at noon", "We meet at the harbour.")
+    assert order(given, BEST, words=words) == [0, 2]
+    assert order(given, OPENCLAW, words=words) == [0, 1, 2]
+
+
+def test_the_explanation_names_each_part_and_its_rank() -> None:
+    given = scores([4.0, 8.0], [0.5, 0.25], document=[1, 1])
+    hit = next(hit for hit in rank(given, BEST, 2, Options()) if hit.row == 0)
+    parts = dict(hit.explanation)
+    assert parts["text"] == 4
+    assert parts["text.rank"] == 2
+    assert parts["text.near"] == pytest.approx(BEST.text_near.beside * 8)
+    assert parts["vector.rank"] == 1
+    assert parts["text.part"] + parts["vector.part"] == pytest.approx(hit.score)
+
+
+@given(st.integers(0, 5), st.integers(1, 20), st.integers(0, 6000))
+def test_the_highest_scores_are_those_that_sorting_gives(seed: int, count: int, rows: int) -> None:
+    given = np.random.default_rng(seed).integers(-3, 400, rows).astype(np.float32)
+    expected = [i for i in np.argsort(-given, kind="stable").tolist() if given[i] >= 0][:count]
+    assert top(given, count).tolist() == expected
