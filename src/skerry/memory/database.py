@@ -1,0 +1,275 @@
+"""One index file: opened, checked, read by many threads, written by one, replaced whole.
+
+The file can be made again from what it indexes, so a damaged one is thrown away, not mended. It
+belongs to one process at a time, the one that holds the lock of the state directory.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from skerry.infra.atomic import make_private
+from skerry.infra.sqlite import NewerSchemaError, connect, migrate, problems
+from skerry.memory.schema import STEPS
+from skerry.memory.tables import Tables
+from skerry.model.memory import MemoryBackendError
+
+SPARE: Final = 4
+"""Open connections that are kept for readers."""
+SWAP_SECONDS: Final = 30.0
+"""How long a replacement waits for those who read."""
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+
+
+class DamagedError(Exception):
+    """The index cannot be read; it has to be made anew."""
+
+
+def nothing(_: str) -> None:
+    """Go on: the fault points of a program that is not under test."""
+
+
+class Database:
+    """The index at `path`. `open` it before use and `close` it after; usable from all threads."""
+
+    def __init__(self, path: Path, reach: Callable[[str], None] = nothing) -> None:
+        self.path = path
+        self._reach = reach
+        self._writer: sqlite3.Connection | None = None
+        self._writing = threading.RLock()
+        self._spare: list[sqlite3.Connection] = []
+        self._reading = 0
+        self._free = threading.Condition()
+
+    def open(self) -> str | None:
+        """Open or create it; return why the old one was thrown away, where it was.
+
+        After a process that did not end in order the file is looked through first.
+
+        Raises:
+            OSError, sqlite3.OperationalError: it cannot be written: a full disk, no permission.
+        """
+        make_private(self.path.parent)
+        _remove(self._temporary)
+        wal = _beside(self.path, "-wal")
+        damage = None
+        with suppress(FileNotFoundError):
+            if wal.stat().st_size:
+                damage = self.damage(whole=False)
+        if damage is None:
+            try:
+                with self._noticed():
+                    self._connect()
+                    return None
+            except DamagedError as error:
+                damage = str(error)
+        self.close()
+        _remove(self.path)
+        self._connect()
+        return damage
+
+    def close(self) -> None:
+        """Close it; what was written is in the one file then."""
+        with self._writing, self._free:
+            for one in (*self._spare, self._writer):
+                if one is not None:
+                    with suppress(sqlite3.Error):
+                        one.close()
+            self._spare.clear()
+            self._writer = None
+
+    def damage(self, *, whole: bool) -> str | None:
+        """Return what is wrong with the file; None where nothing is.
+
+        `whole` compares the full-text index and the indexes with the tables too.
+        """
+        if not self.path.exists():
+            return None
+        with suppress(sqlite3.OperationalError):
+            found = problems(self.path, whole=whole)
+            return found[0] if found else None
+        return None
+
+    @contextmanager
+    def reading(self) -> Generator[Tables]:
+        """Give one state of the tables for the block, whatever is written meanwhile.
+
+        Raises:
+            DamagedError: the file is damaged.
+            MemoryBackendError: it cannot be read now.
+        """
+        with self._free:
+            self._reading += 1
+            connection = self._spare.pop() if self._spare else None
+        try:
+            with self._noticed():
+                if connection is None:
+                    connection = connect(self.path, read_only=True)
+                connection.execute("BEGIN")
+                try:
+                    yield Tables(connection)
+                finally:
+                    connection.execute("ROLLBACK")
+        except BaseException:
+            if connection is not None:
+                connection.close()
+                connection = None
+            raise
+        finally:
+            with self._free:
+                self._reading -= 1
+                if connection is not None and len(self._spare) < SPARE:
+                    self._spare.append(connection)
+                elif connection is not None:
+                    connection.close()
+                self._free.notify_all()
+
+    @contextmanager
+    def writing(self) -> Generator[Tables]:
+        """Give the tables for the block and commit it; what raises in it is undone.
+
+        Raises:
+            DamagedError: the file is damaged.
+            MemoryBackendError: it cannot be written: a full disk, say. Nothing is changed.
+        """
+        with self._writing, self._noticed():
+            if self._writer is None:
+                raise MemoryBackendError("The memory's index is closed.")
+            with _transaction(self._writer):
+                yield Tables(self._writer)
+                self._reach("index.commit")
+            self._reach("index.committed")
+
+    def replace(
+        self, build: Callable[[Tables], None], swapped: Callable[[], None] = lambda: None
+    ) -> None:
+        """Make the file anew beside the old one and take its place; until then the old one serves.
+
+        Vectors that the new one can use are carried over. A crash leaves one or the other, whole.
+
+        Args:
+            build: Fills the new tables.
+            swapped: Called while nobody reads, right after the new file has its name.
+
+        Raises:
+            DamagedError, MemoryBackendError: as `writing`; the old file is as it was.
+        """
+        new = self._temporary
+        with self._writing, self._noticed():
+            try:
+                _remove(new)
+                with closing(_temporary(new)) as made:
+                    tables = Tables(made)
+                    with _transaction(made):
+                        build(tables)
+                    self._reach("swap.built")
+                    made.execute("ATTACH ? AS old", (str(self.path),))
+                    with _transaction(made):
+                        tables.carry_over()
+                    made.execute("DETACH old")
+                _sync(new)
+                self._reach("swap.synced")
+                self._swap(new, swapped)
+            finally:
+                _remove(new)
+
+    def _swap(self, new: Path, swapped: Callable[[], None]) -> None:
+        with self._free:
+            if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
+                raise MemoryBackendError("The memory's index is read without end.")
+            if self._writer is not None:
+                (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:  # a log that outlives its file would be read into the new one
+                    raise MemoryBackendError("Another program has the memory's index open.")
+            self.close()
+            try:
+                self._reach("swap.closed")
+                for suffix in ("-wal", "-shm"):
+                    _beside(self.path, suffix).unlink(missing_ok=True)
+                new.replace(self.path)
+                self._reach("swap.renamed")
+                _sync(self.path.parent)
+            finally:
+                self._connect()
+            swapped()
+
+    @property
+    def _temporary(self) -> Path:
+        return _beside(self.path, ".new")
+
+    def _connect(self) -> None:
+        connection = connect(self.path)
+        try:
+            # What a loss of power takes of it is indexed again.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
+            migrate(connection, self.path, STEPS, keep=False)
+        except NewerSchemaError as error:
+            connection.close()
+            raise DamagedError(f"it was written by a newer version: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+
+    @contextmanager
+    def _noticed(self) -> Generator[None]:
+        """Turn what SQLite raises into what callers know."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in _DAMAGE or "vtable constructor failed" in str(error):
+                raise DamagedError(str(error)) from error
+            raise refusal(error) from error
+
+
+def refusal(error: Exception) -> MemoryBackendError:
+    """Return what says to people that the index cannot be read or written, and what helps."""
+    made = MemoryBackendError(f"The memory's index cannot be used: {error}.")
+    if "full" in str(error) or "No space" in str(error):
+        made.remedy = "Make room on the disk; the index is brought up by itself then."
+    return made
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _temporary(path: Path) -> sqlite3.Connection:
+    """Return a database that nobody sees yet: without a log, since a crash only wastes it."""
+    path.touch(mode=0o600)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = MEMORY")  # an error in `build` can be rolled back
+    connection.execute("PRAGMA synchronous = OFF")
+    migrate(connection, path, STEPS, keep=False)
+    return connection
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name}{suffix}")
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        _beside(path, suffix).unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,107 @@
+"""What is indexed: a text with its place and date; and how it becomes rows (pure)."""
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from skerry_recall.chunk import TOKEN, chunks
+
+from skerry.model.memory import MemorySource
+
+SIZE: Final = 256
+OVERLAP: Final = 32
+"""Tokens of a passage, and those that it shares with the next (decisions 6, row 3)."""
+
+_DATED: Final = re.compile(r"(?:^|/)memory/(?:.*/)?(\d{4})-(\d{2})-(\d{2})[^/]*\.md$")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells without reading whether a file changed. Times in ns since 1970."""
+
+    size: int
+    mtime: int
+    ctime: int
+    settled: bool = True
+    """Whether the times were old enough when it was read: one that is written again within the
+    grain of the clock looks the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file, or what was said in a conversation."""
+
+    path: str
+    source: MemorySource
+    text: str
+    stamp: Stamp
+    at: int | None = None
+    """Its date in ms since 1970."""
+    session: str | None = None
+    """The key of the conversation."""
+    times: Sequence[tuple[int, int]] = ()
+    """Where its parts have dates of their own: from which line on, ascending, and when, in ms."""
+
+    @property
+    def hash(self) -> str:
+        """Return the SHA-256 of the text, in hex."""
+        return digest(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage as it stands in its document, before it has a number."""
+
+    place: int
+    content: str
+    start_line: int
+    end_line: int
+    tokens: int
+    hash: str
+    at: int | None
+
+
+def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[Piece]:
+    """Return the passages of a document in order; `size` and `overlap` in tokens."""
+    lines = [line for line, _ in document.times]
+
+    def at(line: int) -> int | None:
+        found = bisect_right(lines, line)
+        return document.times[found - 1][1] if found else document.at
+
+    return [
+        Piece(
+            place,
+            one.text,
+            one.start_line,
+            one.end_line,
+            -(-len(one.text) // TOKEN),
+            digest(one.text),
+            at(one.start_line),
+        )
+        for place, one in enumerate(chunks(document.text, size=size, overlap=overlap))
+    ]
+
+
+def date_of(path: str, zone: tzinfo | None = None) -> int | None:
+    """Return when the day of a daily log (`memory/YYYY-MM-DD*.md`) began, in ms since 1970.
+
+    None for every other file: it does not age (seed 003, temporal decay).
+    """
+    found = _DATED.search(path)
+    if found is None:
+        return None
+    try:
+        day = datetime(int(found[1]), int(found[2]), int(found[3]), tzinfo=zone or UTC)
+        return int(day.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None  # 2026-02-31 is a name, no date
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

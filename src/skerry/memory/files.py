@@ -1,0 +1,182 @@
+"""Finds the Markdown files that are remembered, and reads them without following a link."""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from skerry.infra.beneath import Beneath, EscapeError
+from skerry.memory.documents import Stamp
+
+MAX_BYTES: Final = 4 << 20
+"""A file that is larger is no notes; it is named in the report."""
+MAX_FILES: Final = 250_000
+MAX_DEPTH: Final = 32
+SETTLE_NS: Final = 2_000_000_000
+"""The coarsest clock of a file system, FAT, counts in two seconds."""
+_TOP: Final = ("MEMORY.md", "memory.md")
+_IGNORED: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+"""Directories that hold what others wrote; those that begin with a dot are ignored too."""
+
+
+class UnreadableError(Exception):
+    """A file cannot be indexed; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where an agent's files are."""
+
+    workspace: Path
+    extra: Sequence[Path] = ()
+    """Further Markdown files, or folders of them; relative ones are in the workspace."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What there is now."""
+
+    found: dict[str, Stamp] = field(default_factory=dict)
+    """By path: relative to the workspace with `/`, or absolute outside it."""
+    folders: list[str] = field(default_factory=list)
+    """Directories that were looked into, as the system names them."""
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """Places that cannot be looked into, with the reason."""
+
+
+def scan(places: Places) -> Scan:
+    """Return every file that is to be remembered. Costs about 4 us a file.
+
+    Those are `MEMORY.md`, `memory.md`, `memory/**/*.md` and the extra paths. Symbolic links are
+    left out, wherever they point.
+    """
+    made = Scan()
+    root = os.path.abspath(places.workspace)  # noqa: PTH100 - Path.absolute keeps `..`
+    _look(made, root, root, "", names=_TOP)
+    _look(made, root, os.path.join(root, "memory"), "memory/", deep=True)  # noqa: PTH118 - speed
+    for extra in places.extra:
+        whole = os.path.normpath(os.path.join(root, extra.expanduser()))  # noqa: PTH118 - as above
+        shown = name_of(whole, root)
+        try:
+            status = os.stat(whole, follow_symlinks=False)
+        except OSError as error:
+            made.failed.append((shown, error.strerror or str(error)))
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            _look(made, root, whole, f"{shown}/" if shown else "", deep=True)
+        elif stat.S_ISREG(status.st_mode) and whole.endswith(".md"):
+            made.found.setdefault(shown, _stamp(status))
+        else:
+            made.failed.append((shown, "it is neither a folder nor a Markdown file"))
+    return made
+
+
+def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:
+    """Return the text of a file that `scan` found, and its stamp from before it was read.
+
+    Raises:
+        UnreadableError: it is gone, a link, too large, or no text.
+    """
+    folder, name = places.workspace, path
+    if path.startswith("/"):
+        folder, name = _outside(places, path)
+    try:
+        with Beneath(folder).open(name) as file:
+            stamp = _stamp(os.fstat(file.fileno()), now_ns)
+            data = file.read(MAX_BYTES + 1) if stamp.size <= MAX_BYTES else b""
+    except EscapeError as error:
+        raise UnreadableError(error.reason) from error
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from error
+    if max(stamp.size, len(data)) > MAX_BYTES:
+        raise UnreadableError(f"it is larger than {MAX_BYTES >> 20} MiB")
+    if b"\0" in data:
+        raise UnreadableError("it has a zero byte, so it is no text")
+    try:
+        return data.decode("utf-8-sig"), stamp
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"it is not UTF-8 from byte {error.start} on") from error
+
+
+def name_of(whole: str, root: str) -> str:
+    """Return how a file is called in answers: relative to the workspace, else absolute."""
+    if whole == root:
+        return ""
+    return whole[len(root) + 1 :] if whole.startswith(f"{root}/") else whole
+
+
+def _outside(places: Places, path: str) -> tuple[Path, str]:
+    """Return the extra path that a file outside the workspace belongs to, and its name beneath."""
+    for extra in places.extra:
+        whole = Path(os.path.normpath(places.workspace.absolute() / extra.expanduser()))
+        if path == str(whole):
+            return whole.parent, whole.name
+        if path.startswith(f"{whole}/"):
+            return whole, path[len(str(whole)) + 1 :]
+    raise UnreadableError("it is in none of the extra paths")
+
+
+def _look(
+    made: Scan,
+    root: str,
+    folder: str,
+    prefix: str,
+    *,
+    names: Sequence[str] | None = None,
+    deep: bool = False,
+) -> None:
+    """Add the Markdown files of a folder and, where `deep`, of those in it."""
+    waiting = [(folder, prefix, 0)]
+    while waiting:
+        here, shown, depth = waiting.pop()
+        try:
+            if os.path.islink(here) and here != root:  # noqa: PTH114 - speed
+                continue
+            entries = list(os.scandir(here))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            made.failed.append((shown or here, error.strerror or str(error)))
+            continue
+        made.folders.append(here)
+        for entry in entries:
+            if names is None and deep and entry.is_dir(follow_symlinks=False):
+                if depth < MAX_DEPTH and not _is_ignored(entry.name):
+                    waiting.append((entry.path, f"{shown}{entry.name}/", depth + 1))
+            elif names is None or entry.name in names:
+                _add(made, entry, f"{shown}{entry.name}")
+
+
+def _add(made: Scan, entry: os.DirEntry[str], shown: str) -> None:
+    if not entry.name.endswith(".md") or not entry.is_file(follow_symlinks=False):
+        return
+    if shown in made.found:
+        return  # an extra path that is in another
+    if len(made.found) >= MAX_FILES:
+        if made.failed[-1:] != [_FULL]:
+            made.failed.append(_FULL)
+        return
+    try:
+        shown.encode()
+        made.found[shown] = _stamp(entry.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return  # it went meanwhile
+    except OSError as error:
+        made.failed.append((shown, error.strerror or str(error)))
+    except UnicodeEncodeError:
+        made.failed.append((ascii(shown)[1:-1], "its name is not UTF-8"))
+
+
+_FULL: Final = ("memory/", f"there are more than {MAX_FILES} files; the others are left out")
+
+
+def _is_ignored(name: str) -> bool:
+    return name.startswith(".") or name in _IGNORED
+
+
+def _stamp(status: os.stat_result, now_ns: int | None = None) -> Stamp:
+    ctime = status.st_ctime_ns
+    settled = now_ns is None or ctime < now_ns - SETTLE_NS
+    return Stamp(status.st_size, status.st_mtime_ns, ctime, settled)

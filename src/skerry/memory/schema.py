@@ -1,0 +1,68 @@
+"""The tables of `memory/<agentId>.sqlite`, as the steps that build them. A step is never edited.
+
+files       one row a file or conversation that is remembered; `error` says why one could not be
+            read, `ctime` and `settled` tell with `mtime` and `size` whether it changed
+chunks      its passages; `model` is that of the vector which `chunks_vec` has, empty without one
+chunks_fts  full text over them, for phrases and as a last resort; it holds no text of its own
+chunks_vec  their vectors of the present model: float32, little-endian, length 1
+embedding_cache  vectors by provider, model and SHA-256 of the text, for texts that come again
+meta        how the index was made
+
+Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
+the postings are files beside the database that can be made of it (`skerry_recall.collection`).
+"""
+
+from typing import Final
+
+STEPS: Final = (
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+    CREATE TABLE files (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        path TEXT NOT NULL UNIQUE,
+        source TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        mtime INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        chunk_count INTEGER NOT NULL DEFAULT 0,
+        ctime INTEGER NOT NULL DEFAULT 0,
+        settled INTEGER NOT NULL DEFAULT 0,
+        at INTEGER,
+        session TEXT,
+        error TEXT
+    );
+
+    CREATE TABLE chunks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        file_id INTEGER NOT NULL REFERENCES files (id),
+        path TEXT NOT NULL,
+        source TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        start_line INTEGER NOT NULL,
+        end_line INTEGER NOT NULL,
+        token_count INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        model TEXT NOT NULL DEFAULT '',
+        at INTEGER
+    );
+    CREATE UNIQUE INDEX chunks_of_file ON chunks (file_id, place);
+    CREATE INDEX chunks_without_vector ON chunks (id) WHERE model = '';
+
+    CREATE TABLE embedding_cache (
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        embedding BLOB NOT NULL,
+        PRIMARY KEY (provider, model, content_hash)
+    );
+
+    CREATE VIRTUAL TABLE chunks_fts USING fts5(
+        content, content=chunks, content_rowid=id,
+        tokenize='porter unicode61 remove_diacritics 2'
+    );
+
+    CREATE TABLE chunks_vec (chunk_id INTEGER PRIMARY KEY, embedding BLOB NOT NULL)
+    """,
+)

@@ -1,0 +1,334 @@
+"""Every SQL statement of the index."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from skerry_recall.passage import Passage
+
+from skerry.memory.documents import Document, Piece, Stamp
+from skerry.model.memory import MemorySource
+
+BATCH: Final = 500
+"""Ids of one statement: SQLite takes 999 parameters in old builds."""
+
+_PASSAGE: Final = "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A row of `files`."""
+
+    id: int
+    path: str
+    hash: str
+    stamp: Stamp
+    chunks: int
+    at: int | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Change:
+    """What a write did to the passages."""
+
+    added: list[Passage] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+
+    def join(self, other: "Change") -> None:
+        """Take in what another write did after this one."""
+        gone = set(other.removed)
+        self.removed += [one for one in other.removed]
+        self.added = [one for one in self.added if one.id not in gone] + other.added
+
+    def __bool__(self) -> bool:
+        """Return whether anything changed."""
+        return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A passage with what an answer says of it."""
+
+    passage: Passage
+    path: str
+    source: MemorySource
+    session: str | None
+
+
+class Tables:
+    """The tables of one connection. Whoever holds it begins and ends the transaction."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    # meta
+
+    def meta(self, key: str) -> str | None:
+        """Return a note about the index."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def note(self, key: str, value: str) -> None:
+        """Write a note about the index."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    # files
+
+    def known(self, source: MemorySource) -> dict[str, Known]:
+        """Return the files of a source by path."""
+        rows = self._db.execute(
+            "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error FROM files"
+            " WHERE source = ?",
+            (source.value,),
+        )
+        return {
+            path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, at, error)
+            for key, path, sha, size, mtime, ctime, settled, count, at, error in rows
+        }
+
+    def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
+        """Write documents whose paths are new."""
+        first = self._next("files")
+        number = self._next("chunks")
+        change = Change()
+        files: list[tuple[object, ...]] = []
+        chunks: list[tuple[object, ...]] = []
+        for key, (document, parts) in enumerate(documents, first):
+            files.append((key, *_columns(document), len(parts)))
+            for part in parts:
+                change.added.append(_passage(number, key, part))
+                chunks.append(_chunk(number, key, document, part))
+                number += 1
+        self._db.executemany(
+            "INSERT INTO files (id, path, source, hash, size, mtime, ctime, settled, at, session,"
+            " chunk_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            files,
+        )
+        self._insert(chunks)
+        return change
+
+    def update(self, known: Known, document: Document, parts: Sequence[Piece]) -> Change:
+        """Write a document anew; passages that stand where they stood keep their numbers."""
+        rows = self._db.execute(
+            "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
+            (known.id,),
+        ).fetchall()
+        old = {row[1:]: row[0] for row in rows}
+        fresh = [
+            one
+            for one in parts
+            if old.pop((one.place, one.hash, one.start_line, one.end_line, one.at), None) is None
+        ]
+        change = Change(removed=list(old.values()))
+        self._delete(change.removed)
+        number = self._next("chunks")
+        chunks = []
+        for place, one in enumerate(fresh, number):
+            change.added.append(_passage(place, known.id, one))
+            chunks.append(_chunk(place, known.id, document, one))
+        self._insert(chunks)
+        self._db.execute(
+            "UPDATE files SET path = ?, source = ?, hash = ?, size = ?, mtime = ?, ctime = ?,"
+            " settled = ?, at = ?, session = ?, chunk_count = ?, error = NULL WHERE id = ?",
+            (*_columns(document), len(parts), known.id),
+        )
+        return change
+
+    def touch(self, known: Known, stamp: Stamp) -> None:
+        """Note that a file was written and still says the same."""
+        self._db.execute(
+            "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
+            (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, known.id),
+        )
+
+    def move(self, known: Known, path: str, stamp: Stamp) -> None:
+        """Give a file that was moved its new path; its passages stay."""
+        self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, known.id))
+        self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, known.id))
+        self.touch(known, stamp)
+
+    def fail(
+        self, path: str, source: MemorySource, stamp: Stamp, error: str, known: Known | None
+    ) -> Change:
+        """Note that a file cannot be read; what it said before is no longer found."""
+        change = self.remove([known]) if known is not None else Change()
+        self._db.execute(
+            "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
+            " VALUES (?, ?, '', ?, ?, ?, ?, ?)",
+            (path, source.value, stamp.size, stamp.mtime, stamp.ctime, stamp.settled, error),
+        )
+        return change
+
+    def remove(self, files: Iterable[Known]) -> Change:
+        """Take files out with their passages and vectors."""
+        change = Change()
+        for one in files:
+            rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", (one.id,))
+            change.removed += [key for (key,) in rows.fetchall()]
+        self._delete(change.removed)
+        self._db.executemany("DELETE FROM files WHERE id = ?", [(one.id,) for one in files])
+        return change
+
+    def failed(self) -> list[tuple[str, str]]:
+        """Return the files that could not be read, with the reasons."""
+        rows = self._db.execute("SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path")
+        return rows.fetchall()
+
+    def counts(self) -> list[tuple[str, int, int]]:
+        """Return each source with its files and passages."""
+        return self._db.execute(
+            "SELECT source, count(*), sum(chunk_count) FROM files WHERE error IS NULL"
+            " GROUP BY source ORDER BY source"
+        ).fetchall()
+
+    def documents(
+        self, sources: Iterable[MemorySource], path: str | None, session: str | None
+    ) -> set[int]:
+        """Return the files in which a question looks; `path` ends with `/` for a folder."""
+        within = path if path is not None and path.endswith("/") else None
+        rows = self._db.execute(
+            "SELECT id FROM files WHERE source IN (SELECT value FROM json_each(?))"
+            " AND (? IS NULL OR path = ?) AND (? IS NULL OR substr(path, 1, length(?)) = ?)"
+            " AND (? IS NULL OR session = ?)",
+            (
+                _json([one.value for one in sources]),
+                *((None, None) if within else (path, path)),
+                *(within, within, within),
+                *(session, session),
+            ),
+        )
+        return {key for (key,) in rows}
+
+    # passages
+
+    def ids(self) -> set[int]:
+        """Return the number of every passage."""
+        return {key for (key,) in self._db.execute("SELECT id FROM chunks")}
+
+    def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
+        """Yield those passages, or all, in the order of their documents."""
+        if ids is None:
+            for row in self._db.execute(f"{_PASSAGE} ORDER BY file_id, place"):
+                yield Passage(*row)
+            return
+        for some in _batches(ids):
+            rows = self._db.execute(f"{_PASSAGE} WHERE id IN ({_marks(some)})", some)
+            for row in rows.fetchall():
+                yield Passage(*row)
+
+    def rows(self, ids: Iterable[int]) -> dict[int, Row]:
+        """Return passages by number with their places; those that are gone are left out."""
+        found = {}
+        for some in _batches(ids):
+            rows = self._db.execute(
+                "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
+                f" session FROM chunks c JOIN files f ON f.id = file_id WHERE c.id IN ({_marks(some)})",
+                some,
+            )
+            for row in rows:
+                found[row[0]] = Row(Passage(*row[:7]), row[7], MemorySource(row[8]), row[9])
+        return found
+
+    def matching(self, expression: str, limit: int) -> list[int]:
+        """Return the passages that match an expression of FTS5, the best first."""
+        rows = self._db.execute(
+            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? ORDER BY rank, rowid LIMIT ?",
+            (expression, limit),
+        )
+        return [key for (key,) in rows]
+
+    # writing
+
+    def _insert(self, chunks: list[tuple[object, ...]]) -> None:
+        self._db.executemany(
+            "INSERT INTO chunks (id, file_id, path, source, place, content, start_line, end_line,"
+            " token_count, hash, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            chunks,
+        )
+        self._db.executemany(
+            "INSERT INTO chunks_fts (rowid, content) VALUES (?, ?)",
+            [(one[0], one[5]) for one in chunks],
+        )
+
+    def _delete(self, ids: Sequence[int]) -> None:
+        for some in _batches(ids):
+            marks = _marks(some)
+            self._db.execute(
+                "INSERT INTO chunks_fts (chunks_fts, rowid, content)"
+                f" SELECT 'delete', id, content FROM chunks WHERE id IN ({marks})",
+                some,
+            )
+            self._db.execute(f"DELETE FROM chunks_vec WHERE chunk_id IN ({marks})", some)
+            self._db.execute(f"DELETE FROM chunks WHERE id IN ({marks})", some)
+
+    def _next(self, table: str) -> int:
+        """Return the next number, which no row ever had."""
+        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        return 1 if row is None else int(row[0]) + 1
+
+    def carry_over(self) -> None:
+        """Take from the database `old` what the same texts can use: their vectors.
+
+        New rows get numbers that no row of the old database had.
+        """
+        self._db.execute(
+            "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
+            " WHERE content_hash IN (SELECT hash FROM chunks)"
+        )
+
+
+def _columns(document: Document) -> tuple[object, ...]:
+    stamp = document.stamp
+    return (
+        document.path,
+        document.source.value,
+        document.hash,
+        stamp.size,
+        stamp.mtime,
+        stamp.ctime,
+        stamp.settled,
+        document.at,
+        document.session,
+    )
+
+
+def _chunk(number: int, file: int, document: Document, part: Piece) -> tuple[object, ...]:
+    return (
+        number,
+        file,
+        document.path,
+        document.source.value,
+        part.place,
+        part.content,
+        part.start_line,
+        part.end_line,
+        part.tokens,
+        part.hash,
+        part.at,
+    )
+
+
+def _passage(number: int, file: int, part: Piece) -> Passage:
+    return Passage(
+        number, file, part.place, part.content, part.start_line, part.end_line, part.at
+    )
+
+
+def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
+    every = list(ids)
+    for at in range(0, len(every), BATCH):
+        yield every[at : at + BATCH]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _json(values: Sequence[Any]) -> str:
+    import json  # noqa: PLC0415
+
+    return json.dumps(values)
