@@ -287,7 +287,16 @@ async def _core(
     )
     policy = settings.config.session.send_policy
     parts, hooks = delivery.parts, outside.hooks
-    recovering = recover(store, outside.clock, parts, hooks, policy, ledger.lost)
+    given = runtime.commands.given
+    recovering = recover(
+        store,
+        outside.clock,
+        parts,
+        hooks,
+        policy,
+        ledger.lost,
+        lambda request: given(request) is not None,
+    )
     again = await unless_damaged(store, recovering) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
