@@ -95,10 +95,8 @@ def told_at_end(result: RunResult) -> list[Block]:
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
             return []
-        case StopReason.ABORTED:
-            return [Block(STOPPED)]
-        case StopReason.INTERRUPTED:
-            return [Block(result.error.message if result.error else INTERRUPTED)]
+        case StopReason.ABORTED | StopReason.INTERRUPTED:
+            return [Block(result.error.message if result.error else STOPPED)]
         case _ if result.error is not None:
             return [Block(f"⚠️ I could not answer: {result.error.message}")]
         case _ if result.cut_off:

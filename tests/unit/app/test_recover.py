@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from skerry.agent.ending import COMMAND_INTERRUPTED, INTERRUPTED
-from skerry.app.recover import MAX_RESTARTS, recover
+from skerry.app.recover import MAX_RESTARTS, Known, recover
 from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
 from skerry.infra.clock import SystemClock
 from skerry.model import message
@@ -140,8 +140,8 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
     async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
         await begun(core, gate, said_by("alice", "m1"))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        clock, parts = SystemClock(), lambda _, text: [text]
-        await recover(core.store, clock, parts, core.hooks, is_command=lambda _: True)
+        known = Known(is_command=lambda _: True)
+        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, known=known)
         assert await core.store.read(told) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
         last = (await core.said())[-1]
         assert isinstance(last, AssistantMessage)
