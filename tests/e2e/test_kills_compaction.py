@@ -24,7 +24,9 @@ async def ask(gateway: GatewayProcess, method: str, **params: Any) -> Any:
 
 async def shown(gateway: GatewayProcess) -> list[str]:
     payload = await ask(gateway, "chat.history", sessionKey="main")
-    # A run that a kill cut off before it said anything is closed by a message without text.
+    # A command that a kill cut off is closed by a message without text, which says why.
+    silent = [one for one in payload["messages"] if not one["content"]]
+    assert all("give the command again" in one["errorMessage"] for one in silent)
     return ["".join(block["text"] for block in one["content"]) for one in payload["messages"]]
 
 

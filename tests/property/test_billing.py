@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skerry.agent.ledger import Ledger
-from skerry.app.recover import recover
+from skerry.app.recover import Known, recover
 from skerry.model.errors import ModelError, ModelRateLimitError, ModelStreamCutError
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, ToolCall, Usage
@@ -173,7 +173,7 @@ async def take_up(core: Core, clock: FakeClock, provider: Provider) -> None:
     def parts(_: object, text: str) -> list[str]:
         return [text]
 
-    again = await recover(core.store, clock, parts, core.hooks, lost=core.ledger.lost)
+    again = await recover(core.store, clock, parts, core.hooks, known=Known(core.ledger.lost))
     for run in again:
         provider.run = run.request.run_id
         core.dispatch.resume(run)

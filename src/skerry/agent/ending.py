@@ -28,6 +28,11 @@ INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
     " /retry runs your message again."
 )
+COMMAND_INTERRUPTED: Final = (
+    "⚠️ I was interrupted while I did this, and it may have happened already. If it has not, give"
+    " the command again."
+)
+"""A command does not run again by `/retry`."""
 
 
 def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
@@ -90,8 +95,8 @@ def told_at_end(result: RunResult) -> list[Block]:
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
             return []
-        case StopReason.ABORTED | StopReason.INTERRUPTED as why:
-            return [Block(STOPPED if why is StopReason.ABORTED else INTERRUPTED)]
+        case StopReason.ABORTED | StopReason.INTERRUPTED:
+            return [Block(result.error.message if result.error else STOPPED)]
         case _ if result.error is not None:
             return [Block(f"⚠️ I could not answer: {result.error.message}")]
         case _ if result.cut_off:

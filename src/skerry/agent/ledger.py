@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from typing import Any, Final
 
 from skerry.agent.budgets import Warned, refusal, standings, warning
+from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day, host_zone
@@ -17,6 +18,7 @@ from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedErr
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
+from skerry.model.session import SessionEntry
 from skerry.ports.tries import ABORTED, ModelCallEnded, Wanted
 from skerry.store import Store, Unit, runs, usage
 from skerry.store.usage import BookedCall, Outcome, Sums
@@ -26,7 +28,7 @@ logger = logging.getLogger(__name__)
 NOWHERE: Final = "none"
 """The channel of a call that was not made for one."""
 UNKNOWN: Final = "unknown"
-"""Provider and model of a call that was lost with the process."""
+"""Provider and model of a call that was lost with the process, where none is configured."""
 _KEPT_DAYS: Final = 2
 
 
@@ -80,12 +82,14 @@ class Ledger:
         self._add(booked.day, booked.agent, usage.sums_of(booked))
         self._store.ride(lambda unit: usage.book(unit, booked))
 
-    def lost(self, run: runs.OpenRun) -> BookedCall:
+    def lost(self, run: runs.OpenRun, session: SessionEntry | None = None) -> BookedCall:
         """Return what stands for the call that a run was in when the process died.
 
-        The provider may have billed it; nobody here knows what.
+        The provider may have billed it; nobody here knows what. The model is the one that is asked
+        first in the session; which other one may have stood in for it died with the process.
         """
         now, request = self._clock.now_ms(), run.request
+        provider, model = self._asked(request, session)
         booked = BookedCall(
             at=now,
             day=str(self._day(now)),
@@ -94,8 +98,8 @@ class Ledger:
             agent=request.key.agent,
             channel=request.reply_to.channel if request.reply_to else NOWHERE,
             purpose=request.purpose,
-            provider=UNKNOWN,
-            model=UNKNOWN,
+            provider=provider,
+            model=model,
             profile="",
             usage=Usage(),
             priced=False,
@@ -105,6 +109,17 @@ class Ledger:
         )
         self._add(booked.day, booked.agent, usage.sums_of(booked))
         return booked
+
+    def _asked(self, request: RunRequest, session: SessionEntry | None) -> tuple[str, str]:
+        """Return provider and model that a run asks: the session's own, the agent's, the last."""
+        own = session.settings.model if session else None
+        name = own or self._config().primary_model(request.key.agent) or ""
+        provider, known, model = split_reference(name)[0].partition("/")
+        if known:
+            return provider, model
+        if session is not None and session.model:  # an alias, or the first that can be used
+            return session.provider, session.model
+        return UNKNOWN, UNKNOWN
 
     def allow(self, wanted: Wanted) -> None:
         """Return if a run may ask its model.

@@ -27,7 +27,7 @@ from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.receive import receive
-from skerry.app.recover import recover
+from skerry.app.recover import Known, recover
 from skerry.app.reload import Reload
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
@@ -287,7 +287,8 @@ async def _core(
     )
     policy = settings.config.session.send_policy
     parts, hooks = delivery.parts, outside.hooks
-    recovering = recover(store, outside.clock, parts, hooks, policy, ledger.lost)
+    known = Known(ledger.lost, lambda request: runtime.commands.given(request) is not None)
+    recovering = recover(store, outside.clock, parts, hooks, policy, known)
     again = await unless_damaged(store, recovering) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)

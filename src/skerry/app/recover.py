@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from skerry.agent.dialogue import run_context
 from skerry.agent.ending import (
+    COMMAND_INTERRUPTED,
     INTERRUPTED,
     Block,
     Outgoing,
@@ -35,7 +36,8 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage
-from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
+from skerry.model.session import SessionEntry
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
 from skerry.store.usage import BookedCall
@@ -48,27 +50,37 @@ MAX_RESTARTS: Final = 5
 Parts = Callable[[ReplyTo, str], list[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What others know of a run that was open."""
+
+    lost: Callable[[runs.OpenRun, SessionEntry | None], BookedCall] | None = None
+    """How the ledger is to have the call that it may have been in."""
+    is_command: Callable[[RunRequest], bool] = lambda _: False
+    """Whether the person is to give the command again, for `/retry` leaves commands alone."""
+
+
 async def recover(
     store: Store,
     clock: Clock,
     parts: Parts,
     hooks: Hooks,
     policy: SendPolicy | None = None,
-    lost: Callable[[runs.OpenRun], BookedCall] | None = None,
+    known: Known | None = None,
 ) -> list[runs.OpenRun]:
-    """Close what cannot run again; return what is to run, in the order of acceptance.
-
-    `lost` says how the ledger is to have the call that a run may have been in.
-    """
+    """Close what cannot run again; return what is to run, in the order of acceptance."""
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
-    policy = policy or SendPolicy()
+    policy, known = policy or SendPolicy(), known or Known()
     found = await store.read(partial(_sorted, policy=policy))
     now = clock.now_ms()
-    closings = [await _closing(one, now, parts, hooks) for one in found.interrupted]
+    closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
     begun = [one for one in found.again if one.entry and one.host is None]
     begun += [one.run for one in found.interrupted]
-    calls = [lost(run) for run in begun] if lost else []
+    calls: list[BookedCall] = []
+    if (lost := known.lost) is not None:
+        told = await store.read(lambda reader: [(one, _session(reader, one)) for one in begun])
+        calls = [lost(*one) for one in told]
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
@@ -136,9 +148,16 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
     return found
 
 
-async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _Closing:
+async def _closing(
+    one: _Interrupted,
+    now: int,
+    parts: Parts,
+    hooks: Hooks,
+    known: Known,
+) -> _Closing:
     """Return how the run ends, after the hooks that an end passes."""
     run, to = one.run, one.to
+    why = COMMAND_INTERRUPTED if known.is_command(run.request) else INTERRUPTED
     result = RunResult(
         run_id=run.request.run_id,
         session_key=str(run.request.key),
@@ -150,7 +169,7 @@ async def _closing(one: _Interrupted, now: int, parts: Parts, hooks: Hooks) -> _
         usage=Usage(),
         started_at=run.accepted_at,
         ended_at=now,
-        error=RunFailure("run.interrupted", INTERRUPTED, retryable=True),
+        error=RunFailure("run.interrupted", why, retryable=True),
     )
     ending = closing(one.messages, "aborted", result, run.partial)
     result = replace(result, payloads=payloads([*one.messages, *ending]))
@@ -172,6 +191,10 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
 
     rest = remainder(run.partial, run.delivered).text.strip("\n")
     return [Block(rest)] if rest.strip() else []
+
+
+def _session(reader: Reader, run: runs.OpenRun) -> SessionEntry | None:
+    return sessions.get(reader, run.session_id)
 
 
 def _close(unit: Unit, one: _Closing) -> None:

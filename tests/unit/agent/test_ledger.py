@@ -17,10 +17,11 @@ from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
+from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelCost
 from skerry.ports.tries import Wanted
 from skerry.sessions.history import is_note
-from skerry.store import Store
+from skerry.store import Store, runs, sessions
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
@@ -216,3 +217,24 @@ async def test_status_and_doctor_say_how_budgets_stand(tmp_path: Path) -> None:
         (check,) = running({"budgets": core.ledger.report()})
         assert (check.name, check.level) == ("usage", Level.FAILURE)
         assert "usage.budgets.agents.main: $4.00 of $4.00" in check.message
+
+
+async def test_a_call_that_died_with_the_process_is_booked_for_its_model(tmp_path: Path) -> None:
+    agents = AgentsConfig(defaults=AgentDefaults(model={"primary": "acme/large@work"}))
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["half", gate]]), agents=agents) as core:
+        await core.dispatch.submit(request("one"))
+        with anyio.fail_after(10):
+            await gate.reached.wait()
+        (run,) = await core.store.read(runs.unfinished)
+        session = await core.store.read(lambda reader: sessions.get(reader, run.session_id))
+        assert session is not None
+        own = replace(session, settings=SessionSettings(model="acme/small"))
+        booked = [core.ledger.lost(run, one) for one in (None, session, own)]
+    names = [(one.provider, one.model) for one in booked]
+    assert names == [("acme", "large"), ("acme", "large"), ("acme", "small")]
+    async with open_core(tmp_path / "other", ScriptedModel([["x"]])) as core:
+        auto = replace(session, provider="acme", model="found")
+        booked = [core.ledger.lost(run, one) for one in (auto, None)]
+    names = [(one.provider, one.model) for one in booked]
+    assert names == [("acme", "found"), ("unknown", "unknown")]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from skerry.agent.ending import INTERRUPTED
-from skerry.app.recover import MAX_RESTARTS, recover
+from skerry.agent.ending import COMMAND_INTERRUPTED, INTERRUPTED
+from skerry.app.recover import MAX_RESTARTS, Known, recover
 from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
 from skerry.infra.clock import SystemClock
 from skerry.model import message
@@ -131,6 +131,22 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
         ]
         assert transcript_faults("s", await core.said()) == []
         assert await core.store.read(runs.unfinished) == []
+
+
+async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+        await begun(core, gate, said_by("alice", "m1"))
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        known = Known(is_command=lambda _: True)
+        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, known=known)
+        assert await core.store.read(told) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
+        last = (await core.said())[-1]
+        assert isinstance(last, AssistantMessage)
+        assert last.error_message == COMMAND_INTERRUPTED
+        assert "/retry" not in COMMAND_INTERRUPTED
 
 
 async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Path) -> None:
