@@ -13,6 +13,12 @@ class MemoryBackendError(SkerryError):
     code = "memory"
 
 
+class MemoryStartingError(MemoryBackendError):
+    """A memory cannot answer yet; the next question may find it ready."""
+
+    code = "memory.starting"
+
+
 class MemorySource(StrEnum):
     """Where something is remembered."""
 

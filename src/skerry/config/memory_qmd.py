@@ -1,0 +1,108 @@
+"""The section `memory.qmd`: the program QMD in the memory slot. Source: seed 003, "QMD"."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from skerry.config.base import OpenSection
+from skerry.config.session import duration
+
+_SECOND: Final = 1000
+_MINUTE: Final = 60 * _SECOND
+_DAY: Final = 24 * 60 * _MINUTE
+_Duration = Annotated[int, BeforeValidator(duration)]
+
+
+class QmdSearchMode(StrEnum):
+    """How QMD is asked."""
+
+    SEARCH = "search"
+    """By words."""
+    VSEARCH = "vsearch"
+    """By meaning."""
+    QUERY = "query"
+    """By both."""
+
+
+class QmdPath(OpenSection):
+    """A folder, or one Markdown file, that is searched beside the workspace's memory."""
+
+    path: str = Field(min_length=1, max_length=4096)
+    """Absolute, under `~`, or within the workspace."""
+    pattern: str = Field(default="**/*.md", min_length=1, max_length=256)
+    """Which files of the folder."""
+    name: str | None = Field(default=None, max_length=64)
+    """Of the collection; `custom-1`, `custom-2` and so on otherwise."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _stays_inside(cls, value: str) -> str:
+        if value.startswith(("/", "~", "-")) or ".." in value.split("/"):
+            raise ValueError("it is a pattern within the folder, such as **/*.md")
+        return value
+
+
+class QmdSessions(OpenSection):
+    """Conversations as Markdown files that QMD searches."""
+
+    enabled: bool = True
+    """Whether they are written."""
+    retention_days: int = Field(default=30, ge=1, le=3650)
+    """A conversation that was silent for longer is no longer searched."""
+
+
+class QmdUpdate(OpenSection):
+    """When QMD looks at the files again."""
+
+    interval: _Duration = Field(default=5 * _MINUTE, ge=10 * _SECOND, le=_DAY)
+    """Between two updates of the text index, such as `5m`."""
+    debounce_ms: int = Field(default=15_000, ge=0, le=10 * _MINUTE)
+    """What an update waits after the one before."""
+    on_boot: bool = True
+    """Whether it is updated when the gateway starts, in the background."""
+    embed_interval: _Duration = Field(default=60 * _MINUTE, ge=_MINUTE, le=7 * _DAY)
+    """Between two refreshes of the vectors, such as `60m`."""
+    timeout_ms: int = Field(default=120_000, ge=1_000, le=60 * _MINUTE)
+    """What one update, or one refresh of the vectors, may take."""
+
+
+class QmdLimits(OpenSection):
+    """What one query may take and give."""
+
+    max_results: int = Field(default=6, ge=1, le=50)
+    """Hits."""
+    max_snippet_chars: int = Field(default=700, ge=50, le=20_000)
+    """Characters of one hit."""
+    max_injected_chars: int = Field(default=4_000, ge=100, le=100_000)
+    """Characters of all hits."""
+    timeout_ms: int = Field(default=4_000, ge=100, le=60_000)
+    """What a query may take; then the next memory of the slot answers."""
+
+
+class QmdConfig(OpenSection):
+    """The program QMD, and what it searches."""
+
+    command: str = Field(default="qmd", min_length=1, max_length=4096)
+    """The program: a name on the PATH, or an absolute path."""
+    search_mode: QmdSearchMode = QmdSearchMode.QUERY
+    """By words, by meaning, or both; without models on this machine always by words."""
+    rerank: bool = False
+    """Whether QMD's reranking model orders the hits; slow without a graphics card."""
+    daemon: bool = True
+    """Whether a QMD server of ours is kept; otherwise a process is started for each query."""
+    include_default_memory: bool = True
+    """Whether MEMORY.md, memory.md and memory/**/*.md are searched."""
+    paths: tuple[QmdPath, ...] = Field(default=(), max_length=50)
+    """What is searched besides."""
+    sessions: QmdSessions = QmdSessions()
+    update: QmdUpdate = QmdUpdate()
+    limits: QmdLimits = QmdLimits()
+
+    @field_validator("command")
+    @classmethod
+    def _names_one_program(cls, value: str) -> str:
+        if "/" in value and not Path(value).expanduser().is_absolute():
+            raise ValueError("it is a name on the PATH, or an absolute path")
+        return value

@@ -1,0 +1,370 @@
+"""The memory `qmd`: the program QMD indexes an agent's files and answers; we drive and watch it."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+
+from skerry.config.memory_qmd import QmdConfig
+from skerry.infra.atomic import write_atomic
+from skerry.infra.clock import Clock
+from skerry.memory.qmd_collections import Collection, changes, listed, wanted
+from skerry.memory.qmd_cycles import Cycle
+from skerry.memory.qmd_daemon import QmdDaemon
+from skerry.memory.qmd_filter import fits, wide
+from skerry.memory.qmd_process import Finished, QmdError, run
+from skerry.memory.qmd_program import QmdHome, QmdProgram, find_program
+from skerry.memory.qmd_query import Asked, asked
+from skerry.memory.qmd_results import (
+    Place,
+    Result,
+    answered,
+    clamped,
+    hits,
+    located,
+    printed,
+)
+from skerry.model.ids import AgentId
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryHit,
+    MemoryMode,
+    MemoryProgress,
+    MemoryQuestion,
+    MemoryStartingError,
+    MemoryStatus,
+    SyncReport,
+)
+
+logger = logging.getLogger(__name__)
+
+Export = Callable[[Path], Awaitable[None]]
+"""Writes the agent's conversations into a folder as Markdown; removes those that are too old."""
+
+COMMAND_SECONDS: Final = 30.0
+"""For commands that neither search nor index (openclaw-behaviour 10.10)."""
+_PATIENCE_SECONDS: Final = 0.5
+"""What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
+_INDEXED: Final = re.compile(
+    r"^Indexed: (\d+) new, (\d+) updated, (\d+) unchanged, (\d+) removed", re.MULTILINE
+)
+_NO_MODELS: Final = (
+    "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
+)
+
+
+class QmdMemory:
+    """One agent's QMD. A `ports.memory.MemoryBackend`.
+
+    `run` keeps the index fresh and the server alive; without it `sync` indexes and each search
+    starts a process.
+    """
+
+    name = "qmd"
+
+    def __init__(  # noqa: PLR0913 - each is one thing that it is given
+        self,
+        agent: AgentId,
+        config: QmdConfig,
+        *,
+        workspace: Path,
+        home: QmdHome,
+        clock: Clock,
+        daemon: QmdDaemon | None,
+        environ: Mapping[str, str],
+        export: Export | None = None,
+    ) -> None:
+        self._agent = agent
+        self._config = config
+        self._workspace = workspace
+        self._home = home
+        self._clock = clock
+        self._daemon = daemon if config.daemon else None
+        self._environ = environ
+        self._export = export
+        self._cycle = Cycle(clock.now_ms())
+        self._changed = anyio.Event()
+        self._working = anyio.Lock()
+        self._begun = 0
+        self._report = SyncReport()
+        self._program: QmdProgram | None = None
+        self._collections: dict[str, Collection] = {}
+        self._refused: Sequence[str] = ()
+        self._bound = False
+        self._error: QmdError | None = None
+        """Why the last index job failed."""
+        self._indexed_at: int | None = None
+        self._counts = (0, 0)
+
+    async def run(self) -> None:
+        """Do what is due until this is cancelled; the server of QMD ends with it."""
+        async with anyio.create_task_group() as tasks:
+            if self._daemon is not None:
+                tasks.start_soon(self._daemon.run)
+            while True:
+                await self.work()
+                with anyio.move_on_after(
+                    self._cycle.rest(self._clock.now_ms(), self._config.update)
+                ):
+                    await self._changed.wait()
+                self._changed = anyio.Event()
+
+    async def work(self) -> None:
+        """Do what is due now; what fails is logged, and told by the next search."""
+        due = self._cycle.due(self._clock.now_ms(), self._config.update)
+        if due.update:
+            try:
+                await self._sync(embed=due.embed)
+            except MemoryBackendError as error:
+                logger.warning("QMD's index of agent %s: %s %s", self._agent, error, error.remedy)
+
+    async def search(self, question: MemoryQuestion) -> MemoryAnswer:
+        """Return what QMD finds, with the text that the files have now.
+
+        Scores are QMD's own and, compared by words, no measure across questions: `min_score` drops
+        nothing then. In a small collection the right passage has 0.00.
+
+        Raises:
+            MemoryStartingError: it has not indexed yet.
+            QmdError: it does not answer in time, or not in its form.
+        """
+        await self._readied()
+        collections = {
+            name: one for name, one in self._collections.items() if one.source in question.sources
+        }
+        limits = self._config.limits
+        models = self._home.has_model()
+        limit = min(question.limit, limits.max_results)
+        ask = asked(
+            question.text,
+            list(collections),
+            wide(question, limit),
+            mode=self._config.search_mode,
+            models=models,
+            rerank=self._config.rerank and self._home.has_model("rerank"),
+        )
+        notes = [*self._refused, *(() if models else (_NO_MODELS,))]
+        found: Sequence[MemoryHit] = ()
+        if ask is not None and collections:
+            results = await self._ask(ask, limits.timeout_ms / 1000)
+            found = await anyio.to_thread.run_sync(
+                lambda: [
+                    hit
+                    for hit in hits(results, collections)
+                    if fits(question, hit, self._file(hit.path), scored=ask.semantic)
+                ]
+            )
+        semantic = ask is not None and ask.semantic
+        return MemoryAnswer(
+            clamped(found[:limit], limits),
+            backend=self.name,
+            provider=self.name if semantic else "none",
+            model="",
+            mode=MemoryMode.HYBRID if semantic else MemoryMode.TEXT,
+            notes=notes,
+        )
+
+    async def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[MemoryProgress], None] | None = None,
+    ) -> SyncReport:
+        """Update QMD's index, with `force` also its vectors.
+
+        One job at a time; whoever waits for one that began after being asked shares its report.
+
+        Raises:
+            QmdError: QMD cannot be run, or fails.
+        """
+        return await self._sync(embed=force, progress=progress)
+
+    def touch(self) -> None:
+        """Note that files changed: they are indexed after a rest of 15 s, as configured."""
+        self._cycle = replace(self._cycle, changed=self._clock.now_ms())
+        self._changed.set()
+
+    async def status(self) -> MemoryStatus:
+        """Return its state; QMD itself is not asked."""
+        semantic = self._home.has_model()
+        notes = [*self._refused, *(() if semantic else (_NO_MODELS,))]
+        if self._error is not None:
+            notes.insert(0, " ".join(filter(None, (str(self._error), self._error.remedy))))
+        if self._daemon is not None and self._daemon.reason:
+            notes.append(
+                f"QMD's server: {self._daemon.reason} A process is started for each query."
+            )
+        return MemoryStatus(
+            agent=self._agent,
+            backend=self.name,
+            files=self._counts[0],
+            chunks=self._counts[0],
+            dirty=self._cycle.changed is not None or self._indexed_at is None,
+            indexed_at=self._indexed_at,
+            provider=self.name if semantic else "none",
+            model="",
+            mode=MemoryMode.HYBRID if semantic else MemoryMode.TEXT,
+            vectors=0,
+            database=str(self._home.index),
+            notes=notes,
+        )
+
+    def locate(self, path: str) -> Place | None:
+        """Return where `qmd/<collection>/<path>` is; None where no collection of the agent has it.
+
+        Open it with `infra.beneath.Beneath(place.collection.root)`: the path is the caller's.
+        """
+        return located(path, self._collections)
+
+    def _file(self, path: str) -> Path:
+        where = self.locate(path)
+        return Path() if where is None else where.collection.root / where.relative
+
+    async def _readied(self) -> None:
+        """Wait a moment for an index job that is under way.
+
+        Raises:
+            MemoryStartingError: it has not indexed yet.
+            QmdError: the last job failed, and it never did.
+        """
+        if self._working.locked():
+            with anyio.move_on_after(_PATIENCE_SECONDS):
+                async with self._working:
+                    pass
+        if self._bound:
+            return
+        if self._error is not None:
+            raise self._error
+        self.touch()
+        raise MemoryStartingError("QMD has not indexed the files yet")
+
+    async def _ask(self, ask: Asked, seconds: float) -> list[Result]:
+        """Return QMD's hits, from its server where it runs, else from a process."""
+        program = self._program
+        if program is None:
+            raise MemoryStartingError("QMD has not indexed the files yet")
+        try:
+            with anyio.fail_after(seconds):
+                if self._daemon is not None and self._daemon.ready:
+                    try:
+                        return answered(await self._daemon.query(ask.body()))
+                    except QmdError as error:
+                        logger.warning("%s The query goes to a process.", error)
+                elif self._daemon is not None:
+                    self._daemon.want(program, self._home.folder)
+                left = anyio.current_effective_deadline() - anyio.current_time()
+                return printed((await self._qmd(program, ask.arguments(), min(seconds, left))).out)
+        except TimeoutError:
+            raise QmdError(f"QMD did not answer within {seconds:g} s.") from None
+
+    async def _sync(
+        self, *, embed: bool, progress: Callable[[MemoryProgress], None] | None = None
+    ) -> SyncReport:
+        before = self._begun
+        async with self._working:
+            if self._begun > before + 1 or (self._begun > before and not embed):
+                return (
+                    self._report
+                )  # it began after this was asked for, and saw all that this would
+            self._begun += 1
+            now = self._clock.now_ms()
+            self._cycle = replace(self._cycle, updated=now, changed=None)
+            try:
+                self._report = await self._index(embed=embed, progress=progress)
+            except QmdError as error:
+                self._error = error
+                self._bound = self._bound and self._home.index.exists()
+                raise
+            self._error, self._indexed_at = None, now
+            return self._report
+
+    async def _index(
+        self, *, embed: bool, progress: Callable[[MemoryProgress], None] | None
+    ) -> SyncReport:
+        told = progress or (lambda _: None)
+        await anyio.to_thread.run_sync(self._home.prepare, self._environ)
+        program = await find_program(self._config.command, self._environ, self._home)
+        self._program = program
+        if self._export is not None and self._config.sessions.enabled:
+            told(MemoryProgress("sessions", 0, 1))
+            await self._export(self._home.sessions)
+        await self._bind(program)
+        told(MemoryProgress("files", 0, 1))
+        seconds = self._config.update.timeout_ms / 1000
+        report = _report((await self._qmd(program, ["update"], seconds)).out)
+        told(MemoryProgress("files", 1, 1))
+        self._counts = (report.added + report.changed + report.unchanged, 0)
+        if embed:
+            self._cycle = replace(self._cycle, embedded=self._clock.now_ms())
+            if self._home.has_model():
+                told(MemoryProgress("embeddings", 0, 1))
+                await self._qmd(program, ["embed"], seconds)
+        return report
+
+    async def _bind(self, program: QmdProgram) -> None:
+        """Have QMD know just the agent's collections, each with its present folder and pattern."""
+        found, self._refused = await anyio.to_thread.run_sync(
+            wanted, self._config, self._workspace, self._home.sessions
+        )
+        by_name = {one.name: one for one in found}
+        if self._bound and by_name == self._collections and self._home.index.exists():
+            return
+        self._bound = False
+        names = listed((await self._command(program, "list")).out.decode(errors="replace"))
+        record = await anyio.to_thread.run_sync(_record, self._home.record)
+        plan = changes(found, names, record)
+        for name in plan.remove:
+            await self._command(program, "remove", name)
+            record.pop(name, None)
+        for one in plan.add:
+            await self._command(
+                program, "add", str(one.root), "--name", one.name, "--mask", one.mask
+            )
+            record[one.name] = [str(one.root), one.mask]
+            await anyio.to_thread.run_sync(
+                partial(write_atomic, self._home.record, msgspec.json.encode(record))
+            )
+        self._collections, self._bound = by_name, True
+
+    async def _command(self, program: QmdProgram, *arguments: str) -> Finished:
+        return await self._qmd(program, ["collection", *arguments], COMMAND_SECONDS)
+
+    async def _qmd(self, program: QmdProgram, arguments: Sequence[str], seconds: float) -> Finished:
+        """Run one command.
+
+        Raises:
+            QmdError: it failed.
+        """
+        done = await run(
+            # Named, so that a folder `.qmd` above ours does not take its place.
+            [str(program.path), *arguments, "--index", "index"],
+            environ=program.environ,
+            folder=self._home.folder,
+            seconds=seconds,
+        )
+        if done.code and "Collection not found" in done.err:
+            self._bound = False  # the index was removed beneath us: the next cycle makes it anew
+            self.touch()
+        return done.checked(f"qmd {arguments[0]}")
+
+
+def _record(file: Path) -> dict[str, list[str]]:
+    """Return which collections were registered with what; nothing where that cannot be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _report(out: bytes) -> SyncReport:
+    """Return the sums of what `qmd update` says of each collection."""
+    rows = [tuple(map(int, row)) for row in _INDEXED.findall(out.decode(errors="replace"))]
+    sums = [sum(column) for column in zip(*rows, strict=True)] or [0, 0, 0, 0]
+    return SyncReport(added=sums[0], changed=sums[1], unchanged=sums[2], removed=sums[3])

@@ -1,0 +1,121 @@
+"""Which collections QMD searches for an agent, and what has to be registered anew (pure)."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.config.memory_qmd import QmdConfig, QmdPath
+from skerry.model.memory import MemorySource
+
+DEFAULT: Final = (
+    ("memory-root", "MEMORY.md"),
+    ("memory-alt", "memory.md"),
+    ("memory-dir", "memory/**/*.md"),
+)
+"""What `includeDefaultMemory` searches. Source: seed 003, "Collections"."""
+SESSIONS: Final = "sessions"
+_LISTED: Final = re.compile(r"^(\S+) \(qmd://\1/\)", re.MULTILINE)
+_LONGEST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A folder whose files of one pattern are searched under a name."""
+
+    name: str
+    root: Path
+    """Absolute, without links."""
+    mask: str
+    source: MemorySource = MemorySource.MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has to be done so that QMD knows just the collections that are wanted."""
+
+    remove: Sequence[str]
+    add: Sequence[Collection]
+
+
+def wanted(
+    config: QmdConfig, workspace: Path, sessions: Path
+) -> tuple[list[Collection], list[str]]:
+    """Return the collections of an agent, and why others that are configured were refused.
+
+    A relative path leads into the workspace and must stay there, links followed. A folder that is
+    not there is refused too: QMD would not find anything, without a word.
+    """
+    root = workspace.resolve()
+    found = [
+        Collection(name, root, mask) for name, mask in DEFAULT if config.include_default_memory
+    ]
+    refused = []
+    for number, one in enumerate(config.paths, 1):
+        try:
+            found.append(_custom(one, f"custom-{number}", root, {each.name for each in found}))
+        except ValueError as error:
+            refused.append(f"memory.qmd.paths: {one.path} is not searched: {error}.")
+    if config.sessions.enabled:
+        name = unique(SESSIONS, {each.name for each in found})
+        found.append(Collection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
+    return found, refused
+
+
+def changes(
+    wanted: Iterable[Collection], listed: Iterable[str], record: Mapping[str, Sequence[str]]
+) -> Changes:
+    """Return what to do.
+
+    Whatever QMD lists and we did not register is left alone, but for a name that is wanted.
+
+    Args:
+        wanted: The collections of the agent.
+        listed: The names that QMD knows.
+        record: With which folder and pattern we registered each.
+    """
+    there, by_name = set(listed), {one.name: one for one in wanted}
+    same = {
+        name
+        for name, one in by_name.items()
+        if name in there and list(record.get(name, ())) == [str(one.root), one.mask]
+    }
+    stale = (there & (by_name.keys() | record.keys())) - same
+    return Changes(sorted(stale), [one for name, one in by_name.items() if name not in same])
+
+
+def listed(text: str) -> list[str]:
+    """Return the names in what `qmd collection list` prints; it prints no JSON."""
+    return _LISTED.findall(text)
+
+
+def sanitised(name: str) -> str:
+    """Return the name in lower-case letters, digits and hyphens; empty where nothing is left."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """Return the name, or with `-2`, `-3` and so on behind it where it is taken."""
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate
+
+
+def _custom(one: QmdPath, default: str, workspace: Path, taken: set[str]) -> Collection:
+    given = Path(one.path).expanduser()
+    path = (workspace / given).resolve()
+    if not given.is_absolute() and not path.is_relative_to(workspace):
+        raise ValueError("it leads out of the workspace")
+    name = unique(sanitised(one.name or "") or default, taken | {SESSIONS})
+    if path.is_dir():
+        return Collection(name, path, one.pattern)
+    if path.is_file() and path.suffix.lower() == ".md":
+        return Collection(name, path.parent, _literal(path.name))
+    raise ValueError("it is neither a folder nor a Markdown file")
+
+
+def _literal(name: str) -> str:
+    """Return the pattern of just this file name."""
+    return re.sub(r"([\\*?\[\]{}()!@+|,])", r"\\\1", name)

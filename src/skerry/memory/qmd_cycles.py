@@ -1,0 +1,59 @@
+"""When QMD's index is updated and its vectors are refreshed (pure)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.config.memory_qmd import QmdUpdate
+
+_SETTLE_MS: Final = 1_500
+"""What a change waits for the next one. Source: seed 003, "Update Cycles"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is due."""
+
+    update: bool = False
+    embed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What was done when, in ms since 1970; None where it never was."""
+
+    started: int
+    """When the gateway did."""
+    updated: int | None = None
+    """When the last update began, also one that failed."""
+    embedded: int | None = None
+    """The same of the vectors."""
+    changed: int | None = None
+    """When a file changed since the last update began."""
+
+    def due(self, now: int, rules: QmdUpdate) -> Work:
+        """Return what is to be done now; vectors are only refreshed after an update."""
+        update = now >= self.next_update(rules)
+        embedded = self.embedded is not None
+        since = self.embedded if self.embedded is not None else self.started
+        embed = now >= since + (rules.embed_interval if embedded or not rules.on_boot else 0)
+        return Work(update or embed, embed)
+
+    def next_update(self, rules: QmdUpdate) -> int:
+        """Return when the text index is updated next."""
+        if self.updated is None and rules.on_boot:
+            return self.started
+        last = self.updated if self.updated is not None else self.started
+        regular = last + rules.interval
+        if self.changed is None:
+            return regular
+        earliest = self.updated + rules.debounce_ms if self.updated is not None else 0
+        return min(regular, max(self.changed + _SETTLE_MS, earliest))
+
+    def rest(self, now: int, rules: QmdUpdate) -> float:
+        """Return the seconds until something is due: at least a tenth, at most a minute.
+
+        A clock that was set back delays nothing by more than that minute.
+        """
+        since = self.embedded if self.embedded is not None else self.started
+        first = min(self.next_update(rules), since + rules.embed_interval)
+        return min(60.0, max(0.1, (first - now) / 1000))

@@ -1,0 +1,157 @@
+"""Reads what QMD answers: strict JSON, paths, the lines of a passage; cuts to the limits."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from skerry.config.memory_qmd import QmdLimits
+from skerry.infra.beneath import Beneath, EscapeError
+from skerry.memory.qmd_collections import Collection
+from skerry.memory.qmd_process import QmdError
+from skerry.model.memory import MemoryHit
+
+PREFIX: Final = "qmd/"
+_HEADER: Final = re.compile(r"@@ -(\d{1,9}),(\d{1,9})")
+_FILE: Final = re.compile(r"qmd://([^/]+)/(.+)", re.DOTALL)
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of a file that a passage is read from; the built-in memory reads no larger ones either."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One hit as QMD writes it; other fields are passed over."""
+
+    docid: str
+    score: float
+    file: str
+    snippet: str = ""
+    line: int = 1
+    title: str = ""
+    body: str = ""
+
+
+class _Response(msgspec.Struct, frozen=True):
+    results: list[Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a hit is."""
+
+    collection: Collection
+    relative: str
+    """The file, from the root of the collection."""
+
+    @property
+    def path(self) -> str:
+        """Return what the memory tools call it: `qmd/<collection>/<path>`."""
+        return f"{PREFIX}{self.collection.name}/{self.relative}"
+
+
+def printed(data: bytes) -> list[Result]:
+    """Return the hits that a command printed.
+
+    Raises:
+        QmdError: it is not the JSON that was asked for, and that alone.
+    """
+    try:
+        return msgspec.json.decode(data, type=list[Result])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _strict(error) from error
+
+
+def answered(data: bytes) -> list[Result]:
+    """Return the hits in an HTTP answer, in which paths are percent-encoded.
+
+    Raises:
+        QmdError: it is not JSON of the known form.
+    """
+    try:
+        results = msgspec.json.decode(data, type=_Response).results
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _strict(error) from error
+    return [msgspec.structs.replace(one, file=unquote(one.file)) for one in results]
+
+
+def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
+    """Return where `qmd://<collection>/<path>` is; None of a collection that is not the agent's."""
+    found = _FILE.fullmatch(file)
+    collection = collections.get(found[1]) if found else None
+    return Place(collection, found[2]) if found and collection else None
+
+
+def located(path: str, collections: Mapping[str, Collection]) -> Place | None:
+    """Return where `qmd/<collection>/<path>` is; None where it is no such path."""
+    if not path.startswith(PREFIX):
+        return None
+    return place(f"qmd://{path.removeprefix(PREFIX)}", collections)
+
+
+def lines(result: Result) -> tuple[int, int]:
+    """Return the first and the last line of the passage, counted from 1."""
+    found = _HEADER.search(result.snippet)
+    if found is None:
+        return max(1, result.line), max(1, result.line)
+    start = max(1, int(found[1]))
+    return start, start + max(1, int(found[2])) - 1
+
+
+def hits(results: Iterable[Result], collections: Mapping[str, Collection]) -> Iterator[MemoryHit]:
+    """Yield each hit once, with the text that its file has now. Blocks: it reads the files.
+
+    QMD's index is behind the files: what was forgotten a moment ago must not come back from it. A
+    file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
+    to, gives nothing.
+    """
+    seen = set()
+    for one in results:
+        where = place(one.file, collections)
+        if where is None:
+            continue
+        real = where.collection.root / where.relative
+        if real in seen:
+            continue
+        seen.add(real)
+        start, end = lines(one)
+        start, text = passage(where, start, end)
+        if text:
+            end = start + text.count("\n")
+            score = min(1.0, max(0.0, one.score))
+            yield MemoryHit(where.path, start, end, score, text, where.collection.source)
+
+
+def passage(where: Place, start: int, end: int) -> tuple[int, str]:
+    """Return the lines of a file, less empty ones around them, and the first one's number.
+
+    The text is empty where the file has no such lines, or may not be read.
+    """
+    if not where.relative.lower().endswith(".md"):
+        return start, ""
+    try:
+        with Beneath(where.collection.root).open(where.relative) as file:
+            text = file.read(_MOST_BYTES).decode(errors="replace")
+    except (EscapeError, OSError):
+        return start, ""
+    found = [line.rstrip("\r") for line in text.split("\n")[start - 1 : end]]
+    while found and not found[0].strip():
+        found, start = found[1:], start + 1
+    return start, "\n".join(found).rstrip()
+
+
+def clamped(found: Sequence[MemoryHit], limits: QmdLimits) -> list[MemoryHit]:
+    """Return the first hits, each cut, that fit the limits together; one always does."""
+    left, kept = limits.max_injected_chars, []
+    for hit in found[: limits.max_results]:
+        text = hit.text[: min(limits.max_snippet_chars, left)]
+        if not text.strip():
+            break
+        left -= len(text)
+        kept.append(replace(hit, text=text, end_line=hit.start_line + text.count("\n")))
+    return kept
+
+
+def _strict(error: Exception) -> QmdError:
+    return QmdError(f"QMD answered something else than the JSON that was asked for: {error}.")

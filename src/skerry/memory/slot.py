@@ -1,0 +1,183 @@
+"""The memory slot: one memory answers; when it cannot, the next of its chain does."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import anyio
+
+from skerry.infra.clock import Clock
+from skerry.memory.rest import Rest
+from skerry.model.errors import SkerryError
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryFallback,
+    MemoryProgress,
+    MemoryQuestion,
+    MemoryStartingError,
+    MemoryStatus,
+    SyncReport,
+)
+from skerry.ports.memory import MemoryBackend
+
+logger = logging.getLogger(__name__)
+
+SEARCH_SECONDS: Final = 6.0
+"""What one memory may take before the next is asked; QMD's own limit is 4 s."""
+LAST_SECONDS: Final = 60.0
+"""What the last may take: it may have to index before its first answer."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """One memory of the chain."""
+
+    backend: MemoryBackend
+    rest: Rest = field(default_factory=Rest)
+    reason: str = ""
+    """Why it did not answer the last time; empty where it did."""
+    asked: bool = False
+    """Whether a query finds out at this moment if it answers again."""
+
+    def usable(self, now: int) -> bool:
+        """Return whether a query goes to it; of those after a rest only one at a time does."""
+        return not self.rest.failures or (self.rest.over(now) and not self.asked)
+
+
+class FallbackMemoryManager:
+    """A chain of memories, in the order in which they are asked. A `ports.memory.MemoryBackend`.
+
+    One that fails rests for 1, then 5, then 25 minutes; then one query asks it again, and if it
+    answers it serves as before. One that is only not ready yet is asked again at the next query.
+    Source: seed 003, "Dual-Backend Architecture".
+    """
+
+    def __init__(
+        self,
+        backends: Sequence[MemoryBackend],
+        clock: Clock,
+        *,
+        seconds: float = SEARCH_SECONDS,
+        last_seconds: float = LAST_SECONDS,
+    ) -> None:
+        if not backends:
+            raise ValueError("a memory slot has at least one memory")
+        self._places = [_Place(one) for one in backends]
+        self._clock = clock
+        self._seconds = seconds
+        self._last_seconds = last_seconds
+
+    @property
+    def name(self) -> str:
+        """Return who would serve a search now."""
+        return self._serving().backend.name
+
+    @property
+    def backends(self) -> Sequence[MemoryBackend]:
+        """Return the chain, the first choice first."""
+        return [place.backend for place in self._places]
+
+    async def search(self, question: MemoryQuestion) -> MemoryAnswer:
+        """Return the answer of the first memory that gives one.
+
+        `fallback` says why that is not the first of the chain.
+
+        Raises:
+            MemoryBackendError: none of them answers.
+        """
+        for place in self._places:
+            if place is not self._places[-1] and not place.usable(self._clock.now_ms()):
+                continue
+            answer = await self._ask(place, question)
+            if answer is not None:
+                return _with_fallback(answer, self._fallback(place))
+        raise MemoryBackendError(f"No memory answers. {self._reasons()}")
+
+    async def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[MemoryProgress], None] | None = None,
+    ) -> SyncReport:
+        """Bring the index of the memory that serves up to date.
+
+        The others look at the files at their next search.
+
+        Raises:
+            MemoryBackendError: its index cannot be written.
+        """
+        return await self._serving().backend.sync(force=force, progress=progress)
+
+    def touch(self) -> None:
+        """Note that files changed: each memory looks at them before it answers again."""
+        for place in self._places:
+            place.backend.touch()
+
+    async def status(self) -> MemoryStatus:
+        """Return the state of the memory that would serve, with why it is not the first."""
+        place = self._serving()
+        status = await place.backend.status()
+        fallback = self._fallback(place)
+        if fallback is None:
+            return status
+        return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
+
+    async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
+        """Return its answer; None, with the reason noted, where it gives none."""
+        seconds = self._last_seconds if place is self._places[-1] else self._seconds
+        place.asked = True
+        try:
+            with anyio.fail_after(seconds):
+                answer = await place.backend.search(question)
+        except MemoryStartingError as error:
+            place.reason = str(error)
+            return None
+        except TimeoutError:
+            self._failed(place, f"it did not answer within {seconds:g} s")
+            return None
+        except SkerryError as error:
+            self._failed(place, " ".join(filter(None, (str(error), error.remedy))))
+            return None
+        except Exception as error:
+            # A plugin's memory may raise anything; the next one shall answer all the same.
+            logger.exception("memory %s failed", place.backend.name)
+            self._failed(place, f"{type(error).__name__}: {error}")
+            return None
+        finally:
+            place.asked = False
+        if place.rest.failures:
+            logger.info("memory %s answers again", place.backend.name)
+        place.rest, place.reason = Rest(), ""
+        return answer
+
+    def _failed(self, place: _Place, reason: str) -> None:
+        place.reason = reason
+        place.rest = place.rest.after_failure(self._clock.now_ms())
+        logger.warning("memory %s does not answer: %s", place.backend.name, reason)
+
+    def _serving(self) -> _Place:
+        """Return the first that answered when it was asked last, or was never asked."""
+        return next((one for one in self._places if not one.reason), self._places[-1])
+
+    def _fallback(self, serving: _Place) -> MemoryFallback | None:
+        """Return which memory should have served; None where it did."""
+        first = self._places[0]
+        if serving is first:
+            return None
+        return MemoryFallback(first.backend.name, first.reason or "another query asks it just now")
+
+    def _reasons(self) -> str:
+        return " ".join(f"{one.backend.name}: {one.reason}." for one in self._places if one.reason)
+
+
+def _with_fallback(answer: MemoryAnswer, fallback: MemoryFallback | None) -> MemoryAnswer:
+    if fallback is None:
+        return answer
+    return replace(answer, fallback=fallback, notes=(*answer.notes, *_note(answer.fallback)))
+
+
+def _note(fallback: MemoryFallback | None) -> Sequence[str]:
+    """Return what the memory that serves had to fall back from itself, for people."""
+    return () if fallback is None else (f"{fallback.origin} does not answer: {fallback.reason}",)
