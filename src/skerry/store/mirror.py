@@ -14,7 +14,7 @@ Format: pi session v3 lines and the session map of seed 003.
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -105,6 +105,13 @@ class Mirror:
             self._dirty.add(session_id)
         await self.flush(store)
         return len(rows)
+
+    async def rewrite(self, store: Store, session_ids: Sequence[str]) -> None:
+        """Write the files of these sessions anew: what stands in the database has changed."""
+        for session_id in session_ids:
+            self._marks[session_id] = _Mark(0, 0)
+        self._dirty.update(session_ids)
+        await self.flush(store)
 
     async def flush(self, store: Store) -> None:
         """Write all that is known to be behind, and save how far the files are written."""

@@ -22,6 +22,7 @@ cooldown  one row a credential of a model provider that rests for a model, and w
 model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
 usage_day       their sums, one row a day in the person's time zone and what they can be asked by
 usage_warned    the day on which it was last said that a budget is nearly used up
+forgetting  what is being forgotten, with its words, until nothing is left of it anywhere
 """
 
 from typing import Final
@@ -307,5 +308,13 @@ STEPS: Final = (
         total(input_cost), total(output_cost), total(cache_read_cost), total(cache_write_cost),
         sum(seconds)
     FROM model_call GROUP BY 1, 2, 3, 4, 5, 6
+    """,
+    """
+    CREATE TABLE forgetting (
+        serial INTEGER PRIMARY KEY AUTOINCREMENT,
+        agent TEXT NOT NULL,
+        phrases BLOB NOT NULL,
+        asked_at INTEGER NOT NULL
+    )
     """,
 )

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -112,6 +112,25 @@ class Store:
         self.condition.damage = found[0] if found else ""
         return found
 
+    async def empty_log(self) -> None:
+        """Bring what was committed into the file, and cut its log to nothing.
+
+        Raises:
+            StoreFailedError: a reader has held it for too long, or the disk is full.
+        """
+
+        def empty() -> bool:
+            with closing(sqlite.connect(self._path)) as connection:
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not busy
+
+        try:
+            emptied = await in_daemon_thread(empty, "store-empty-log")
+        except sqlite3.Error as error:
+            raise StoreFailedError(f"the log of {self._path} was not emptied: {error}") from error
+        if not emptied:
+            raise StoreFailedError(f"the log of {self._path} is in use and was not emptied")
+
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` on a connection of its own, in a worker thread; it sees what is committed.
 
@@ -119,6 +138,22 @@ class Store:
             StoreFailedError: the database could not be read.
         """
         return await anyio.to_thread.run_sync(self.read_now, work)
+
+    async def scan(self, work: Callable[[Reader], T]) -> T:
+        """Run `work`, which may take long, on a connection and in a thread of its own.
+
+        Raises:
+            StoreFailedError: the database could not be read.
+        """
+
+        def look() -> T:
+            with closing(sqlite.connect(self._path, read_only=True)) as connection:
+                return work(Reader(connection))
+
+        try:
+            return await in_daemon_thread(look, "store-scan")
+        except sqlite3.DatabaseError as error:
+            raise StoreFailedError(f"nothing could be read: {error}") from error
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in the calling thread, which is to be a worker; else as `read`."""

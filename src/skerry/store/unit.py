@@ -1,7 +1,7 @@
 """Units: what must be true together; and readers, which change nothing."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Row = tuple[Any, ...]
@@ -24,6 +24,10 @@ class Reader:
     def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Return every row."""
         return self._connection.execute(sql, parameters).fetchall()
+
+    def each(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
+        """Give row after row: for more than should be in memory at once."""
+        yield from self._connection.execute(sql, parameters)
 
 
 class Unit(Reader):

@@ -1,0 +1,277 @@
+"""Takes statements out of the database: transcripts, summaries, runs, replies, and their index.
+
+What is to be forgotten is written down first, so that a process that dies goes on where it was.
+Ids, numbers and times stay: a transcript keeps its shape, and a repeated request its answer. The
+pages that held the text are overwritten with zeros, and the log of the database is emptied.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from skerry.infra import sqlite
+from skerry.model import message
+from skerry.model.ids import AgentId
+from skerry.model.redaction import Redaction
+from skerry.store.store import Store
+from skerry.store.unit import Reader, Unit
+from skerry.store.words import indexed
+
+BATCH: Final = 100
+"""Rows in one unit: other units wait behind it."""
+PASSES: Final = 5
+"""How often it is looked whether something came meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """Rows from which statements were taken, or in which they stand."""
+
+    entries: int = 0
+    """Messages of transcripts."""
+    summaries: int = 0
+    """Compactions that repeated it."""
+    runs: int = 0
+    """Requests, partial answers and results."""
+    replies: int = 0
+    """Parts in the outbox."""
+    answers: int = 0
+    """Kept answers to repeated requests."""
+    labels: int = 0
+    sessions: tuple[str, ...] = ()
+    """Ids of the sessions whose transcripts changed."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many there are."""
+        return sum(value for one in fields(self) if isinstance(value := getattr(self, one.name), int))
+
+    def __add__(self, other: "Redacted") -> "Redacted":
+        return Redacted(
+            self.entries + other.entries,
+            self.summaries + other.summaries,
+            self.runs + other.runs,
+            self.replies + other.replies,
+            self.answers + other.answers,
+            self.labels + other.labels,
+            tuple(dict.fromkeys((*self.sessions, *other.sessions))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What is being forgotten."""
+
+    serial: int
+    agent: AgentId
+    phrases: tuple[str, ...]
+    asked_at: int
+
+
+def begin(unit: Unit, agent: AgentId, phrases: Sequence[str], now: int) -> int:
+    """Write down what is to be forgotten; return its number."""
+    unit.execute(
+        "INSERT INTO forgetting (agent, phrases, asked_at) VALUES (?, ?, ?)",
+        (agent, msgspec.json.encode(phrases), now),
+    )
+    row = unit.one("SELECT last_insert_rowid()")
+    return int(row[0]) if row else 0
+
+
+def begun(reader: Reader) -> list[Forgetting]:
+    """Return what is being forgotten, the oldest first."""
+    rows = reader.all("SELECT serial, agent, phrases, asked_at FROM forgetting ORDER BY serial")
+    return [
+        Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), asked_at)
+        for serial, agent, phrases, asked_at in rows
+    ]
+
+
+def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
+    """Return where statements stand, without a change of anything."""
+    counted = Redacted()
+    for one in _TABLES:
+        for row in _rows(reader, one, agent, redaction):
+            counted += one.counted(row)
+    return counted
+
+
+async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted:
+    """Take the statements out of everything that the agent's conversations have.
+
+    It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at again.
+
+    Raises:
+        StateError: it could not be written; what is written down is gone on with at the next start.
+    """
+    done = Redacted()
+    for _ in range(PASSES):
+        now = Redacted()
+        for table in _TABLES:
+
+            def look(reader: Reader, table: "_Table" = table) -> list[tuple[Any, ...]]:
+                return [table.key(row) for row in _rows(reader, table, agent, redaction)]
+
+            keys = await store.scan(look)
+            for at in range(0, len(keys), BATCH):
+                part = keys[at : at + BATCH]
+
+                def change(
+                    unit: Unit, table: "_Table" = table, part: list[tuple[Any, ...]] = part
+                ) -> Redacted:
+                    return _change(unit, table, part, redaction)
+
+                now += await store.write(change)
+        done += now
+        if not now.rows:
+            break
+    return done
+
+
+async def finish(store: Store, serial: int) -> None:
+    """Note that nothing is left of it, and leave no trace of the text in the files.
+
+    The index is merged, which takes about a second for 100,000 entries.
+    """
+    await store.write(lambda unit: _finish(unit, serial))
+    await store.empty_log()
+
+
+def holds(path: Path, redaction: Redaction) -> bool:
+    """Return whether a copy of the database still has statements. Blocks.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    with closing(sqlite.connect(path, read_only=True)) as connection:
+        reader = Reader(connection)
+        there = {name for (name,) in reader.all("SELECT name FROM sqlite_schema")}
+        return any(
+            next(_rows(reader, one, None, redaction), None) is not None
+            for one in _TABLES
+            if one.name in there
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where text stands, and whose it is."""
+
+    name: str
+    keys: tuple[str, ...]
+    texts: tuple[str, ...]
+    """Columns of JSON (BLOB) or plain text."""
+    owner: str
+    """A condition with the agent as `?`."""
+    count: Callable[[Sequence[str]], Redacted]
+    """What a row counts as, by its keys and texts."""
+
+    def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[: len(self.keys)]
+
+    def counted(self, row: tuple[Any, ...]) -> Redacted:
+        return self.count(row)
+
+
+def _entry(row: Sequence[Any]) -> Redacted:
+    summary = row[2] is not None
+    return Redacted(entries=not summary, summaries=summary, sessions=(row[0],))
+
+
+_OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
+_TABLES: Final = (
+    _Table("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
+    _Table(
+        "run",
+        ("serial",),
+        ("request", "partial", "result"),
+        _OF_SESSION,
+        lambda _: Redacted(runs=1),
+    ),
+    _Table(
+        "outbox",
+        ("serial",),
+        ("text",),
+        f"run_id IN (SELECT run_id FROM run WHERE {_OF_SESSION})",
+        lambda _: Redacted(replies=1),
+    ),
+    # Their requests name no agent in a column: what is the same is forgotten for all of them.
+    _Table("answered", ("serial",), ("answer",), "? IS NOT NULL", lambda _: Redacted(answers=1)),
+    _Table("session", ("session_id",), ("label",), "agent_id = ?", lambda _: Redacted(labels=1)),
+)
+
+
+def _rows(
+    reader: Reader, table: _Table, agent: AgentId | None, redaction: Redaction
+) -> Iterator[tuple[Any, ...]]:
+    """Give the rows with statements in them."""
+    columns = ", ".join((*table.keys, *table.texts))
+    where, parameters = ("", ()) if agent is None else (f" WHERE {table.owner}", (agent,))
+    for row in reader.each(f"SELECT {columns} FROM {table.name}{where}", parameters):  # noqa: S608 - names of ours
+        texts = row[len(table.keys) :]
+        if any(text is not None and _redacted(text, redaction) != text for text in texts):
+            yield row
+
+
+def _change(
+    unit: Unit, table: _Table, keys: list[tuple[Any, ...]], redaction: Redaction
+) -> Redacted:
+    unit.execute("PRAGMA secure_delete = ON")
+    changed = Redacted()
+    where = " AND ".join(f"{name} IS ?" for name in table.keys)
+    for key in keys:
+        columns = ", ".join(table.texts)
+        row = unit.one(f"SELECT {columns} FROM {table.name} WHERE {where}", key)  # noqa: S608 - names of ours
+        if row is None:
+            continue
+        texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
+        if texts == row:
+            continue
+        if table.name == "entry" and key[2] is None:
+            _index_anew(unit, key[0], key[1], row[0], texts[0])
+        values = ", ".join(f"{name} = ?" for name in table.texts)
+        unit.execute(f"UPDATE {table.name} SET {values} WHERE {where}", (*texts, *key))  # noqa: S608 - names of ours
+        if table.name == "entry":
+            # A file that is written anew from the beginning, also by the next start.
+            unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
+            unit.touched.append(key[0])
+        if table.name == "run":  # else it could be guessed, and tried
+            unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
+        changed += table.counted(key)
+    return changed
+
+
+def _index_anew(unit: Unit, session_id: str, seq: int, old: bytes, new: bytes) -> None:
+    row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
+    if row is None or row[1] < seq:
+        return
+    rowid = row[0] << 32 | seq
+    if text := indexed(message.decode(old)):
+        unit.execute(
+            "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)",
+            (rowid, text),
+        )
+    if text := indexed(message.decode(new)):
+        unit.execute("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (rowid, text))
+
+
+def _finish(unit: Unit, serial: int) -> None:
+    unit.execute("PRAGMA secure_delete = ON")
+    unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
+    unit.execute("DELETE FROM forgetting WHERE serial = ?", (serial,))
+
+
+def _redacted(stored: bytes | str, redaction: Redaction) -> bytes | str:
+    """Return the stored text, or JSON, without the statements; itself where it has none."""
+    if isinstance(stored, str):
+        return redaction.text(stored) if redaction.may_be_in(stored) else stored
+    if not redaction.may_be_in(stored.decode("utf-8", "replace")):
+        return stored
+    value = msgspec.json.decode(stored)
+    new = redaction.value(value)
+    return stored if new is value else msgspec.json.encode(new)

@@ -1,0 +1,175 @@
+"""What is forgotten is nowhere in the database, nor in its files; the rest is as it was."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from skerry.infra.atomic import make_private
+from skerry.model import message
+from skerry.model.ids import AgentId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
+from skerry.model.redaction import MARK, Redaction
+from skerry.model.run import RunRequest, RunResult, StopReason
+from skerry.store import DATABASE, Store, Unit, backups, open_store, runs, sessions
+from skerry.store.backups import BackupKind
+from skerry.store.forgetting import begin, begun, finish, found, holds, redact
+from skerry.store.indexing import fill
+from skerry.store.mirror import Mirror
+from skerry.store.search import Question, search
+
+MAIN = SessionKey.main()
+OTHER = SessionKey.parse("agent:other:main")
+AGENT = AgentId("main")
+SECRET = "zebra-4711"
+SAID = f"I like tea. The code of my locker is {SECRET}. It rains."
+
+
+async def say(store: Store, key: SessionKey, *texts: str) -> None:
+    def work(unit: Unit) -> None:
+        session_id, tail = sessions.ensure(unit, key, SessionId(str(key).replace(":", "-")), 1)
+        said = [message.user(text, 1) for text in texts]
+        sessions.append(unit, session_id, tail, "r", said, 1)
+
+    await store.write(work)
+
+
+async def everywhere(store: Store) -> None:
+    """Let the text stand in each place that has text."""
+    await say(store, MAIN, "hello", SAID, "bye")
+    await say(store, OTHER, SAID)
+    request = RunRequest(RunId("run1"), MAIN, SAID)
+
+    def work(unit: Unit) -> None:
+        session_id, tail, _ = sessions.present(unit, MAIN) or (SessionId(""), 0, 0)
+        summary = CompactionMessage(
+            (TextBlock(f"They talked. {SAID}"),), "", *COMPACTION, Usage(), "stop", 1, first_kept=3
+        )
+        sessions.append(unit, session_id, tail, "r", [summary], 1)
+        unit.execute("UPDATE entry SET kind = 'compaction' WHERE seq = ?", (tail + 1,))
+        unit.execute("UPDATE session SET label = ? WHERE session_id = ?", (SAID, session_id))
+        runs.add(unit, request, session_id, 2, 1)
+        unit.execute(
+            "UPDATE run SET partial = ?, result = ?",
+            (SAID, msgspec.json.encode({"text": SAID, "sessionKey": str(MAIN)})),
+        )
+        unit.execute(
+            "INSERT INTO outbox (run_id, block, part, channel, account, destination, text,"
+            " created_at, updated_at) VALUES ('run1', 0, 0, 'c', 'a', '{}', ?, 1, 1)",
+            (SAID,),
+        )
+        unit.execute(
+            "INSERT INTO answered (method, key, digest, answer) VALUES ('m', 'k', x'', ?)",
+            (msgspec.json.encode({"ok": SAID}),),
+        )
+
+    await store.write(work)
+    await fill(store, ["agent-main-main", "agent-other-main"])
+
+
+async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_path: Path) -> None:
+    redaction = Redaction([SECRET])
+    async with open_store(tmp_path / DATABASE) as store:
+        await everywhere(store)
+        before = await store.read(lambda reader: found(reader, AGENT, redaction))
+        done = await redact(store, AGENT, redaction)
+        assert done == before
+        assert (done.entries, done.summaries, done.runs) == (1, 1, 1)
+        assert (done.replies, done.answers, done.labels) == (1, 1, 1)
+        assert done.sessions == ("agent-main-main",)
+        assert (await store.read(lambda reader: found(reader, AGENT, redaction))).rows == 0
+        texts = await store.read(
+            lambda reader: [
+                message.decode(body).text
+                for (body,) in reader.all("SELECT body FROM entry ORDER BY session_id, seq")
+            ]
+        )
+        kept = f"I like tea. {MARK} It rains."
+        assert texts == ["hello", kept, "bye", f"They talked. {kept}", SAID]
+
+
+async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await everywhere(store)
+        await redact(store, AGENT, Redaction([SECRET]))
+        assert (await search(store, Question(MAIN, "zebra"))).hits == []
+        (hit,) = (await search(store, Question(MAIN, "tea"))).hits
+        assert MARK in hit.said.text
+        assert len((await search(store, Question(OTHER, "zebra"))).hits) == 1
+
+
+async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None:
+    """Neither the pages that were freed, nor the log, nor the mirror."""
+    path = tmp_path / DATABASE
+    mirror = Mirror(tmp_path / "agents", tmp_path)
+    async with open_store(path, on_commit=mirror.touch) as store:
+        await everywhere(store)
+        await redact(store, AgentId("other"), Redaction([SECRET]))  # it had the same words
+        await mirror.flush(store)
+        assert SECRET in text_of(tmp_path)
+        serial = await store.write(lambda unit: begin(unit, AGENT, [SECRET], 5))
+        done = await redact(store, AGENT, Redaction([SECRET]))
+        await mirror.rewrite(store, done.sessions)
+        (one,) = await store.read(begun)
+        assert (one.serial, one.agent, one.phrases) == (serial, AGENT, (SECRET,))
+        await finish(store, serial)
+        assert await store.read(begun) == []
+        assert SECRET not in text_of(tmp_path)
+        assert "It rains." in text_of(tmp_path)
+
+
+def text_of(folder: Path) -> str:
+    files = (file for file in folder.rglob("*") if file.is_file() and file.suffix != ".sqlite-shm")
+    return "".join(file.read_bytes().decode("latin-1") for file in files)
+
+
+async def test_a_repeated_key_is_still_known_but_its_text_cannot_be_guessed(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await everywhere(store)
+        await redact(store, AGENT, Redaction([SECRET]))
+        rows = await store.read(lambda reader: reader.all("SELECT run_id, digest FROM run"))
+    assert rows == [("run1", None)]
+
+
+async def test_what_comes_while_it_is_redacted_is_redacted_too(tmp_path: Path) -> None:
+    redaction = Redaction([SECRET])
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, *[f"{number} {SAID}" for number in range(250)])
+        real, late = store.write, [True]
+
+        async def write(work: Callable[[Unit], object]) -> object:
+            if late.pop() if late else False:
+                await say(store, MAIN, SAID)
+            return await real(work)
+
+        store.write = write  # type: ignore[method-assign,assignment]
+        done = await redact(store, AGENT, redaction)
+        assert done.entries == 251
+        assert (await store.read(lambda reader: found(reader, AGENT, redaction))).rows == 0
+
+
+async def test_a_backup_tells_whether_it_still_holds_it(tmp_path: Path) -> None:
+    make_private(tmp_path)
+    async with open_store(tmp_path / DATABASE) as store:
+        await everywhere(store)
+        one = backups.create(tmp_path, BackupKind.MANUAL, 1_800_000_000_000)
+        assert holds(one.path, Redaction([SECRET]))
+        assert not holds(one.path, Redaction(["walrus"]))
+        await redact(store, AGENT, Redaction([SECRET]))
+        await redact(store, AgentId("other"), Redaction([SECRET]))
+    assert not holds(tmp_path / DATABASE, Redaction([SECRET]))
+
+
+@pytest.mark.parametrize("word", ["agent", "main", "webchat"])
+async def test_a_word_that_names_things_leaves_their_names_alone(tmp_path: Path, word: str) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, f"My {word}. Done.")
+        request = RunRequest(RunId("r1"), MAIN, f"My {word}. Done.")
+        await store.write(lambda unit: runs.add(unit, request, SessionId("agent-main-main"), 1, 1))
+        await redact(store, AGENT, Redaction([word]))
+        (one,) = await store.read(runs.unfinished)
+    assert one.request.text == f"{MARK} Done."
+    assert (one.request.key, one.request.run_id) == (MAIN, RunId("r1"))
