@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from skerry_recall.chunk import TOKEN, chunks
-
 from skerry.model.memory import MemorySource
+from skerry_recall.chunk import TOKEN, chunks
 
 SIZE: Final = 256
 OVERLAP: Final = 32

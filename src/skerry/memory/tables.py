@@ -1,14 +1,13 @@
 """Every SQL statement of the index."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from skerry_recall.passage import Passage
-
 from skerry.memory.documents import Document, Piece, Stamp
 from skerry.model.memory import MemorySource
+from skerry_recall.passage import Passage
 
 BATCH: Final = 500
 """Ids of one statement: SQLite takes 999 parameters in old builds."""
@@ -175,7 +174,9 @@ class Tables:
 
     def failed(self) -> list[tuple[str, str]]:
         """Return the files that could not be read, with the reasons."""
-        rows = self._db.execute("SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path")
+        rows = self._db.execute(
+            "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
+        )
         return rows.fetchall()
 
     def counts(self) -> list[tuple[str, int, int]]:
@@ -267,7 +268,9 @@ class Tables:
 
     def _next(self, table: str) -> int:
         """Return the next number, which no row ever had."""
-        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        row = self._db.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
+        ).fetchone()
         return 1 if row is None else int(row[0]) + 1
 
     def carry_over(self) -> None:
@@ -313,9 +316,7 @@ def _chunk(number: int, file: int, document: Document, part: Piece) -> tuple[obj
 
 
 def _passage(number: int, file: int, part: Piece) -> Passage:
-    return Passage(
-        number, file, part.place, part.content, part.start_line, part.end_line, part.at
-    )
+    return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:

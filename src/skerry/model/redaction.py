@@ -23,7 +23,7 @@ SIGNATURES: Final = ("textSignature", "thoughtSignature")
 """Proofs of a text, which no longer hold when it is changed."""
 
 _GONE: Final = object()
-_END: Final = re.compile(r"[\n\r\u2028\u2029]|[.!?…](?=[\s\"')\]]|$)|[。！？]")
+_END: Final = re.compile(r"[\n\r\u2028\u2029]|[.!?…](?=[\s\"')\]]|$)|[\u3002\uff01\uff1f]")
 _BULLET: Final = re.compile(r"[\s>#*+\-\d.)\[\]x|_`~]*")
 # Scripts that are written without spaces have no end of a word to look for.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -38,8 +38,8 @@ class PhraseError(SkerryError):
 class Redaction:
     """Finds phrases and takes the statements out in which they stand.
 
-    A phrase is found whatever the case of its letters is, and whatever stands between its words. Its
-    statement is the sentence, or the line where that ends sooner.
+    A phrase is found whatever the case of its letters is, and whatever stands between its words.
+    Its statement is the sentence, or the line where that ends sooner.
 
     Raises:
         PhraseError: there are none or too many, or one is too short or too long.

@@ -5,7 +5,6 @@ Ids, numbers and times stay: a transcript keeps its shape, and a repeated reques
 pages that held the text are overwritten with zeros, and the log of the database is emptied.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -49,7 +48,9 @@ class Redacted:
     @property
     def rows(self) -> int:
         """Return how many there are."""
-        return sum(value for one in fields(self) if isinstance(value := getattr(self, one.name), int))
+        return sum(
+            value for one in fields(self) if isinstance(value := getattr(self, one.name), int)
+        )
 
     def __add__(self, other: "Redacted") -> "Redacted":
         return Redacted(
@@ -104,7 +105,8 @@ def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
 async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted:
     """Take the statements out of everything that the agent's conversations have.
 
-    It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at again.
+    It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at
+    again.
 
     Raises:
         StateError: it could not be written; what is written down is gone on with at the next start.
@@ -197,7 +199,7 @@ _TABLES: Final = (
         "outbox",
         ("serial",),
         ("text",),
-        f"run_id IN (SELECT run_id FROM run WHERE {_OF_SESSION})",
+        "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)",
         lambda _: Redacted(replies=1),
     ),
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
@@ -233,7 +235,7 @@ def _change(
         if texts == row:
             continue
         if table.name == "entry" and key[2] is None:
-            _index_anew(unit, key[0], key[1], row[0], texts[0])
+            _index_anew(unit, key, bytes(row[0]), redaction)
         values = ", ".join(f"{name} = ?" for name in table.texts)
         unit.execute(f"UPDATE {table.name} SET {values} WHERE {where}", (*texts, *key))  # noqa: S608 - names of ours
         if table.name == "entry":
@@ -246,7 +248,8 @@ def _change(
     return changed
 
 
-def _index_anew(unit: Unit, session_id: str, seq: int, old: bytes, new: bytes) -> None:
+def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redaction) -> None:
+    session_id, seq, _ = key
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None or row[1] < seq:
         return
@@ -256,7 +259,7 @@ def _index_anew(unit: Unit, session_id: str, seq: int, old: bytes, new: bytes) -
             "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)",
             (rowid, text),
         )
-    if text := indexed(message.decode(new)):
+    if text := indexed(message.decode(_redacted(old, redaction))):
         unit.execute("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (rowid, text))
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from skerry.infra.atomic import make_private
 from skerry.model import message
-from skerry.model.ids import AgentId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
 from skerry.model.redaction import MARK, Redaction
-from skerry.model.run import RunRequest, RunResult, StopReason
+from skerry.model.run import RunRequest
 from skerry.store import DATABASE, Store, Unit, backups, open_store, runs, sessions
 from skerry.store.backups import BackupKind
 from skerry.store.forgetting import begin, begun, finish, found, holds, redact
@@ -22,8 +22,8 @@ from skerry.store.search import Question, search
 MAIN = SessionKey.main()
 OTHER = SessionKey.parse("agent:other:main")
 AGENT = AgentId("main")
-SECRET = "zebra-4711"
-SAID = f"I like tea. The code of my locker is {SECRET}. It rains."
+WORD = "zebra-4711"
+SAID = f"I like tea. The code of my locker is {WORD}. It rains."
 
 
 async def say(store: Store, key: SessionKey, *texts: str) -> None:
@@ -69,7 +69,7 @@ async def everywhere(store: Store) -> None:
 
 
 async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_path: Path) -> None:
-    redaction = Redaction([SECRET])
+    redaction = Redaction([WORD])
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
         before = await store.read(lambda reader: found(reader, AGENT, redaction))
@@ -94,7 +94,7 @@ async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
 ) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
-        await redact(store, AGENT, Redaction([SECRET]))
+        await redact(store, AGENT, Redaction([WORD]))
         assert (await search(store, Question(MAIN, "zebra"))).hits == []
         (hit,) = (await search(store, Question(MAIN, "tea"))).hits
         assert MARK in hit.said.text
@@ -107,17 +107,17 @@ async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None
     mirror = Mirror(tmp_path / "agents", tmp_path)
     async with open_store(path, on_commit=mirror.touch) as store:
         await everywhere(store)
-        await redact(store, AgentId("other"), Redaction([SECRET]))  # it had the same words
+        await redact(store, AgentId("other"), Redaction([WORD]))  # it had the same words
         await mirror.flush(store)
-        assert SECRET in text_of(tmp_path)
-        serial = await store.write(lambda unit: begin(unit, AGENT, [SECRET], 5))
-        done = await redact(store, AGENT, Redaction([SECRET]))
+        assert WORD in text_of(tmp_path)
+        serial = await store.write(lambda unit: begin(unit, AGENT, [WORD], 5))
+        done = await redact(store, AGENT, Redaction([WORD]))
         await mirror.rewrite(store, done.sessions)
         (one,) = await store.read(begun)
-        assert (one.serial, one.agent, one.phrases) == (serial, AGENT, (SECRET,))
+        assert (one.serial, one.agent, one.phrases) == (serial, AGENT, (WORD,))
         await finish(store, serial)
         assert await store.read(begun) == []
-        assert SECRET not in text_of(tmp_path)
+        assert WORD not in text_of(tmp_path)
         assert "It rains." in text_of(tmp_path)
 
 
@@ -129,13 +129,13 @@ def text_of(folder: Path) -> str:
 async def test_a_repeated_key_is_still_known_but_its_text_cannot_be_guessed(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
-        await redact(store, AGENT, Redaction([SECRET]))
+        await redact(store, AGENT, Redaction([WORD]))
         rows = await store.read(lambda reader: reader.all("SELECT run_id, digest FROM run"))
     assert rows == [("run1", None)]
 
 
 async def test_what_comes_while_it_is_redacted_is_redacted_too(tmp_path: Path) -> None:
-    redaction = Redaction([SECRET])
+    redaction = Redaction([WORD])
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, *[f"{number} {SAID}" for number in range(250)])
         real, late = store.write, [True]
@@ -156,11 +156,11 @@ async def test_a_backup_tells_whether_it_still_holds_it(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
         one = backups.create(tmp_path, BackupKind.MANUAL, 1_800_000_000_000)
-        assert holds(one.path, Redaction([SECRET]))
+        assert holds(one.path, Redaction([WORD]))
         assert not holds(one.path, Redaction(["walrus"]))
-        await redact(store, AGENT, Redaction([SECRET]))
-        await redact(store, AgentId("other"), Redaction([SECRET]))
-    assert not holds(tmp_path / DATABASE, Redaction([SECRET]))
+        await redact(store, AGENT, Redaction([WORD]))
+        await redact(store, AgentId("other"), Redaction([WORD]))
+    assert not holds(tmp_path / DATABASE, Redaction([WORD]))
 
 
 @pytest.mark.parametrize("word", ["agent", "main", "webchat"])
