@@ -145,8 +145,8 @@ def clamped(found: Sequence[MemoryHit], limits: QmdLimits) -> list[MemoryHit]:
     """Return the first hits, each cut, that fit the limits together; one always does."""
     left, kept = limits.max_injected_chars, []
     for hit in found[: limits.max_results]:
-        text = hit.text[: min(limits.max_snippet_chars, left)]
-        if not text.strip():
+        text = hit.text[: min(limits.max_snippet_chars, left)].rstrip()
+        if not text:
             break
         left -= len(text)
         kept.append(replace(hit, text=text, end_line=hit.start_line + text.count("\n")))

@@ -1,0 +1,219 @@
+"""The program behind `skerry.testing.qmd`: acts like QMD 2.8, or misbehaves as it is told.
+
+It is run as a file of its own and imports nothing of Skerry. Its index is JSON.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER = Path(os.environ["QMD_FAKE"])
+INDEX = Path(os.environ["XDG_CACHE_HOME"]) / "qmd" / "index.sqlite"
+_SPLIT = re.compile(r"\w+")
+
+
+def note(name: str, value: object) -> None:
+    """Append a line to a file beside the program."""
+    with (FOLDER / name).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def misbehave(what: str) -> None:
+    """Do what `behaviour.json` says of the command, if it says anything."""
+    try:
+        how = json.loads((FOLDER / "behaviour.json").read_text("utf-8")).get(what)
+    except FileNotFoundError:
+        return
+    if how is None:
+        return
+    if how == "orphan":
+        note("pids", subprocess.Popen(["/bin/sleep", "600"]).pid)
+        return
+    MISDEEDS[how]()
+    sys.stdout.flush()
+    os._exit(0)  # a server too: its requests are served in threads
+
+
+def hang() -> None:
+    """Do nothing for long."""
+    note("hanging", os.getpid())
+    time.sleep(600)
+
+
+def unknown() -> None:
+    """Refuse as QMD does when a collection is not in its index."""
+    sys.stderr.write("Collection not found: memory-dir\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+MISDEEDS: Final[dict[str, Callable[[], object]]] = {
+    "hang": hang,
+    "segfault": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "garbage": lambda: sys.stdout.write("Loading model ... 3%\n[]"),
+    "wrong": lambda: sys.stdout.write('[{"path": "MEMORY.md"}]'),
+    "flood": lambda: sys.stdout.write("[" + "1," * 400_000),
+    "missing": unknown,
+    "die": lambda: os._exit(7),
+}
+
+
+def load() -> dict[str, Any]:
+    """Return the collections: each with path, mask and the texts of its files."""
+    try:
+        found: dict[str, Any] = json.loads(INDEX.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def save(index: dict[str, Any]) -> None:
+    """Write the collections."""
+    INDEX.parent.mkdir(parents=True, exist_ok=True)
+    INDEX.write_text(json.dumps(index), "utf-8")
+
+
+def scan(one: dict[str, Any]) -> str:
+    """Read the files of a collection again; return the line that QMD prints."""
+    root, old = Path(one["path"]), one["files"]
+    mask = re.sub(r"\\(.)", r"[\1]", one["mask"])
+    files = {
+        str(file.relative_to(root)): file.read_text("utf-8")
+        for file in sorted(root.glob(mask))
+        if file.is_file()
+    }
+    new = sum(name not in old for name in files)
+    changed = sum(name in old and old[name] != text for name, text in files.items())
+    gone = sum(name not in files for name in old)
+    one["files"] = files
+    same = len(files) - new - changed
+    return f"Indexed: {new} new, {changed} updated, {same} unchanged, {gone} removed"
+
+
+def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list[dict[str, Any]]:
+    """Return the files that have every word of one of the queries.
+
+    Each scores 0, as QMD has it where there are few files.
+    """
+    found = []
+    index = load()
+    for name in names:
+        for path, text in index.get(name, {"files": {}})["files"].items():
+            words = set(_SPLIT.findall(text.lower()))
+            asked = [set(_SPLIT.findall(query.lower())) for _, query in queries]
+            if any(one and one <= words for one in asked):
+                rows = text.split("\n")
+                any_of = set().union(*asked)
+                line = next(
+                    n for n, row in enumerate(rows, 1) if any_of & set(_SPLIT.findall(row.lower()))
+                )
+                start, rest = max(1, line - 1), len(rows) - line - 1
+                shown = rows[start - 1 : line + 1]
+                head = f"@@ -{start},{len(shown)} @@ ({start - 1} before, {max(0, rest)} after)"
+                snippet = "\n".join((head, *shown))
+                file = f"qmd://{name}/{path}"
+                found.append(
+                    {"docid": "#abc123", "score": 0.0, "file": file, "line": line, "title": path}
+                    | {"snippet": snippet}
+                )
+    return found[:limit]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The server's two addresses."""
+
+    def do_GET(self) -> None:
+        """Say that it serves."""
+        self._answer({"status": "ok", "uptime": 1})
+
+    def do_POST(self) -> None:
+        """Answer a query."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        note("calls", ["http", body])
+        misbehave("http")
+        queries = [(one["type"], one["query"]) for one in body["searches"]]
+        self._answer({"results": search(queries, body["collections"], body["limit"])})
+
+    def _answer(self, value: object) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+def collection(verb: str, *rest: str) -> None:
+    """List, add or remove collections."""
+    index = load()
+    if verb == "list":
+        sys.stdout.write(f"Collections ({len(index)}):\n\n")
+        for name, one in index.items():
+            sys.stdout.write(f"{name} (qmd://{name}/)\n  Pattern:  {one['mask']}\n\n")
+        return
+    if verb == "add":
+        path, _, name, _, mask = rest[:5]
+        if name in index:
+            sys.stderr.write(f"Collection '{name}' already exists.\n")
+            sys.exit(1)
+        index[name] = {"path": path, "mask": mask, "files": {}}
+        sys.stdout.write(scan(index[name]) + "\n")
+    else:
+        del index[rest[0]]
+    save(index)
+
+
+def update(*_rest: str) -> None:
+    """Read all files again."""
+    index = load()
+    for number, (name, one) in enumerate(index.items(), 1):
+        sys.stdout.write(f"[{number}/{len(index)}] {name} ({one['mask']})\n{scan(one)}\n")
+    save(index)
+
+
+def embed(*_rest: str) -> None:
+    """Pretend to compute vectors."""
+    sys.stdout.write("Done\n")
+
+
+def query(document: str, *rest: str) -> None:
+    """Answer a document of typed lines."""
+    lines = (line.partition(": ") for line in document.split("\n"))
+    queries = [(kind, text) for kind, _, text in lines]
+    names = [rest[n + 1] for n, one in enumerate(rest) if one == "-c"]
+    sys.stdout.write(json.dumps(search(queries, names, int(rest[rest.index("-n") + 1]))))
+
+
+def mcp(_http: str, _port: str, port: str, *_rest: str) -> None:
+    """Serve until killed."""
+    ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+
+
+def main(arguments: list[str]) -> None:
+    """Do one command."""
+    note("pids", os.getpid())
+    note("calls", arguments)
+    what, *rest = arguments
+    misbehave(what)
+    commands: dict[str, Callable[..., None]] = {
+        "collection": collection,
+        "update": update,
+        "embed": embed,
+        "query": query,
+        "mcp": mcp,
+    }
+    commands[what](*rest)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,118 @@
+"""What QMD answers is read strictly; passages come from the files as they are now."""
+
+from pathlib import Path
+
+import pytest
+
+from skerry.config.memory_qmd import QmdLimits
+from skerry.memory.qmd_collections import Collection
+from skerry.memory.qmd_filter import fits
+from skerry.memory.qmd_process import QmdError
+from skerry.memory.qmd_results import Result, answered, clamped, hits, lines, located, printed
+from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
+
+REAL = b"""[{"docid": "#091a46", "score": 0, "file": "qmd://memory-dir/memory/My Notes (x).md",
+ "line": 3, "title": "Odd", "snippet": "@@ -2,4 @@ (1 before, 0 after)\\n\\nA lion.\\nMore.\\n"}]"""
+SERVED = b"""{"results":[{"docid":"#091a46","file":"qmd://memory-dir/memory/My%20Notes%20(x).md",
+"title":"Odd","score":0,"context":null,"line":3,
+"snippet":"3: @@ -2,4 @@ (1 before, 0 after)\\n4: \\n5: A lion.\\n6: More.\\n7: "}]}"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> dict[str, Collection]:
+    root = tmp_path / "workspace"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory/My Notes (x).md").write_text("# Odd\n\nA lion.\nMore.\n", "utf-8")
+    return {"memory-dir": Collection("memory-dir", root, "memory/**/*.md")}
+
+
+@pytest.mark.requirement("qmd-result-fields", "qmd-result-paths")
+def test_command_and_server_give_the_same_passage(folder: dict[str, Collection]) -> None:
+    wanted = MemoryHit(
+        "qmd/memory-dir/memory/My Notes (x).md", 3, 4, 0.0, "A lion.\nMore.", MemorySource.MEMORY
+    )
+    assert list(hits(printed(REAL), folder)) == [wanted], "a score of 0.00 drops nothing"
+    assert list(hits(answered(SERVED), folder)) == [wanted]
+
+
+@pytest.mark.requirement("qmd-strict-json")
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"Loading 3%\n[]", b"[] done", b"{}", b'[{"path": "x"}]', b'[{"docid": 3}]', b"[\xff]"],
+)
+def test_anything_but_the_json_that_was_asked_for_is_an_error(data: bytes) -> None:
+    with pytest.raises(QmdError, match="something else than the JSON"):
+        printed(data)
+    with pytest.raises(QmdError, match="something else than the JSON"):
+        answered(data)
+    assert list(printed(b"[]\n")) == []
+
+
+def test_lines_come_from_the_header_else_from_the_line() -> None:
+    assert lines(Result("#1", 0, "f", "@@ -7,3 @@ (6 before, 0 after)\n")) == (7, 9)
+    assert lines(Result("#1", 0, "f", "12: @@ -7,0 @@")) == (7, 7)
+    assert lines(Result("#1", 0, "f", "no header", line=4)) == (4, 4)
+
+
+def test_what_was_forgotten_since_does_not_come_back(folder: dict[str, Collection]) -> None:
+    file = folder["memory-dir"].root / "memory/My Notes (x).md"
+    file.write_text("# Odd\n", "utf-8")
+    assert list(hits(printed(REAL), folder)) == []
+    file.unlink()
+    assert list(hits(printed(REAL), folder)) == []
+
+
+@pytest.mark.requirement("qmd-no-symlink-escape")
+def test_links_and_ways_out_give_nothing(folder: dict[str, Collection], tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret", "utf-8")
+    (folder["memory-dir"].root / "memory/link.md").symlink_to(secret)
+    (folder["memory-dir"].root / "plain.txt").write_text("text", "utf-8")
+    for path in ("memory/link.md", "../secret.md", "/../secret.md", "plain.txt"):
+        assert list(hits([Result("#1", 1, f"qmd://memory-dir/{path}")], folder)) == []
+
+
+@pytest.mark.requirement("qmd-collections-per-agent")
+def test_a_hit_of_another_agent_is_passed_over(folder: dict[str, Collection]) -> None:
+    results = [Result("#1", 1, "qmd://theirs/memory/My Notes (x).md"), Result("#1", 1, "/etc/x.md")]
+    assert list(hits(results, folder)) == []
+    assert located("qmd/theirs/x.md", folder) is None
+    assert located("MEMORY.md", folder) is None
+
+
+def test_one_file_in_two_collections_is_one_hit(folder: dict[str, Collection]) -> None:
+    again = Collection("custom-1", folder["memory-dir"].root, "**/*.md")
+    file = "memory/My Notes (x).md"
+    results = [Result("#1", 1, f"qmd://{name}/{file}") for name in ("memory-dir", "custom-1")]
+    assert len(list(hits(results, folder | {"custom-1": again}))) == 1
+
+
+@pytest.mark.requirement("memory-clamp-snippet-chars", "memory-clamp-injected-chars")
+def test_hits_are_cut_to_the_limits() -> None:
+    rows = "\n".join("x" * 99 for _ in range(10))
+    found = [MemoryHit("p", 5, 14, 1.0, rows, MemorySource.MEMORY) for _ in range(9)]
+    cut = clamped(found, QmdLimits())
+    assert [len(one.text) for one in cut] == [699, 699, 699, 699, 699, 505]
+    assert (cut[0].start_line, cut[0].end_line) == (5, 11), "the citation says what is shown"
+
+
+def test_hits_are_narrowed_to_what_was_asked_for(tmp_path: Path) -> None:
+    def kept(file: str, *, score: float = 1.0, scored: bool = False, **asked: object) -> bool:
+        question = MemoryQuestion("q", **asked)  # type: ignore[arg-type] # given by each case
+        hit = MemoryHit(f"qmd/memory-dir/{file}", 1, 1, score, "t", MemorySource.MEMORY)
+        return fits(question, hit, tmp_path / file, scored=scored)
+
+    day = 1_767_225_600_000  # 2026-01-01
+    assert kept("memory/2026-01-01.md", since=day, until=day + 1)
+    assert not kept("memory/2026-01-01.md", since=day + 1)
+    assert not kept("memory/2026-01-01.md", until=day)
+    assert not kept("gone.md", since=1), "it has no date"
+    (tmp_path / "plain.md").write_text("x", "utf-8")
+    assert kept("plain.md", since=day)
+    assert kept("memory/a.md", path="memory/")
+    assert kept("memory/a.md", path="qmd/memory-dir/memory/a.md")
+    assert not kept("memory/a.md", path="memory")
+    assert kept("abc-topic-7.md", session="abc")
+    assert not kept("abd.md", session="abc")
+    assert kept("a.md", score=0, min_score=0.3), "a word's score is no measure"
+    assert not kept("a.md", score=0.2, min_score=0.3, scored=True)
