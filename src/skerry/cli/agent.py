@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import anyio
 
+from skerry.cli.conversation import NOTHING_TO_RETRY, RETRY
 from skerry.cli.failure import FAILED, TIMED_OUT, complain
 from skerry.cli.images import attachments
 from skerry.cli.render import one_line, plain, show, show_json
@@ -75,6 +76,8 @@ class Run:
         """
         try:
             with anyio.fail_after((self.timeout or DEFAULT_SECONDS) + GRACE):
+                if self.text.strip() == RETRY:
+                    return await self._retried()
                 while (answer := await self._ask())["status"] == "in_flight":
                     # Someone else's request with this key runs: its end is ours too.
                     params = {"runId": self.key, "timeoutMs": 30_000}
@@ -86,6 +89,32 @@ class Run:
         except (anyio.get_cancelled_exc_class(), TimeoutError):
             await self._abort()
             raise
+
+    async def _retried(self) -> dict[str, Any]:
+        """Begin the last message's run again; return its answer in the form of `agent`."""
+        where = {"sessionKey": self.session}
+        where |= {name: self.more[name] for name in ("agentId",) if name in self.more}
+        try:
+            self.key = (await self.client.request("chat.retry", where))["runId"]
+        except GatewayRefusedError as refusal:
+            if refusal.details_code != NOTHING_TO_RETRY:
+                raise
+            return {"status": "ok", "result": {"payloads": [{"text": str(refusal)}], "meta": {}}}
+        params = {"runId": self.key, "timeoutMs": 30_000}
+        while True:
+            waited = await self.client.request("agent.wait", params, timeout=60)
+            if waited["status"] != "timeout":
+                break
+        reason = waited.get("stopReason")
+        aborted = waited["status"] == "ok" and reason not in {"stop", "length"}
+        said = _part(waited, "terminalReply").get("text") or ""
+        return {
+            **waited,
+            "result": {
+                "payloads": [{"text": said}] if said else [],
+                "meta": {"aborted": aborted, "stopReason": reason},
+            },
+        }
 
     async def _ask(self) -> dict[str, Any]:
         params: dict[str, Any] = {

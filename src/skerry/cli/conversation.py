@@ -18,6 +18,10 @@ from skerry.ports.model import ModelStatus
 
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
 ENDS: Final = frozenset({"final", "aborted", "error"})
+RETRY: Final = "/retry"
+"""As a message it is answered with that it was done; what people wait for is the other run."""
+NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
+"""How the gateway refuses it where the last message was answered."""
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
 LONGEST_PAUSE: Final = 8.0
@@ -111,6 +115,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
     tell: Callable[[Update], None]
     agent: str | None = None
     thinking: str | None = None
+    _retried: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The run that a `/retry` began, by the key of that."""
     _client: GatewayClient | None = field(default=None, init=False)
     _refusal: ClientError | None = field(default=None, init=False)
     _changed: anyio.Event = field(default_factory=anyio.Event, init=False)
@@ -140,7 +146,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         """Send a message, tell the answer's text as it grows, return how it ended.
 
         When the connection is lost meanwhile the message is sent again with the same `key`, which
-        the gateway runs once.
+        the gateway runs once. `/retry` gives the answer of the run that it begins.
 
         Raises:
             ClientError: the message was refused, or the gateway no longer lets this client in.
@@ -154,30 +160,55 @@ class Conversation(anyio.AsyncContextManagerMixin):
             if client is None:
                 return Ending("aborted", "not connected; the gateway may still answer")
             try:
-                with client.subscribe() as events:
-                    sent = await client.request("chat.send", params)
-                    if sent.get("status") not in RUNNING:
-                        return await self._stored(client, key, answer)
-                    async for event in events:
-                        ending = self._take(event, key, answer)
-                        if ending is not None and ending.state == _JOINED:
-                            return await self._stored(client, key, answer)
-                        if ending is not None:
-                            return ending
+                return await self._exchange(client, params, answer)
             except GatewayUnreachableError:
                 pass  # it is sent again
+            except GatewayRefusedError as error:
+                if error.details_code != NOTHING_TO_RETRY:
+                    raise
+                self.tell(Text(str(error)))
+                return Ending("final")
             await client.closed.wait()
 
     async def stop(self, key: str) -> None:
         """Abort the answer; `say` returns soon after."""
         if self._client is not None:
-            await self._client.request("chat.abort", {**self._where, "runId": key})
+            run = self._retried.get(key, key)
+            await self._client.request("chat.abort", {**self._where, "runId": run})
         elif self._waiting is not None:
             self._waiting.cancel()
 
     @property
     def _where(self) -> dict[str, Any]:
         return {"sessionKey": self.session} | ({"agentId": self.agent} if self.agent else {})
+
+    async def _exchange(
+        self, client: GatewayClient, params: dict[str, Any], answer: Answer
+    ) -> Ending:
+        with client.subscribe() as events:
+            run, goes_on = await self._begin(client, params)
+            if not goes_on:
+                return await self._stored(client, run, answer)
+            async for event in events:
+                ending = self._take(event, run, answer)
+                if ending is not None and ending.state == _JOINED:
+                    return await self._stored(client, run, answer)
+                if ending is not None:
+                    return ending
+        raise GatewayUnreachableError(self.address.url, "the connection was lost")
+
+    async def _begin(self, client: GatewayClient, params: dict[str, Any]) -> tuple[str, bool]:
+        """Send a message; return the run that answers it, and whether that still goes on."""
+        key = str(params["idempotencyKey"])
+        if params["message"].strip() != RETRY:
+            sent = await client.request("chat.send", params)
+            return key, sent.get("status") in RUNNING
+        if (run := self._retried.get(key)) is not None:  # to ask again would repeat it once more
+            waited = await client.request("agent.wait", {"runId": run, "timeoutMs": 0})
+            return run, waited.get("status") == "timeout"
+        sent = await client.request("chat.retry", self._where)
+        self._retried[key] = run = str(sent["runId"])
+        return run, True
 
     def _take(self, event: Event, key: str, answer: Answer) -> Ending | None:
         payload = event.payload

@@ -129,3 +129,25 @@ async def test_ctrl_c_aborts_the_run_and_exits_with_130(
             assert await process.wait() == 130
     assert aborted.is_set()
     assert gateway.requests[-1] == ("chat.abort", {"sessionKey": "main", "runId": "k"})
+
+
+async def test_retry_prints_the_answer_of_the_run_that_it_begins(
+    gateway: FakeGateway, command: Command
+) -> None:
+    gateway.answer("chat.retry", {"runId": "m1:retry", "status": "started"})
+    waits = iter(({"status": "timeout"}, {"status": "ok", "stopReason": "stop"}))
+
+    async def wait(exchange: Exchange) -> None:
+        assert exchange.params["runId"] == "m1:retry"
+        await exchange.reply({**next(waits), "terminalReply": {"text": "the sea"}})
+
+    gateway.methods["agent.wait"] = wait
+    done = await command("agent", "--message", "/retry", "--session", "work")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"the sea\n", b"")
+
+    async def nothing(exchange: Exchange) -> None:
+        await exchange.refuse("INVALID_REQUEST", "Nothing.", {"code": "NOTHING_TO_RETRY"})
+
+    gateway.methods["chat.retry"] = nothing
+    done = await command("agent", "--message", "/retry")
+    assert (done.returncode, done.stdout) == (0, b"Nothing.\n")

@@ -283,3 +283,39 @@ def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again(
     answer = Answer()
     grown = [answer.grow(text) for text in ("a", "ab", "c", "cd", "d")]
     assert grown == ["a", "b", "\n\nc", "d", ""]
+
+
+async def test_the_answer_to_retry_is_that_of_the_run_which_it_begins(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    said = {"role": "assistant", "content": [{"type": "text", "text": "the sea"}]}
+
+    async def retry(exchange: Exchange) -> None:
+        await exchange.reply({"runId": "m1:retry", "status": "started"})
+        if len(gateway.sockets) == 1:
+            await exchange.socket.close()
+            return
+        await exchange.event("chat", runId="m1:retry", state="final", message=said)
+
+    gateway.methods["chat.retry"] = retry
+
+    async def wait(exchange: Exchange) -> None:
+        assert exchange.params["runId"] == "m1:retry"
+        await exchange.reply({"status": "timeout"})
+        await exchange.event("chat", runId="m1:retry", state="final", message=said)
+
+    gateway.methods["agent.wait"] = wait
+    assert await conversation.say("/retry", "k") == Ending("final")
+    assert [one for one in told if isinstance(one, Text)] == [Text("the sea")]
+    assert [method for method, _ in gateway.requests].count("chat.retry") == 1
+
+
+async def test_where_nothing_is_to_run_again_retry_says_so_and_the_chat_goes_on(
+    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+) -> None:
+    async def retry(exchange: Exchange) -> None:
+        await exchange.refuse("INVALID_REQUEST", "Nothing.", {"code": "NOTHING_TO_RETRY"})
+
+    gateway.methods["chat.retry"] = retry
+    assert await conversation.say("/retry", "k") == Ending("final")
+    assert told == [Text("Nothing.")]
