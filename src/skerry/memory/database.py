@@ -82,6 +82,13 @@ class Database:
             self._spare.clear()
             self._writer = None
 
+    def discard(self) -> None:
+        """Throw the file away and begin an empty one."""
+        with self._writing, self._free, self._noticed():
+            self.close()
+            _remove(self.path)
+            self._connect()
+
     def damage(self, *, whole: bool) -> str | None:
         """Return what is wrong with the file; None where nothing is.
 
@@ -165,6 +172,8 @@ class Database:
                 with closing(_temporary(new)) as made:
                     tables = Tables(made)
                     with _transaction(made):
+                        if self._writer is not None:
+                            tables.number_after(Tables(self._writer))
                         build(tables)
                     self._reach("swap.built")
                     made.execute("ATTACH ? AS old", (str(self.path),))

@@ -54,22 +54,12 @@ def scan(places: Places) -> Scan:
     """
     made = Scan()
     root = os.path.abspath(places.workspace)  # noqa: PTH100 - Path.absolute keeps `..`
-    _look(made, root, root, "", names=_TOP)
-    _look(made, root, os.path.join(root, "memory"), "memory/", deep=True)  # noqa: PTH118 - speed
+    for entry in _entries(made, root, ""):
+        if entry.name in _TOP:
+            _add(made, entry, entry.name)
+    _walk(made, f"{root}/memory", "memory/")
     for extra in places.extra:
-        whole = os.path.normpath(os.path.join(root, extra.expanduser()))  # noqa: PTH118 - as above
-        shown = name_of(whole, root)
-        try:
-            status = os.stat(whole, follow_symlinks=False)
-        except OSError as error:
-            made.failed.append((shown, error.strerror or str(error)))
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            _look(made, root, whole, f"{shown}/" if shown else "", deep=True)
-        elif stat.S_ISREG(status.st_mode) and whole.endswith(".md"):
-            made.found.setdefault(shown, _stamp(status))
-        else:
-            made.failed.append((shown, "it is neither a folder nor a Markdown file"))
+        _look(made, os.path.normpath(places.workspace.absolute() / extra.expanduser()), root)
     return made
 
 
@@ -118,35 +108,46 @@ def _outside(places: Places, path: str) -> tuple[Path, str]:
     raise UnreadableError("it is in none of the extra paths")
 
 
-def _look(
-    made: Scan,
-    root: str,
-    folder: str,
-    prefix: str,
-    *,
-    names: Sequence[str] | None = None,
-    deep: bool = False,
-) -> None:
-    """Add the Markdown files of a folder and, where `deep`, of those in it."""
-    waiting = [(folder, prefix, 0)]
+def _look(made: Scan, whole: str, root: str) -> None:
+    """Add an extra path: a file, or the files of a folder."""
+    shown = name_of(whole, root)
+    try:
+        mode = Path(whole).lstat()
+    except OSError as error:
+        made.failed.append((shown, error.strerror or str(error)))
+        return
+    if stat.S_ISDIR(mode.st_mode):
+        _walk(made, whole, f"{shown}/" if shown else "")
+    elif stat.S_ISREG(mode.st_mode) and whole.endswith(".md"):
+        made.found.setdefault(shown, _stamp(mode))
+    else:
+        made.failed.append((shown, "it is neither a folder nor a Markdown file"))
+
+
+def _walk(made: Scan, folder: str, prefix: str) -> None:
+    """Add the Markdown files of a folder and of those in it; a link to one is left out."""
+    waiting = [] if os.path.islink(folder) else [(folder, prefix, 0)]  # noqa: PTH114 - a text
     while waiting:
         here, shown, depth = waiting.pop()
-        try:
-            if os.path.islink(here) and here != root:  # noqa: PTH114 - speed
-                continue
-            entries = list(os.scandir(here))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            made.failed.append((shown or here, error.strerror or str(error)))
-            continue
-        made.folders.append(here)
-        for entry in entries:
-            if names is None and deep and entry.is_dir(follow_symlinks=False):
+        for entry in _entries(made, here, shown):
+            if entry.is_dir(follow_symlinks=False):
                 if depth < MAX_DEPTH and not _is_ignored(entry.name):
                     waiting.append((entry.path, f"{shown}{entry.name}/", depth + 1))
-            elif names is None or entry.name in names:
+            else:
                 _add(made, entry, f"{shown}{entry.name}")
+
+
+def _entries(made: Scan, folder: str, shown: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            entries = list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        made.failed.append((shown or folder, error.strerror or str(error)))
+        return []
+    made.folders.append(folder)
+    return entries
 
 
 def _add(made: Scan, entry: os.DirEntry[str], shown: str) -> None:

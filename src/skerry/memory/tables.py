@@ -1,18 +1,19 @@
 """Every SQL statement of the index."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from skerry.memory.documents import Document, Piece, Stamp
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
-BATCH: Final = 500
-"""Ids of one statement: SQLite takes 999 parameters in old builds."""
-
-_PASSAGE: Final = "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
+_PASSAGES: Final = (
+    "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
+    " WHERE ? IS NULL OR id IN (SELECT value FROM json_each(?)) ORDER BY file_id, place"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Change:
     def join(self, other: "Change") -> None:
         """Take in what another write did after this one."""
         gone = set(other.removed)
-        self.removed += [one for one in other.removed]
+        self.removed += other.removed
         self.added = [one for one in self.added if one.id not in gone] + other.added
 
     def __bool__(self) -> bool:
@@ -165,11 +166,12 @@ class Tables:
     def remove(self, files: Iterable[Known]) -> Change:
         """Take files out with their passages and vectors."""
         change = Change()
-        for one in files:
-            rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", (one.id,))
-            change.removed += [key for (key,) in rows.fetchall()]
+        gone = [(one.id,) for one in files]
+        for key in gone:
+            rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", key)
+            change.removed += [number for (number,) in rows.fetchall()]
         self._delete(change.removed)
-        self._db.executemany("DELETE FROM files WHERE id = ?", [(one.id,) for one in files])
+        self._db.executemany("DELETE FROM files WHERE id = ?", gone)
         return change
 
     def failed(self) -> list[tuple[str, str]]:
@@ -196,7 +198,7 @@ class Tables:
             " AND (? IS NULL OR path = ?) AND (? IS NULL OR substr(path, 1, length(?)) = ?)"
             " AND (? IS NULL OR session = ?)",
             (
-                _json([one.value for one in sources]),
+                json.dumps([one.value for one in sources]),
                 *((None, None) if within else (path, path)),
                 *(within, within, within),
                 *(session, session),
@@ -212,27 +214,21 @@ class Tables:
 
     def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
         """Yield those passages, or all, in the order of their documents."""
-        if ids is None:
-            for row in self._db.execute(f"{_PASSAGE} ORDER BY file_id, place"):
-                yield Passage(*row)
-            return
-        for some in _batches(ids):
-            rows = self._db.execute(f"{_PASSAGE} WHERE id IN ({_marks(some)})", some)
-            for row in rows.fetchall():
-                yield Passage(*row)
+        given = None if ids is None else _json(ids)
+        for row in self._db.execute(_PASSAGES, (given, given)):
+            yield Passage(*row)
 
     def rows(self, ids: Iterable[int]) -> dict[int, Row]:
         """Return passages by number with their places; those that are gone are left out."""
-        found = {}
-        for some in _batches(ids):
-            rows = self._db.execute(
-                "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
-                f" session FROM chunks c JOIN files f ON f.id = file_id WHERE c.id IN ({_marks(some)})",
-                some,
-            )
-            for row in rows:
-                found[row[0]] = Row(Passage(*row[:7]), row[7], MemorySource(row[8]), row[9])
-        return found
+        rows = self._db.execute(
+            "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
+            " session FROM chunks c JOIN files f ON f.id = file_id"
+            " WHERE c.id IN (SELECT value FROM json_each(?))",
+            (_json(ids),),
+        )
+        return {
+            row[0]: Row(Passage(*row[:7]), row[7], MemorySource(row[8]), row[9]) for row in rows
+        }
 
     def matching(self, expression: str, limit: int) -> list[int]:
         """Return the passages that match an expression of FTS5, the best first."""
@@ -256,15 +252,16 @@ class Tables:
         )
 
     def _delete(self, ids: Sequence[int]) -> None:
-        for some in _batches(ids):
-            marks = _marks(some)
-            self._db.execute(
-                "INSERT INTO chunks_fts (chunks_fts, rowid, content)"
-                f" SELECT 'delete', id, content FROM chunks WHERE id IN ({marks})",
-                some,
-            )
-            self._db.execute(f"DELETE FROM chunks_vec WHERE chunk_id IN ({marks})", some)
-            self._db.execute(f"DELETE FROM chunks WHERE id IN ({marks})", some)
+        some = (_json(ids),)
+        self._db.execute(
+            "INSERT INTO chunks_fts (chunks_fts, rowid, content) SELECT 'delete', id, content"
+            " FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+            some,
+        )
+        self._db.execute(
+            "DELETE FROM chunks_vec WHERE chunk_id IN (SELECT value FROM json_each(?))", some
+        )
+        self._db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", some)
 
     def _next(self, table: str) -> int:
         """Return the next number, which no row ever had."""
@@ -273,11 +270,13 @@ class Tables:
         ).fetchone()
         return 1 if row is None else int(row[0]) + 1
 
-    def carry_over(self) -> None:
-        """Take from the database `old` what the same texts can use: their vectors.
+    def number_after(self, other: "Tables") -> None:
+        """Give new rows numbers that no row of another index ever had. The tables are empty."""
+        rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001
+        self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
 
-        New rows get numbers that no row of the old database had.
-        """
+    def carry_over(self) -> None:
+        """Take from the database `old` what the same texts can use: their vectors."""
         self._db.execute(
             "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
             " WHERE content_hash IN (SELECT hash FROM chunks)"
@@ -319,17 +318,5 @@ def _passage(number: int, file: int, part: Piece) -> Passage:
     return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)
 
 
-def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
-    every = list(ids)
-    for at in range(0, len(every), BATCH):
-        yield every[at : at + BATCH]
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _json(values: Sequence[Any]) -> str:
-    import json  # noqa: PLC0415
-
-    return json.dumps(values)
+def _json(ids: Iterable[int]) -> str:
+    return json.dumps(list(ids))

@@ -1,0 +1,215 @@
+"""Brings the tables to what the files say: finds what changed, reads it, writes it in batches."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import partial
+from typing import Final, Protocol
+
+from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest, pieces
+from skerry.memory.files import Places, UnreadableError, read, scan
+from skerry.memory.tables import Change, Known, Tables
+from skerry.model.memory import MemoryProgress, MemorySource, SyncReport
+
+BATCH_FILES: Final = 500
+BATCH_CHARS: Final = 1 << 20
+"""Of one transaction: others write behind it, and a crash loses at most so much work."""
+
+Write = Callable[[Callable[[Tables], Change]], object]
+"""Runs a write in a transaction and takes what it changed."""
+Report = Callable[[MemoryProgress], None]
+
+
+class StoppedError(Exception):
+    """Whoever asked does not want the rest; what is written stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is indexed, and how."""
+
+    places: Places
+    sources: frozenset[MemorySource] = frozenset(MemorySource)
+    size: int = SIZE
+    overlap: int = OVERLAP
+    """Tokens of a passage, and those that it shares with the next."""
+    zone: tzinfo | None = None
+    """In which the days of daily logs begin; None is UTC."""
+
+    @property
+    def made_with(self) -> str:
+        """Return what cannot change without making the index anew."""
+        return f"{self.size}/{self.overlap}"
+
+
+class Pace(Protocol):
+    """Is asked between two batches."""
+
+    def __call__(self) -> None:
+        """Let others have the processor.
+
+        Raises:
+            StoppedError: the work is no longer wanted.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts for the report."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def report(self) -> SyncReport:
+        """Return the report."""
+        return SyncReport(
+            self.added,
+            self.changed,
+            self.removed,
+            self.unchanged,
+            self.chunks,
+            self.embedded,
+            tuple(sorted(set(self.failed))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done."""
+
+    look: Sequence[str]
+    """Paths that are new or look changed, in order."""
+    gone: Sequence[Known]
+    same: int
+
+
+def plan(known: Mapping[str, Known], found: Mapping[str, Stamp]) -> Plan:
+    """Compare what is indexed with what there is (pure)."""
+    look = [path for path, stamp in found.items() if not _is_same(known.get(path), stamp)]
+    gone = [one for path, one in known.items() if path not in found]
+    return Plan(sorted(look), gone, len(found) - len(look))
+
+
+def _is_same(known: Known | None, found: Stamp) -> bool:
+    return known is not None and known.stamp == found
+
+
+class Filling:
+    """One pass over the files. Everything it does is blocking."""
+
+    def __init__(
+        self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace
+    ) -> None:
+        self._settings = settings
+        self._write = write
+        self._now_ns = now_ns
+        self._pace = pace
+        self.tally = Tally()
+
+    def files(self, known: Mapping[str, Known], report: Report) -> None:
+        """Bring the files in.
+
+        Raises:
+            StoppedError: it was not wanted to the end.
+        """
+        there = scan(self._settings.places)
+        todo = plan(known, there.found)
+        self.tally.failed += there.failed
+        self.tally.unchanged += todo.same
+        self.tally.failed += [
+            (path, one.error)
+            for path, one in known.items()
+            if one.error is not None and path in there.found and path not in todo.look
+        ]
+        gone = {one.hash: one for one in todo.gone if one.error is None}
+        moved: set[int] = set()
+        done = 0
+        for batch in self._batches(todo.look, there.found):
+            self._write(partial(self._put, batch=batch, known=known, gone=gone, moved=moved))
+            done += len(batch)
+            report(MemoryProgress("files", done, len(todo.look)))
+            self._pace()
+        left = [one for one in todo.gone if one.id not in moved]
+        if left:
+            self._write(lambda tables: tables.remove(left))
+            self.tally.removed += len(left)
+
+    def _batches(self, paths: Sequence[str], found: Mapping[str, Stamp]) -> Iterator[list["_Read"]]:
+        batch: list[_Read] = []
+        chars = 0
+        for path in paths:
+            batch.append(self._read(path, found[path]))
+            chars += len(batch[-1].text)
+            if len(batch) >= BATCH_FILES or chars >= BATCH_CHARS:
+                yield batch
+                batch, chars = [], 0
+        if batch:
+            yield batch
+
+    def _read(self, path: str, stamp: Stamp) -> "_Read":
+        try:
+            text, stamp = read(self._settings.places, path, self._now_ns())
+        except UnreadableError as error:
+            return _Read(path, "", stamp, str(error))
+        return _Read(path, text, stamp)
+
+    def _put(
+        self,
+        tables: Tables,
+        batch: Sequence["_Read"],
+        known: Mapping[str, Known],
+        gone: dict[str, Known],
+        moved: set[int],
+    ) -> Change:
+        change = Change()
+        new: list[tuple[Document, Sequence[Piece]]] = []
+        for one in batch:
+            old = known.get(one.path)
+            if one.error is not None:
+                change.join(tables.fail(one.path, MemorySource.MEMORY, one.stamp, one.error, old))
+                self.tally.failed.append((one.path, one.error))
+                continue
+            document = self._document(one)
+            if old is not None and old.error is None and old.hash == one.hash:
+                tables.touch(old, one.stamp)
+                self.tally.unchanged += 1
+            elif old is not None:
+                change.join(tables.update(old, document, self._pieces(document)))
+                self.tally.changed += 1
+            elif (was := gone.pop(one.hash, None)) is not None and was.at == document.at:
+                tables.move(was, one.path, one.stamp)
+                moved.add(was.id)
+                self.tally.changed += 1
+            else:
+                new.append((document, self._pieces(document)))
+                self.tally.added += 1
+        change.join(tables.add(new))
+        self.tally.chunks += len(change.added)
+        return change
+
+    def _document(self, one: "_Read") -> Document:
+        at = date_of(one.path, self._settings.zone)
+        return Document(one.path, MemorySource.MEMORY, one.text, one.stamp, at)
+
+    def _pieces(self, document: Document) -> list[Piece]:
+        return pieces(document, self._settings.size, self._settings.overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file as it was read."""
+
+    path: str
+    text: str
+    stamp: Stamp
+    error: str | None = None
+
+    @property
+    def hash(self) -> str:
+        return digest(self.text)

@@ -1,0 +1,128 @@
+"""The built-in memory: files go in, answers come out, and damage mends itself."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skerry.infra.clock import SystemClock
+from skerry.memory.builtin import BuiltinMemory
+from skerry.memory.files import MAX_BYTES, Places
+from skerry.memory.filling import Settings
+from skerry.memory.index import Index
+from skerry.model.ids import AgentId
+from skerry.model.memory import MemoryMode, MemoryQuestion
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    (folder / "memory").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def memory(tmp_path: Path, workspace: Path) -> Iterator[BuiltinMemory]:
+    index = Index(tmp_path / "memory" / "main.sqlite", Settings(Places(workspace)), SystemClock())
+    made = BuiltinMemory(AgentId("main"), index)
+    yield made
+    made.close()
+
+
+async def paths(memory: BuiltinMemory, text: str) -> list[str]:
+    return [hit.path for hit in (await memory.search(MemoryQuestion(text))).hits]
+
+
+async def test_what_a_file_says_is_found_with_its_lines(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    (workspace / "MEMORY.md").write_text("# Facts\n\nThe cat is called Miso.\n")
+    answer = await memory.search(MemoryQuestion("What is the cat called?"))
+    (hit,) = answer.hits
+    assert (hit.path, hit.start_line, hit.end_line) == ("MEMORY.md", 1, 3)
+    assert "Miso" in hit.text
+    assert (answer.backend, answer.mode) == ("builtin", MemoryMode.TEXT)
+
+
+async def test_a_file_edited_by_hand_is_found_by_the_next_search(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    note = workspace / "memory.md"
+    note.write_text("The boat is blue.\n")
+    assert await paths(memory, "boat") == ["memory.md"]
+    note.write_text("The ship is grey.\n")
+    assert await paths(memory, "boat") == []
+    assert await paths(memory, "ship") == ["memory.md"]
+
+
+async def test_an_edit_that_keeps_size_and_time_is_seen(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    note = workspace / "memory.md"
+    note.write_text("The boat is blue.\n")
+    before = note.stat()
+    assert await paths(memory, "boat") == ["memory.md"]
+    note.write_text("The goat is blue.\n")
+    os.utime(note, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert await paths(memory, "goat") == ["memory.md"]
+
+
+async def test_deleted_and_moved_files_are_followed(memory: BuiltinMemory, workspace: Path) -> None:
+    old, new = workspace / "memory" / "boats.md", workspace / "memory" / "ships.md"
+    old.write_text("The boat is blue.\n")
+    (workspace / "memory" / "2026-05-08.md").write_text("We painted the boat.\n")
+    assert sorted(await paths(memory, "boat")) == ["memory/2026-05-08.md", "memory/boats.md"]
+    old.rename(new)
+    (workspace / "memory" / "2026-05-08.md").unlink()
+    assert await paths(memory, "boat") == ["memory/ships.md"]
+
+
+async def test_a_bad_file_is_named_and_stops_no_other(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    (workspace / "memory" / "binary.md").write_bytes(b"a\0b")
+    (workspace / "memory" / "latin.md").write_bytes("Grüße".encode("latin-1"))
+    (workspace / "memory" / "large.md").write_bytes(b"x" * (MAX_BYTES + 1))
+    (workspace / "memory" / "good.md").write_text("The boat is blue.\n")
+    for _ in range(2):
+        report = await memory.sync()
+        assert [path for path, _ in report.failed] == [
+            "memory/binary.md",
+            "memory/large.md",
+            "memory/latin.md",
+        ]
+    assert await paths(memory, "boat") == ["memory/good.md"]
+    assert len((await memory.status()).notes) == 3
+
+
+async def test_links_are_not_followed(
+    memory: BuiltinMemory, workspace: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("The boat is red.\n")
+    (workspace / "memory" / "link.md").symlink_to(secret)
+    (workspace / "memory" / "folder").symlink_to(tmp_path)
+    assert await paths(memory, "boat") == []
+
+
+async def test_a_damaged_index_is_made_anew_and_says_so(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    (workspace / "memory.md").write_text("The boat is blue.\n")
+    assert await paths(memory, "boat") == ["memory.md"]
+    database = Path((await memory.status()).database)
+    memory.close()
+    database.write_bytes(b"no database at all" * 1000)
+    answer = await memory.search(MemoryQuestion("boat"))
+    assert [hit.path for hit in answer.hits] == ["memory.md"]
+    assert "made anew" in answer.notes[0]
+
+
+async def test_a_rebuild_finds_the_same(memory: BuiltinMemory, workspace: Path) -> None:
+    (workspace / "memory.md").write_text("The boat is blue.\n")
+    assert await paths(memory, "boat") == ["memory.md"]
+    report = await memory.sync(force=True)
+    assert (report.added, report.chunks) == (1, 1)
+    assert await paths(memory, "boat") == ["memory.md"]
+    assert (await memory.sync()).unchanged == 1
