@@ -7,9 +7,10 @@ from functools import partial
 from typing import Final, Protocol
 
 from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest, pieces
-from skerry.memory.files import Places, UnreadableError, read, scan
+from skerry.memory.files import Places, Scan, UnreadableError, read
 from skerry.memory.tables import Change, Known, Tables
-from skerry.model.memory import MemoryProgress, MemorySource, SyncReport
+from skerry.memory.transcripts import RETENTION_DAYS, is_due, path_of, stamp_of
+from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 
 BATCH_FILES: Final = 500
 BATCH_CHARS: Final = 1 << 20
@@ -35,6 +36,8 @@ class Settings:
     """Tokens of a passage, and those that it shares with the next."""
     zone: tzinfo | None = None
     """In which the days of daily logs begin; None is UTC."""
+    retention_days: int = RETENTION_DAYS
+    """How long a conversation in which nothing more is said stays."""
 
     @property
     def made_with(self) -> str:
@@ -79,6 +82,19 @@ class Tally:
         )
 
 
+def joined(first: SyncReport, second: SyncReport) -> SyncReport:
+    """Return the report of both."""
+    return SyncReport(
+        first.added + second.added,
+        first.changed + second.changed,
+        first.removed + second.removed,
+        first.unchanged + second.unchanged,
+        first.chunks + second.chunks,
+        first.embedded + second.embedded,
+        (*first.failed, *second.failed),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is to be done."""
@@ -100,6 +116,12 @@ def _is_same(known: Known | None, found: Stamp) -> bool:
     return known is not None and known.stamp == found
 
 
+def _is_wanted(known: Known | None, one: Conversation, now: int | None) -> bool:
+    if now is not None:
+        return is_due(known, one, now)
+    return known is None or known.stamp != stamp_of(one)
+
+
 class Filling:
     """One pass over the files. Everything it does is blocking."""
 
@@ -112,13 +134,12 @@ class Filling:
         self._pace = pace
         self.tally = Tally()
 
-    def files(self, known: Mapping[str, Known], report: Report) -> None:
-        """Bring the files in.
+    def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> None:
+        """Bring the files in that `there` has.
 
         Raises:
             StoppedError: it was not wanted to the end.
         """
-        there = scan(self._settings.places)
         todo = plan(known, there.found)
         self.tally.failed += there.failed
         self.tally.unchanged += todo.same
@@ -139,6 +160,46 @@ class Filling:
         if left:
             self._write(lambda tables: tables.remove(left))
             self.tally.removed += len(left)
+
+    def sessions(
+        self,
+        known: Mapping[str, Known],
+        there: Sequence[Conversation],
+        said: Callable[[Conversation], Document],
+        report: Report,
+        now: int | None,
+    ) -> None:
+        """Bring the conversations in of which enough is new at `now` (ms), or all that changed.
+
+        Raises:
+            StoppedError: it was not wanted to the end.
+        """
+        due = [one for one in there if _is_wanted(known.get(path_of(one)), one, now)]
+        for done, conversation in enumerate(due, 1):
+            document = said(conversation)
+            self._write(partial(self._put_session, document=document, known=known))
+            report(MemoryProgress("sessions", done, len(due)))
+            self._pace()
+        self.tally.unchanged += len(there) - len(due)
+        paths = {path_of(one) for one in there}
+        gone = [one for path, one in known.items() if path not in paths]
+        if gone:
+            self._write(lambda tables: tables.remove(gone))
+            self.tally.removed += len(gone)
+
+    def _put_session(
+        self, tables: Tables, document: Document, known: Mapping[str, Known]
+    ) -> Change:
+        old = known.get(document.path)
+        parts = self._pieces(document)
+        if old is None:
+            change = tables.add([(document, parts)])
+            self.tally.added += 1
+        else:
+            change = tables.update(old, document, parts)
+            self.tally.changed += 1
+        self.tally.chunks += len(change.added)
+        return change
 
     def _batches(self, paths: Sequence[str], found: Mapping[str, Stamp]) -> Iterator[list["_Read"]]:
         batch: list[_Read] = []

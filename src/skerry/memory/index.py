@@ -5,16 +5,19 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError, Database, nothing
-from skerry.memory.filling import Filling, Report, Settings, StoppedError, Write
-from skerry.memory.tables import Change, Tables
-from skerry.model.memory import MemoryProgress, MemorySource, SyncReport
+from skerry.memory.documents import Document, Stamp
+from skerry.memory.files import Scan, scan
+from skerry.memory.filling import Filling, Report, Settings, StoppedError, Write, joined
+from skerry.memory.tables import Change, Known, Tables
+from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
     from skerry_recall.collection import Collection
@@ -27,6 +30,21 @@ MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
+
+
+DAY_MS: Final = 86_400_000
+
+
+class Talks(Protocol):
+    """The conversations of one agent, for the thread that indexes them."""
+
+    def conversations(self, since: int) -> Sequence[Conversation]:
+        """Return those in which something was said since then, in ms since 1970."""
+        ...
+
+    def document(self, conversation: Conversation) -> Document:
+        """Return what was said in one."""
+        ...
 
 
 def no_report(_: MemoryProgress) -> None:
@@ -61,6 +79,9 @@ class Index:
         self._stale = False
         """Whether the collection may lack what the tables have."""
         self._stop = threading.Event()
+        self._seen: dict[str, Stamp] = {}
+        """The files as they were when they were last brought in."""
+        self._failed: list[tuple[str, str]] = []
 
     def close(self) -> None:
         """Let go of the files; a job that runs ends at its next batch."""
@@ -69,9 +90,12 @@ class Index:
             self.database.close()
             self._collection = None
             self._opened = False
+            self._seen = {}
 
-    def sync(self, *, force: bool = False, report: Report = no_report) -> SyncReport:
-        """Bring it up to what the files say; `force` makes it anew, and swaps it in.
+    def sync(
+        self, *, force: bool = False, talks: "Talks | None" = None, report: Report = no_report
+    ) -> SyncReport:
+        """Bring it up to what the files and conversations say; `force` makes it anew, and swaps.
 
         Raises:
             MemoryBackendError: it cannot be written.
@@ -79,11 +103,26 @@ class Index:
         """
         with self._job:
             self._open()
-            try:
-                return self._sync(force=force, report=report)
-            except DamagedError as error:
-                self._discard(str(error))
-                return self._sync(force=False, report=report)
+            return self._mended(partial(self._sync, force=force, talks=talks, report=report))
+
+    def freshen(self, seconds: float) -> bool:
+        """Bring in what changed in the files since the last look; return whether it was done.
+
+        It is not where somebody else is at it for longer than so many seconds.
+
+        Raises:
+            MemoryBackendError, StoppedError: as `sync`.
+        """
+        if not self._job.acquire(timeout=seconds):
+            return False
+        try:
+            self._open()
+            there = scan(self.settings.places)
+            if there.found != self._seen or there.failed != self._failed:
+                self._mended(partial(self._update, there, no_report))
+        finally:
+            self._job.release()
+        return True
 
     @contextmanager
     def reading(self) -> Generator[tuple[Tables, "Collection"]]:
@@ -122,36 +161,78 @@ class Index:
         with self._state:
             self.database.discard()
             self._collection = None
+            self._seen = {}
             self._note_damage(damage)
 
     def _note_damage(self, damage: str) -> None:
         self.notes = [f"The index was damaged ({damage}); it was made anew from the files."]
         logger.warning("the index %s was damaged: %s", self.database.path, damage)
 
-    def _sync(self, *, force: bool, report: Report) -> SyncReport:
+    def _mended(self, work: Callable[[], SyncReport]) -> SyncReport:
+        """Do the work; where the index turns out to be damaged, throw it away and do it again."""
+        try:
+            return work()
+        except DamagedError as error:
+            self._discard(str(error))
+            return work()
+
+    def _sync(self, *, force: bool, talks: "Talks | None", report: Report) -> SyncReport:
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
-            known = tables.known(MemorySource.MEMORY)
+        there = scan(self.settings.places)
         if force or made_with not in {None, self.settings.made_with}:
-            return self._rebuild(report)
+            return self._rebuild(there, talks, report)
+        filled = self._update(there, report)
+        if talks is None:
+            return filled
+        with self.database.reading() as tables:
+            known = tables.known(MemorySource.SESSIONS)
         filling = self._filling(self._write)
-        filling.files(known, report)
+        self._converse(filling, known, talks, report)
+        return joined(filled, filling.tally.report())
+
+    def _update(self, there: Scan, report: Report) -> SyncReport:
+        """Bring the files in."""
+        with self.database.reading() as tables:
+            known = tables.known(MemorySource.MEMORY)
+        filling = self._filling(self._write)
+        filling.files(known, there, report)
         self._write(self._done)
+        with self.database.reading() as tables:
+            known = tables.known(MemorySource.MEMORY)
+        self._seen = {path: one.stamp for path, one in known.items()}
+        self._failed = there.failed
         return filling.tally.report()
 
-    def _rebuild(self, report: Report) -> SyncReport:
+    def _converse(
+        self,
+        filling: Filling,
+        known: Mapping[str, Known],
+        talks: "Talks",
+        report: Report,
+        *,
+        every: bool = False,
+    ) -> None:
+        """Bring the conversations in, those that are kept."""
+        now = self._clock.now_ms()
+        there = talks.conversations(now - self.settings.retention_days * DAY_MS)
+        filling.sessions(known, there, talks.document, report, None if every else now)
+
+    def _rebuild(self, there: Scan, talks: "Talks | None", report: Report) -> SyncReport:
         reports: list[SyncReport] = []
         made: list[Collection] = []
 
         def build(tables: Tables) -> None:
             filling = self._filling(lambda write: write(tables))
-            filling.files({}, report)
+            filling.files({}, there, report)
+            if talks is not None:
+                self._converse(filling, {}, talks, report, every=True)
             self._done(tables)
             reports.append(filling.tally.report())
             made.append(self._collect(tables))
 
         def swapped() -> None:
-            self._collection, self._stale = made[0], False
+            self._collection, self._stale, self._seen = made[0], False, {}
 
         self.database.replace(build, swapped)
         self._drop_old()

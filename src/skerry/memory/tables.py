@@ -238,6 +238,72 @@ class Tables:
         )
         return [key for (key,) in rows]
 
+    # vectors
+
+    def lacking(self, limit: int) -> list[tuple[int, str, str]]:
+        """Return passages without a vector: number, hash and text."""
+        return self._db.execute(
+            "SELECT id, hash, content FROM chunks WHERE model = '' ORDER BY id LIMIT ?", (limit,)
+        ).fetchall()
+
+    def cached(self, provider: str, model: str, limit: int) -> list[tuple[int, bytes]]:
+        """Return passages without a vector for whose text the cache has one, with it."""
+        return self._db.execute(
+            "SELECT id, embedding FROM chunks JOIN embedding_cache ON content_hash = hash"
+            " AND provider = ? AND embedding_cache.model = ? WHERE chunks.model = ''"
+            " ORDER BY id LIMIT ?",
+            (provider, model, limit),
+        ).fetchall()
+
+    def cache(self, provider: str, model: str, rows: Iterable[tuple[str, bytes]]) -> None:
+        """Keep vectors by the hash of their texts."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?)",
+            [(provider, model, sha, blob) for sha, blob in rows],
+        )
+
+    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Give passages their vectors; `label` names the model. Those that are gone get none."""
+        self._db.executemany(
+            "UPDATE chunks SET model = ? WHERE id = ?", [(label, key) for key, _ in rows]
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO chunks_vec SELECT id, ? FROM chunks WHERE id = ?",
+            [(blob, key) for key, blob in rows],
+        )
+
+    def unembed(self) -> None:
+        """Take all vectors from the passages; the cache keeps them."""
+        self._db.execute("DELETE FROM chunks_vec")
+        self._db.execute("UPDATE chunks SET model = '' WHERE model <> ''")
+
+    def embedded(self) -> set[int]:
+        """Return the number of every passage that has a vector."""
+        return {key for (key,) in self._db.execute("SELECT chunk_id FROM chunks_vec")}
+
+    def vectors(self, ids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield the vectors of passages."""
+        yield from self._db.execute(
+            "SELECT chunk_id, embedding FROM chunks_vec"
+            " WHERE chunk_id IN (SELECT value FROM json_each(?))",
+            (_json(ids),),
+        )
+
+    def vector_counts(self) -> tuple[int, int]:
+        """Return how many passages have a vector, and how many there are."""
+        row = self._db.execute(
+            "SELECT (SELECT count(*) FROM chunks_vec), (SELECT count(*) FROM chunks)"
+        ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def prune_cache(self, most: int) -> None:
+        """Forget vectors of texts that are gone, where more than `most` are kept."""
+        (rows,) = self._db.execute("SELECT count(*) FROM embedding_cache").fetchone()
+        if rows > most:
+            self._db.execute(
+                "DELETE FROM embedding_cache WHERE content_hash NOT IN (SELECT hash FROM chunks)"
+            )
+
     # writing
 
     def _insert(self, chunks: list[tuple[object, ...]]) -> None:

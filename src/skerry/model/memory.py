@@ -78,6 +78,9 @@ class MemoryHit:
     source: MemorySource
     at: int | None = None
     """Its date, in ms since 1970."""
+    session: str | None = None
+    """The key of the conversation in which it was said; without it nobody is shown what has the
+    source `sessions`."""
     explanation: Sequence[tuple[str, float]] = ()
     """The parts of its score by name, in the order in which they were applied."""
 
@@ -158,3 +161,28 @@ class MemoryStatus:
     """Where the index is."""
     notes: Sequence[str] = ()
     """What is not as it should be, each with what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """An incarnation of a conversation, as far as the memory follows it."""
+
+    session_id: str
+    key: str
+    entries: int
+    """How many its transcript has."""
+    size: int
+    """Bytes of them, about."""
+    updated_at: int
+    """In ms since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What somebody said in a conversation."""
+
+    by_user: bool
+    """Else by the assistant."""
+    text: str
+    at: int
+    """In ms since 1970."""

@@ -1,15 +1,17 @@
 """What the gateway asks of a memory: the built-in one, QMD, or a plugin's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
+    Conversation,
     MemoryAnswer,
     MemoryProgress,
     MemoryQuestion,
     MemoryStatus,
     SyncReport,
+    Utterance,
 )
 
 
@@ -56,4 +58,24 @@ class Memories(Protocol):
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
         """Return the agent's memory; None where the slot is empty."""
+        ...
+
+
+class Transcripts(Protocol):
+    """What was said, for the memory that indexes it."""
+
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+        """Return the agent's, archived ones too, in which something was said since then (ms).
+
+        Raises:
+            StateError: they cannot be read.
+        """
+        ...
+
+    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+        """Return what the person and the assistant said, in order; nothing of tools.
+
+        Raises:
+            StateError: it cannot be read.
+        """
         ...

@@ -1,0 +1,25 @@
+"""Gives the memory what was said, out of the store. Implements `ports.memory.Transcripts`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skerry.model.ids import AgentId
+from skerry.model.memory import Conversation, Utterance
+from skerry.store import Store, remembered
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTranscripts:
+    """The conversations of one state directory."""
+
+    store: Store
+
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+        """Return the agent's in which something was said since then (ms), but deleted ones."""
+        return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
+
+    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+        """Return what the person and the assistant said, in order."""
+        return await self.store.read(
+            lambda reader: remembered.said(reader, conversation.session_id)
+        )

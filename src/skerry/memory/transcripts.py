@@ -1,0 +1,91 @@
+"""What was said becomes Markdown: role by role, without secrets and without what memory said.
+
+An incarnation of a conversation is the document `sessions/<id>.md`; each passage has the date of
+the utterance that it begins with.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from skerry.memory.documents import Document, Stamp
+from skerry.memory.tables import Known
+from skerry.model.memory import Conversation, MemorySource, Utterance
+
+DELTA_BYTES: Final = 100_000
+DELTA_ENTRIES: Final = 50
+"""So much has to be new (openclaw-behaviour 10.1, `sync.sessions`)."""
+REST_MS: Final = 5 * 60_000
+"""Or nothing was said for so long: what comes before a pause is found too."""
+RETENTION_DAYS: Final = 30
+MOST_CHARS: Final = 4 << 20
+"""Of one conversation; of a longer one the end is kept."""
+
+_RECALLED: Final = re.compile(
+    r"<(memwal-memories|relevant-memories|recalled-memory|recalled-memories|memory-context)\b[^>]*>"
+    r".*?(?:</\1>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What a memory put before a question: it would be found again before what it was found in."""
+
+
+def path_of(conversation: Conversation) -> str:
+    """Return the path of the document."""
+    return f"sessions/{conversation.session_id}.md"
+
+
+def stamp_of(conversation: Conversation) -> Stamp:
+    """Return what tells whether something was said since: its size, time and entries."""
+    return Stamp(conversation.size, conversation.updated_at, conversation.entries)
+
+
+def is_due(known: Known | None, conversation: Conversation, now: int) -> bool:
+    """Return whether enough is new, or the conversation rests, so that it is indexed (pure).
+
+    `now` in ms since 1970.
+    """
+    was = Stamp(0, 0, 0) if known is None else known.stamp
+    found = stamp_of(conversation)
+    if found == was:
+        return False
+    return (
+        found.size - was.size >= DELTA_BYTES
+        or found.ctime - was.ctime >= DELTA_ENTRIES
+        or found.ctime < was.ctime  # it was taken back, or redacted
+        or now - conversation.updated_at >= REST_MS
+    )
+
+
+def document(
+    conversation: Conversation, said: Sequence[Utterance], redact: Callable[[str], str]
+) -> Document:
+    """Return the Markdown of a conversation (pure but for `redact`)."""
+    lines: list[str] = []
+    times: list[tuple[int, int]] = []
+    for one in said:
+        text = sanitised(one.text, redact)
+        if not text:
+            continue
+        times.append((len(lines) + 1, one.at))
+        lines += f"{'User' if one.by_user else 'Assistant'}: {text}".split("\n")
+        lines.append("")
+    whole = "\n".join(lines)
+    if len(whole) > MOST_CHARS:
+        cut = whole.index("\n", len(whole) - MOST_CHARS) + 1
+        gone = whole.count("\n", 0, cut)
+        whole = whole[cut:]
+        times = [(max(1, line - gone), at) for line, at in times]
+    return Document(
+        path_of(conversation),
+        MemorySource.SESSIONS,
+        whole,
+        stamp_of(conversation),
+        conversation.updated_at,
+        conversation.key,
+        times,
+    )
+
+
+def sanitised(text: str, redact: Callable[[str], str]) -> str:
+    """Return the text without secrets, recalled passages, and white space at its ends."""
+    return redact(_RECALLED.sub("", text)).replace("\r\n", "\n").strip()

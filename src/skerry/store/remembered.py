@@ -1,0 +1,49 @@
+"""Reads conversations for the memory that indexes what was said."""
+
+import logging
+
+import msgspec
+
+from skerry.model import message
+from skerry.model.memory import Conversation, Utterance
+from skerry.model.message import COMMAND, NOTICE, AssistantMessage, UserMessage
+from skerry.model.session import Archived
+from skerry.store.unit import Reader
+
+logger = logging.getLogger(__name__)
+
+
+def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
+    """Return the agent's in which something was said since then, but those that were deleted."""
+    rows = reader.all(
+        "SELECT session.session_id, key, tail, coalesce(size, 0), updated_at FROM session"
+        " LEFT JOIN mirror USING (session_id)"
+        " WHERE agent_id = ? AND updated_at >= ? AND tail > 0 AND archived IS NOT ?"
+        " ORDER BY updated_at, session.session_id",
+        (agent, since, Archived.DELETED),
+    )
+    return [Conversation(*row) for row in rows]
+
+
+def said(reader: Reader, session_id: str) -> list[Utterance]:
+    """Return what the person and the assistant said, in order: no tool, no summary, no notice."""
+    rows = reader.all(
+        "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
+        (session_id,),
+    )
+    return [found for at, body in rows if (found := _utterance(at, body)) is not None]
+
+
+def _utterance(at: int, body: bytes) -> Utterance | None:
+    try:
+        one = message.decode(body)
+    except msgspec.ValidationError:
+        logger.exception("an entry cannot be read; the memory does not find it")
+        return None
+    match one:
+        case UserMessage() if one.text and not one.text.startswith("/"):
+            return Utterance(by_user=True, text=one.text, at=at)
+        case AssistantMessage() if one.text and (one.provider, one.model) not in {COMMAND, NOTICE}:
+            return Utterance(by_user=False, text=one.text, at=at)
+        case _:
+            return None
