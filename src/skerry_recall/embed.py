@@ -1,0 +1,141 @@
+"""What turns texts into vectors, and the rules that every vector follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+_NOTHING: Final = 1e-10
+"""A vector shorter than this has no direction."""
+
+
+class Kind(StrEnum):
+    """What a text is to the others; many models embed the two differently."""
+
+    PASSAGE = "passage"
+    """It is to be found."""
+    QUERY = "query"
+    """It asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """Whose vectors they are. Those of two models are never compared."""
+
+    provider: str
+    """`local`, `openai`, `gemini`, `voyage`; with an address of one's own `openai@host/path`."""
+    model: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+class EmbeddingError(Exception):
+    """Texts could not be embedded; the message says why and is for people.
+
+    `passing`: the same request may succeed later. `remedy` says what a person can do.
+    """
+
+    passing = True
+
+    def __init__(self, message: str, remedy: str = "", *, retry_after: float | None = None) -> None:
+        self.remedy = remedy
+        self.retry_after = retry_after
+        """Seconds after which the provider wants to be asked again; None where it did not say."""
+        super().__init__(message)
+
+
+class EmbeddingUnavailableError(EmbeddingError):
+    """There is no such model here, or its key is missing or refused: asking again helps nobody."""
+
+    passing = False
+
+
+class EmbeddingRefusedError(EmbeddingError):
+    """The provider refuses these texts, or what it answered is of no use."""
+
+    passing = False
+
+
+class EmbeddingTimeoutError(EmbeddingError):
+    """There was no answer in time."""
+
+
+class Embedder(Protocol):
+    """A model that embeds."""
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """Return whose vectors they are: with the hash of a text the key of a cache."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """Return whether it runs on this machine, at no cost and with nobody else reading."""
+        ...
+
+    @property
+    def dims(self) -> int | None:
+        """Return the length of its vectors; None before the first answer."""
+        ...
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Return one row a text, in their order, each `normalised`; shape (texts, dims).
+
+        Any number of texts of any length may be asked for: they are batched as the model wants it,
+        and a text that is too long for it gets the mean of its pieces. Cancelling is safe.
+
+        Raises:
+            EmbeddingError: one of its kinds; nothing of the answer is given then.
+        """
+        ...
+
+
+def normalised(vectors: "ArrayLike") -> "NDArray[np.float32]":
+    """Return a vector, or a matrix of them in rows, with length 1.
+
+    Components that are no finite numbers become 0. A vector whose length is then below 1e-10 is
+    returned as it is. Source: seed 002, `sanitizeAndNormalizeEmbedding`.
+    """
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    exact = np.asarray(vectors, dtype=np.float64)
+    sound = np.where(np.isfinite(exact), exact, 0.0)
+    length = np.sqrt(np.sum(sound * sound, axis=-1, keepdims=True))
+    length[length < _NOTHING] = 1.0
+    unit: NDArray[np.float32] = (sound / length).astype(np.float32)
+    return unit
+
+
+def checked(
+    vectors: "NDArray[np.float64] | NDArray[np.float32]", texts: int, dims: int | None, who: str
+) -> "NDArray[np.float32]":
+    """Return what a model answered to this many texts, normalised.
+
+    `dims` is the length of its earlier vectors; None is any.
+
+    Raises:
+        EmbeddingRefusedError: it is not one vector a text, they have another length, or one has no
+            finite number that is not 0 where it should have.
+    """
+    import numpy as np  # noqa: PLC0415 - see above
+
+    if vectors.ndim != 2 or vectors.shape[0] != texts or not vectors.shape[1]:  # noqa: PLR2004 - a matrix
+        said = " x ".join(map(str, vectors.shape))
+        raise EmbeddingRefusedError(f"{who} answered {said} numbers to {texts} texts.")
+    if dims is not None and vectors.shape[1] != dims:
+        raise EmbeddingRefusedError(
+            f"{who} answered vectors of {vectors.shape[1]} numbers where they had {dims}.",
+            "Its model has changed: name it anew, so that all is embedded again.",
+        )
+    finite = np.isfinite(vectors)
+    if not finite.all():
+        left = np.where(finite, vectors, 0.0)
+        broken = ~finite.all(axis=1)
+        if not left[broken].any(axis=1).all():
+            raise EmbeddingRefusedError(f"{who} answered a vector without any number in it.")
+    return normalised(vectors)

@@ -1,0 +1,97 @@
+"""What a worker process and its owner say to each other: frames of a length and a message.
+
+Four bytes, big-endian, hold the length of what follows: MessagePack of one of the messages here.
+"""
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LONGEST: Final = 16 * 1024 * 1024
+"""Bytes of a frame: 4,000 vectors, or all that is asked at once many times over."""
+HEAD: Final = struct.Struct("!I")
+
+
+class Load(msgspec.Struct, tag=True, frozen=True):
+    """To the worker, first: which model."""
+
+    model: str
+    path: str
+    parent: int
+    """The process whose end is the worker's too."""
+
+
+class Loaded(msgspec.Struct, tag=True, frozen=True):
+    """From the worker, first."""
+
+    dims: int
+    text_tokens: int
+    """Of one text, as `lengths.tokens` counts."""
+
+
+class Texts(msgspec.Struct, tag=True, frozen=True):
+    """To the worker: embed these."""
+
+    kind: str
+    texts: list[str]
+
+
+class Vectors(msgspec.Struct, tag=True, frozen=True):
+    """From the worker: float32, little-endian, row after row."""
+
+    rows: int
+    dims: int
+    data: bytes
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """From the worker: why not."""
+
+    message: str
+    remedy: str = ""
+
+
+Asked = Load | Texts
+Told = Loaded | Vectors | Failed
+
+
+def frame(message: Asked | Told) -> bytes:
+    """Return the bytes of a message.
+
+    Raises:
+        ValueError: it is longer than a frame may be.
+    """
+    body = msgspec.msgpack.encode(message)
+    return HEAD.pack(checked_length(len(body))) + body
+
+
+def checked_length(length: int) -> int:
+    """Return the length of a frame. Raises `ValueError` for one that is too long."""
+    if length > LONGEST:
+        message = f"a frame of {length} bytes; {LONGEST} are allowed"
+        raise ValueError(message)
+    return length
+
+
+def asked(body: bytes) -> Asked:
+    """Return what the owner says. Raises `msgspec.DecodeError`."""
+    message: Asked = msgspec.msgpack.decode(body, type=Load | Texts)
+    return message
+
+
+def told(body: bytes) -> Told:
+    """Return what the worker says. Raises `msgspec.DecodeError`."""
+    message: Told = msgspec.msgpack.decode(body, type=Loaded | Vectors | Failed)
+    return message
+
+
+def matrix(vectors: Vectors) -> "NDArray[np.float32]":
+    """Return the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    return np.frombuffer(vectors.data, np.dtype("<f4")).reshape(vectors.rows, vectors.dims)

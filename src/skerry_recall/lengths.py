@@ -1,0 +1,102 @@
+"""How texts are cut and put together so that a model takes them (pure)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skerry_recall.embed import normalised
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model takes."""
+
+    text_tokens: int
+    """Of one text; what is longer is cut in pieces."""
+    request_tokens: int = 8000
+    """Of all texts of one request; at least that of one text."""
+    request_texts: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text, or as much of it as the model takes."""
+
+    text: str
+    owner: int
+    """Which of the texts it is from, from 0."""
+
+
+def tokens(text: str) -> int:
+    """Return how many tokens a text has at most: one for two ASCII characters, two for any other.
+
+    English prose has a quarter of its characters, Chinese about one a character, code lies between;
+    only dense data such as base64 has more than this says.
+    """
+    plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
+    return plain // 2 + 2 * (len(text) - plain) + 1
+
+
+def pieces(texts: Sequence[str], limit: int) -> list[Piece]:
+    """Return the texts in pieces of at most `limit` tokens, above 8; a short text is one piece.
+
+    What no model can read, NUL and halves of surrogate pairs, is a space or a question mark.
+    """
+    return [
+        Piece(piece, owner)
+        for owner, text in enumerate(texts)
+        for piece in _cut(_readable(text), limit)
+    ]
+
+
+def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece]]:
+    """Yield the pieces, in their order, in as few requests as the limits allow."""
+    request: list[Piece] = []
+    size = 0
+    for piece in all_pieces:
+        more = tokens(piece.text)
+        full = len(request) >= limits.request_texts or size + more > limits.request_tokens
+        if request and full:
+            yield request
+            request, size = [], 0
+        request.append(piece)
+        size += more
+    if request:
+        yield request
+
+
+def joined(
+    vectors: "NDArray[np.float32]", all_pieces: Sequence[Piece], texts: int
+) -> "NDArray[np.float32]":
+    """Return one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
+    if len(all_pieces) == texts:
+        return vectors
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    sums = np.zeros((texts, vectors.shape[1]), np.float32)
+    weights = np.array([[max(len(piece.text), 1)] for piece in all_pieces], np.float32)
+    np.add.at(sums, [piece.owner for piece in all_pieces], vectors * weights)
+    return normalised(sums)
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+
+
+def _cut(text: str, limit: int) -> Iterator[str]:
+    if tokens(text) <= limit:
+        yield text
+        return
+    width = 2 * (limit - 1) if text.isascii() else (limit - 1) // 2
+    begin = 0
+    while begin < len(text):
+        end = begin + width
+        if end < len(text):
+            space = text.rfind(" ", begin + width // 2, end)
+            end = end if space < 0 else space + 1
+        yield text[begin:end]
+        begin = end

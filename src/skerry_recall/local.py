@@ -1,0 +1,314 @@
+"""An embedding model in a process of its own, which lives as long as it is used."""
+
+import math
+import os
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
+
+import anyio
+import anyio.abc
+import msgspec
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from skerry_recall.embed import (
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingRefusedError,
+    EmbeddingTimeoutError,
+    EmbeddingUnavailableError,
+    Kind,
+    checked,
+)
+from skerry_recall.frames import (
+    HEAD,
+    Asked,
+    Failed,
+    Load,
+    Loaded,
+    Texts,
+    Told,
+    Vectors,
+    checked_length,
+    frame,
+    matrix,
+    told,
+)
+from skerry_recall.lengths import joined, pieces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LOAD_SECONDS: Final = 120.0
+QUERY_SECONDS: Final = 300.0
+"""For the texts of one question, from the moment at which it is their turn."""
+BATCH_SECONDS: Final = 600.0
+"""For a few passages."""
+IDLE_SECONDS: Final = 600.0
+_BATCH: Final = 4
+"""Texts that the process takes at once: more cost more time a text, and keep a question waiting."""
+_END_SECONDS: Final = 2.0
+_TEXT_TOKENS: Final = 2048
+"""Of one text, until the model has said what it takes."""
+_CRASHES: Final = 2
+"""Of the process over the same texts, until they are given up."""
+_TOLD: Final = 600  # characters of the process's last words
+_COMMAND: Final = (sys.executable, "-P", "-m", "skerry_recall.worker")
+# It needs no provider's key, and no more than one thread.
+_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+_ONE_THREAD: Final = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """Texts that wait for the process, or are in it."""
+
+    texts: Texts
+    seconds: float
+    done: anyio.Event = field(default_factory=anyio.Event)
+    vectors: "NDArray[np.float32] | None" = None
+    error: EmbeddingError | None = None
+    crashes: int = 0
+    abandoned: bool = False
+
+    def fail(self, error: EmbeddingError) -> None:
+        self.error = error
+        self.done.set()
+
+
+class _DiedError(Exception):
+    """The process ended, or says nonsense."""
+
+
+class LocalEmbedder(anyio.AsyncContextManagerMixin):
+    """Starts the process with the first texts, again after it died, ends it when it was idle.
+
+    Use as `async with LocalEmbedder(...)`; leaving the block ends the process. Questions come
+    before passages, and a caller that is cancelled leaves the process as it is. `model` is one of
+    `skerry_recall.models`, `path` the file of one that is given by its file.
+    """
+
+    local = True
+
+    def __init__(
+        self,
+        model: str,
+        path: str = "",
+        *,
+        environ: Mapping[str, str] | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+        command: Sequence[str] = _COMMAND,
+    ) -> None:
+        own = os.environ if environ is None else environ
+        self.model = EmbeddingModel("local", model)
+        self.dims: int | None = None
+        self._path = path
+        self._environ = {name: own[name] for name in _ENVIRONMENT if name in own}
+        self._environ |= dict.fromkeys(_ONE_THREAD, "1")
+        self._idle_seconds = idle_seconds
+        self._command = command
+        self._text_tokens = _TEXT_TOKENS
+        self._waiting: dict[Kind, deque[_Job]] = {Kind.QUERY: deque(), Kind.PASSAGE: deque()}
+        self._news = anyio.Event()
+        self._process: anyio.abc.Process | None = None
+        self._job: _Job | None = None
+        self._entered = False
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        self._entered = True
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run)
+            try:
+                yield self
+            finally:
+                self._entered = False
+                self._fail_all(EmbeddingUnavailableError(f"{self.model} is ending."))
+                tasks.cancel_scope.cancel()
+
+    @property
+    def process_id(self) -> int | None:
+        """Return the id of the process, if there is one."""
+        return self._process.pid if self._process else None
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Return one row a text; see `embed.Embedder`."""
+        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+        all_pieces = pieces(texts, self._text_tokens)
+        rows: list[NDArray[np.float32]] = []
+        for begin in range(0, len(all_pieces), _BATCH):
+            batch = [piece.text for piece in all_pieces[begin : begin + _BATCH]]
+            rows.append(await self._ask(batch, kind))
+        if not rows:
+            return np.zeros((0, self.dims or 0), np.float32)
+        return joined(np.concatenate(rows), all_pieces, len(texts))
+
+    async def _ask(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+        if not self._entered:
+            raise EmbeddingUnavailableError(f"{self.model} has no process.")
+        job = _Job(Texts(kind.value, texts), QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS)
+        self._waiting[kind].append(job)
+        self._news.set()
+        try:
+            await job.done.wait()
+        finally:
+            job.abandoned = True
+        if job.error is not None:
+            raise job.error
+        if job.vectors is None:
+            raise TypeError("a job that is done has vectors or an error")
+        return job.vectors
+
+    async def _run(self) -> None:
+        """Own one process after the other."""
+        while True:
+            await self._expect(math.inf)
+            # Its words go to a file: nobody has to read them for it to go on.
+            with tempfile.TemporaryFile() as log:
+                try:
+                    async with self._opened(log) as pipe:
+                        await self._load(pipe)
+                        await self._serve(pipe)
+                except _DiedError as error:
+                    self._died(f"The process of {self.model} {error}.{_words(log)}")
+                except EmbeddingError as error:
+                    self._fail_all(error)
+
+    async def _expect(self, seconds: float) -> bool:
+        """Wait until there is a job; return whether there is one within the time."""
+        while not any(self._waiting.values()):
+            self._news = anyio.Event()
+            with anyio.move_on_after(seconds) as limit:
+                await self._news.wait()
+            if limit.cancelled_caught:
+                return False
+        return True
+
+    @asynccontextmanager
+    async def _opened(self, log: BinaryIO) -> AsyncGenerator["_Pipe"]:
+        try:
+            process = await anyio.open_process(
+                self._command,
+                stderr=log,
+                env=self._environ,
+                start_new_session=True,  # Ctrl-C is for its owner; and its group ends as one
+            )
+        except OSError as error:
+            raise EmbeddingUnavailableError(f"{self.model} cannot be started: {error}.") from error
+        self._process = process
+        try:
+            yield _Pipe(process)
+        finally:
+            self._process = None
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(_END_SECONDS):
+                await process.aclose()
+
+    async def _load(self, pipe: "_Pipe") -> None:
+        try:
+            with anyio.fail_after(LOAD_SECONDS):
+                said = await pipe.ask(Load(self.model.model, self._path, os.getpid()))
+        except TimeoutError as error:
+            raise EmbeddingTimeoutError(
+                f"{self.model} was not loaded after {LOAD_SECONDS:g} s."
+            ) from error
+        match said:
+            case Loaded(dims, text_tokens):
+                self.dims, self._text_tokens = dims, text_tokens
+            case Failed(message, remedy):
+                raise EmbeddingUnavailableError(message, remedy)
+            case Vectors():
+                raise _DiedError("answered before it was asked")
+
+    async def _serve(self, pipe: "_Pipe") -> None:
+        """Answer jobs until there was none for a while."""
+        while await self._expect(self._idle_seconds):
+            self._job = (self._waiting[Kind.QUERY] or self._waiting[Kind.PASSAGE]).popleft()
+            if not self._job.abandoned:
+                await self._answer(pipe, self._job)
+            self._job = None
+
+    async def _answer(self, pipe: "_Pipe", job: _Job) -> None:
+        try:
+            with anyio.fail_after(job.seconds):
+                said = await pipe.ask(job.texts)
+        except TimeoutError as error:
+            job.fail(EmbeddingTimeoutError(f"{self.model} needed more than {job.seconds:g} s."))
+            raise _DiedError("was ended") from error
+        match said:
+            case Vectors():
+                try:
+                    rows = matrix(said)
+                    job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))
+                    job.done.set()
+                except EmbeddingRefusedError as error:
+                    job.fail(error)
+                except ValueError as error:
+                    raise _DiedError(f"answered no rows: {error}") from error
+            case Failed(message):
+                job.fail(EmbeddingRefusedError(f"{self.model} refused the texts: {message}."))
+            case Loaded():
+                raise _DiedError("loaded twice")
+
+    def _died(self, message: str) -> None:
+        """Give the job in hand, or the next one, to another process; or give it up."""
+        queues = [queue for queue in self._waiting.values() if queue]
+        job, self._job = self._job or (queues[0].popleft() if queues else None), None
+        if job is None or job.done.is_set():
+            return
+        job.crashes += 1
+        if job.crashes >= _CRASHES:
+            job.fail(EmbeddingError(message))
+        else:
+            self._waiting[Kind(job.texts.kind)].appendleft(job)
+
+    def _fail_all(self, error: EmbeddingError) -> None:
+        jobs = [self._job] if self._job else []
+        for queue in self._waiting.values():
+            jobs += queue
+            queue.clear()
+        for job in jobs:
+            job.fail(error)
+
+
+class _Pipe:
+    """The frames of a process."""
+
+    def __init__(self, process: anyio.abc.Process) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise TypeError("the process was opened without pipes")
+        self._in = process.stdin
+        self._out = BufferedByteReceiveStream(process.stdout)
+
+    async def ask(self, message: Asked) -> Told:
+        """Return what it says to the message. Raises `_DiedError`."""
+        try:
+            await self._in.send(frame(message))
+            head = await self._out.receive_exactly(HEAD.size)
+            return told(await self._out.receive_exactly(checked_length(*HEAD.unpack(head))))
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
+            raise _DiedError("ended") from error
+        except (anyio.ClosedResourceError, OSError) as error:
+            raise _DiedError(f"does not listen: {error}") from error
+        except (msgspec.DecodeError, ValueError) as error:
+            raise _DiedError(f"says nonsense: {error}") from error
+
+
+def _words(log: BinaryIO) -> str:
+    """Return the last words of a process, with what goes before them; nothing where it was mute."""
+    log.seek(0)
+    words = " ".join(log.read().decode(errors="replace").split())[-_TOLD:]
+    return f" It said: {words}" if words else ""

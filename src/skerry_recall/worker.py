@@ -1,0 +1,87 @@
+"""The process of a local embedding model: reads frames of texts, writes frames of vectors.
+
+`python -m skerry_recall.worker`; `skerry_recall.local` starts it. It works in one thread and ends
+when its input does.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from typing import BinaryIO
+
+from skerry_recall.embed import EmbeddingUnavailableError, Kind
+from skerry_recall.frames import (
+    HEAD,
+    Failed,
+    Load,
+    Loaded,
+    Texts,
+    Told,
+    Vectors,
+    asked,
+    checked_length,
+    frame,
+)
+from skerry_recall.models import LocalModel, load
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Serve until the owner is gone."""
+    source = sys.stdin.buffer
+    # What a library prints must not get between the frames.
+    target = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    first = _read(source)
+    if not isinstance(first, Load):
+        return 1
+    _end_with(first.parent)
+    try:
+        model = load(first.model)
+    except EmbeddingUnavailableError as error:
+        _write(target, Failed(str(error), error.remedy))
+        return 0
+    _write(target, Loaded(model.dims, model.text_tokens))
+    while isinstance(request := _read(source), Texts):
+        _write(target, _answer(model, request))
+    return 0
+
+
+def _answer(model: LocalModel, request: Texts) -> Told:
+    import numpy as np  # noqa: PLC0415 - the model has it loaded
+
+    try:
+        rows = np.asarray(model.embed(request.texts, Kind(request.kind)), np.dtype("<f4"))
+        count, dims = rows.shape
+        return Vectors(count, dims, rows.tobytes())
+    except Exception as error:  # noqa: BLE001 - a text that it cannot take must not end it
+        return Failed(f"{type(error).__name__}: {error}")
+
+
+def _read(source: BinaryIO) -> Load | Texts | None:
+    """Return what the owner says; None when it is gone."""
+    head = source.read(HEAD.size)
+    if len(head) < HEAD.size:
+        return None
+    body = source.read(checked_length(*HEAD.unpack(head)))
+    return asked(body)
+
+
+def _write(target: BinaryIO, message: Told) -> None:
+    left = memoryview(frame(message))
+    while left:
+        left = left[target.write(left) :]
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel kill us when the owner dies, however; elsewhere the input ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
