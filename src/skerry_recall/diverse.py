@@ -1,11 +1,8 @@
 """Keeps hits from repeating one another: maximal marginal relevance, near-duplicates dropped."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-
-Words = Callable[[int], AbstractSet[str]]
-"""The lower-cased tokens of the passage in this row."""
 
 _TOKEN = re.compile(r"\w+")
 
@@ -24,40 +21,38 @@ def jaccard(one: AbstractSet[str], other: AbstractSet[str]) -> float:
 
 
 def marginal(
-    rows: Sequence[int], relevance: Sequence[float], words: Words, balance: float, limit: int
+    relevance: Sequence[float], sets: Sequence[AbstractSet[str]], balance: float, limit: int
 ) -> Iterator[tuple[int, float]]:
-    """Yield up to `limit` positions in `rows`, each with the value by which it was chosen.
+    """Yield up to `limit` positions, each with the value by which it was chosen.
 
     Maximal marginal relevance (Carbonell and Goldstein, 1998): of those left, the next is that with
     the highest `balance * relevance - (1 - balance) * similarity`, where the relevance is scaled to
-    0..1 over `rows` and the similarity is the highest Jaccard index with one already chosen. Takes
-    `limit * len(rows)` comparisons.
+    0..1 and the similarity is the highest Jaccard index with one already chosen. Takes
+    `limit * len(sets)` comparisons.
     """
     low, high = min(relevance, default=0.0), max(relevance, default=0.0)
     spread = high - low
     scaled = [(value - low) / spread if spread else 1.0 for value in relevance]
-    sets = [words(row) for row in rows]
-    nearest = [0.0] * len(rows)
-    left = list(range(len(rows)))
+    nearest = [0.0] * len(sets)
+    left = list(range(len(sets)))
     while left and limit > 0:
-        values = [balance * scaled[i] - (1 - balance) * nearest[i] for i in left]
+        values = [balance * scaled[at] - (1 - balance) * nearest[at] for at in left]
         value = max(values)
         chosen = left.pop(values.index(value))
         yield chosen, value
         limit -= 1
-        for i in left:
-            nearest[i] = max(nearest[i], jaccard(sets[i], sets[chosen]))
+        for at in left:
+            nearest[at] = max(nearest[at], jaccard(sets[at], sets[chosen]))
 
 
-def distinct(rows: Sequence[int], words: Words, threshold: float) -> Iterator[int]:
-    """Yield the positions in `rows` whose passage does not repeat that of an earlier one.
+def distinct(sets: Iterable[AbstractSet[str]], threshold: float) -> Iterator[int]:
+    """Yield the positions of those that do not repeat an earlier one that was kept.
 
-    A passage repeats another from a Jaccard index of `threshold` on. Lazy: whoever needs six hits
-    reads about as many passages.
+    One repeats another from a Jaccard index of `threshold` on. Lazy: whoever needs six reads about
+    as many.
     """
     kept: list[AbstractSet[str]] = []
-    for position, row in enumerate(rows):
-        mine = words(row)
+    for position, mine in enumerate(sets):
         if all(jaccard(mine, other) < threshold for other in kept):
             kept.append(mine)
             yield position

@@ -1,7 +1,7 @@
 """Makes one ranking of what words and meaning say: normalise, weigh, smooth, decay, diversify."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -10,12 +10,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skerry_recall.diverse import Words, distinct, marginal
+from skerry_recall.diverse import distinct, marginal, tokens
+from skerry_recall.evidence import Hints, weigh
+from skerry_recall.question import Asked
 from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
 
 DAY_MS: Final = 86_400_000
 CANDIDATES: Final = 4
 """Hits among which maximal marginal relevance chooses, for each that is wanted."""
+POOL: Final = 100
+"""Hits whose texts the hints look at."""
 _BLOCK: Final = 128
 
 Rows = NDArray[np.intp]
@@ -44,10 +48,18 @@ class Profile:
     vector_near: Near = Near()
     distinct: float | None = None
     """The Jaccard index from which on a passage repeats a better one and is dropped."""
+    hints: Hints | None = None
+    """What else is looked for in the texts of the best."""
 
 
 BEST: Final = Profile(
-    "best", 0.5, 0.5, text_near=Near(0.4, 0.2), vector_near=Near(0.1, 0.1), distinct=0.9
+    "best",
+    0.5,
+    0.5,
+    text_near=Near(0.4, 0.2),
+    vector_near=Near(0.1, 0.1),
+    distinct=0.9,
+    hints=Hints(),
 )
 """Chosen by measurement (docs/recall.md)."""
 OPENCLAW: Final = Profile("openclaw", 0.7, 0.3, candidates=4)
@@ -73,7 +85,7 @@ class Decay:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may follow the weighing. Without `words` nothing is compared: no MMR, none dropped."""
+    """What may follow the weighing. Without `texts` no passage is looked at: no hints, no MMR."""
 
     min_score: float = 0.0
     """Hits below are left out. When that leaves none, those that have a word of the question stay
@@ -81,7 +93,10 @@ class Options:
     decay: Decay | None = None
     mmr: float | None = None
     """Lambda of maximal marginal relevance: 1 is relevance alone, 0.7 is usual."""
-    words: Words | None = None
+    asked: Asked | None = None
+    """What the question asks for, for the hints."""
+    texts: Callable[[Sequence[int]], Sequence[str]] | None = None
+    """Returns the passages of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +122,8 @@ class _Side:
     """What it adds to the score of each row, 0 where it did not find it."""
     found: Mask | None
     """None is all."""
+    lowest: float = 0.0
+    """Of the raw scores, where the neighbours share what is above it."""
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
         """Yield what this side says of a row, its rank counted from 1."""
@@ -115,8 +132,18 @@ class _Side:
         yield self.name, float(self.raw[row])
         yield f"{self.name}.rank", float(np.count_nonzero(self.raw > self.raw[row]) + 1)
         if self.near is not self.raw:
-            yield f"{self.name}.near", float(self.near[row] - self.raw[row])
+            yield f"{self.name}.near", float(self.near[row] - self.raw[row] + self.lowest)
         yield f"{self.name}.part", float(self.part[row])
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A row on its way into the ranking."""
+
+    row: int
+    score: float
+    text: str = ""
+    parts: Sequence[tuple[str, float]] = ()
 
 
 def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list[Ranked]:
@@ -124,7 +151,8 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
 
     The stages are those of the seeds: union, weighted sum, decay, MMR. Without `candidates` in the
     profile every row is weighed; with it, a row that only one side found stays in, with what that
-    side says. Costs some 20 passes over the arrays: 1 to 2 ms of CPU for 100,000 rows.
+    side says. Before MMR the profile's hints look at the texts of the best again. Costs some 20
+    passes over the arrays, 1 to 2 ms of CPU for 100,000 rows, and a millisecond for the texts.
     """
     if limit <= 0 or not len(scores):
         return []
@@ -139,14 +167,16 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     fresh = None if options.decay is None else decayed(scores.at, options.decay)
     if fresh is not None:
         total = total * fresh
-    rows = top(total, limit * CANDIDATES, found)
-    rows = _passing(rows, total, scores.text, profile.text_weight, options.min_score)
+    rows = top(total, max(limit * CANDIDATES, POOL if profile.hints else 0), found)
+    candidates = _again(rows, total, scores, profile, options)
+    candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
-    for row, value in islice(_ordered(rows, total, profile, options, limit), limit):
-        parts = [part for side in sides for part in side.parts(row)]
-        parts += [] if fresh is None else [("decay", float(fresh[row]))]
+    for one, value in islice(_ordered(candidates, profile, options, limit), limit):
+        parts = [part for side in sides for part in side.parts(one.row)]
+        parts += [] if fresh is None else [("decay", float(fresh[one.row]))]
+        parts += one.parts
         parts += [] if value is None else [("mmr", value)]
-        hits.append(Ranked(row, float(total[row]), tuple(parts)))
+        hits.append(Ranked(one.row, one.score, tuple(parts)))
     return hits
 
 
@@ -227,8 +257,10 @@ def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
 
 def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit: int) -> _Side:
     """Weigh by meaning, which finds every passage that may be found."""
-    near = smoothed(raw, scores.document, profile.vector_near)
     if profile.candidates is None:
+        # Above the lowest: a passage at the edge of its document is not to lose a whole cosine.
+        lowest = float(raw.min())
+        near = smoothed(raw - np.float32(lowest), scores.document, profile.vector_near)
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
         if high > low:
@@ -236,7 +268,7 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
             part *= np.float32(weight / (high - low))
         else:
             part = np.full_like(near, weight)
-        return _Side("vector", raw, near, part, None)
+        return _Side("vector", raw, near, part, None, lowest)
     allowed = np.maximum(raw, 0)
     if scores.mask is not None:
         allowed *= scores.mask
@@ -253,28 +285,55 @@ def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _S
     return _Side(name, raw, raw, part, found)
 
 
-def _passing(rows: Rows, total: Floats, text: Floats, weight: float, floor: float) -> Rows:
-    """Return the rows from the lowest score on; where there is none, those the words found."""
-    strict = rows[total[rows] >= floor]
-    if len(strict) or floor <= 0:
+def _again(
+    rows: Rows, total: Floats, scores: Scores, profile: Profile, options: Options
+) -> list[_Candidate]:
+    """Return the candidates, with their texts where a stage needs them, by the hints if any."""
+    candidates = [_Candidate(int(row), float(total[row])) for row in rows]
+    if options.texts is None or not (profile.hints or profile.distinct or options.mmr):
+        return candidates
+    for one, text in zip(candidates, options.texts(rows.tolist()), strict=True):
+        one.text = text
+    if profile.hints is None or options.asked is None:
+        return candidates
+    weighed = weigh(
+        [one.score for one in candidates],
+        scores.document[rows].tolist(),
+        [one.text for one in candidates],
+        options.asked,
+        profile.hints,
+    )
+    for one, new in zip(candidates, weighed, strict=True):
+        one.score, one.parts = new.score, new.parts
+    return sorted(candidates, key=lambda one: -one.score)
+
+
+def _passing(
+    candidates: list[_Candidate], text: Floats, profile: Profile, floor: float
+) -> list[_Candidate]:
+    """Return those from the lowest score on; where there is none, those the words found."""
+    strict = [one for one in candidates if one.score >= floor]
+    if strict:
         return strict
-    return rows[(text[rows] > 0) & (total[rows] >= min(floor, weight))]
+    relaxed = min(floor, profile.text_weight)
+    return [one for one in candidates if text[one.row] > 0 and one.score >= relaxed]
 
 
 def _ordered(
-    rows: Rows, total: Floats, profile: Profile, options: Options, limit: int
-) -> Iterator[tuple[int, float | None]]:
+    candidates: list[_Candidate], profile: Profile, options: Options, limit: int
+) -> Iterator[tuple[_Candidate, float | None]]:
     """Yield the rows in their last order, with the value by which MMR chose them, if it did."""
-    listed = [int(row) for row in rows]
-    if options.words is None:
-        yield from ((row, None) for row in listed)
+    if options.texts is None:
+        yield from ((one, None) for one in candidates)
         return
+    kept: Iterable[_Candidate] = candidates
     if profile.distinct is not None:
-        kept = distinct(listed, options.words, profile.distinct)
-        listed = [listed[i] for i in islice(kept, None if options.mmr else limit)]
+        words = (tokens(one.text) for one in candidates)
+        kept = (candidates[at] for at in distinct(words, profile.distinct))
     if options.mmr is None:
-        yield from ((row, None) for row in listed)
+        yield from ((one, None) for one in kept)
         return
-    relevance = [float(total[row]) for row in listed]
-    for position, value in marginal(listed, relevance, options.words, options.mmr, limit):
-        yield listed[position], value
+    among = list(islice(kept, limit * CANDIDATES))
+    sets = [tokens(one.text) for one in among]
+    for at, value in marginal([one.score for one in among], sets, options.mmr, limit):
+        yield among[at], value

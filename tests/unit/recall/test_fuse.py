@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_recall.diverse import tokens
 from skerry_recall.fuse import (
     BEST,
     CLASSIC,
@@ -55,9 +54,9 @@ def order(given: Scores, profile: Profile, limit: int = 10, **options: object) -
     return [hit.row for hit in rank(given, profile, limit, Options(**options))]  # type: ignore[arg-type]  # reason: by name
 
 
-def words_of(*texts: str) -> Callable[[int], frozenset[str]]:
-    """The tokens of the rows."""
-    return lambda row: tokens(texts[row])
+def texts_of(*texts: str) -> Callable[[Sequence[int]], list[str]]:
+    """The passages of the rows."""
+    return lambda rows: [texts[row] for row in rows]
 
 
 @pytest.mark.requirement("search-hybrid-weights")
@@ -196,13 +195,13 @@ def test_a_floor_keeps_what_is_old_from_being_buried() -> None:
 def test_decay_comes_before_mmr_and_both_are_optional() -> None:
     now = 1_000 * DAY_MS
     given = scores([9.0, 6.0, 3.0], at=[now - 90 * DAY_MS, now, now])
-    words = words_of("an old plan", "the new plan", "the new plan")
-    assert order(given, CLASSIC, words=words) == [0, 1, 2]
-    assert order(given, CLASSIC, words=words, decay=Decay(now)) == [1, 2, 0]
-    assert order(given, CLASSIC, words=words, decay=Decay(now), mmr=0.5) == [1, 0, 2]
+    texts = texts_of("an old plan", "the new plan", "the new plan")
+    assert order(given, CLASSIC, texts=texts) == [0, 1, 2]
+    assert order(given, CLASSIC, texts=texts, decay=Decay(now)) == [1, 2, 0]
+    assert order(given, CLASSIC, texts=texts, decay=Decay(now), mmr=0.5) == [1, 0, 2]
     names = [
         name
-        for name, _ in rank(given, CLASSIC, 1, Options(words=words, decay=Decay(now), mmr=0.5))[
+        for name, _ in rank(given, CLASSIC, 1, Options(texts=texts, decay=Decay(now), mmr=0.5))[
             0
         ].explanation
     ]
@@ -219,9 +218,9 @@ def test_the_lowest_score_gives_way_when_nothing_passes() -> None:
 
 def test_the_profile_best_drops_a_passage_that_repeats_a_better_one() -> None:
     given = scores([9.0, 8.0, 7.0])
-    words = words_of("We meet at noon.", "we meet at noon", "We meet at the harbour.")
-    assert order(given, BEST, words=words) == [0, 2]
-    assert order(given, OPENCLAW, words=words) == [0, 1, 2]
+    texts = texts_of("We meet at noon.", "we meet at noon", "We meet at the harbour.")
+    assert order(given, BEST, texts=texts) == [0, 2]
+    assert order(given, OPENCLAW, texts=texts) == [0, 1, 2]
 
 
 def test_the_explanation_names_each_part_and_its_rank() -> None:
@@ -232,6 +231,7 @@ def test_the_explanation_names_each_part_and_its_rank() -> None:
     assert parts["text.rank"] == 2
     assert parts["text.near"] == pytest.approx(BEST.text_near.beside * 8)
     assert parts["vector.rank"] == 1
+    assert parts["vector.near"] == 0, "its neighbour is the lowest"
     assert parts["text.part"] + parts["vector.part"] == pytest.approx(hit.score)
 
 

@@ -1,0 +1,68 @@
+"""The best passages are looked at again for what the question asks."""
+
+import pytest
+
+from skerry_recall.evidence import Hints, weigh
+from skerry_recall.question import read
+from skerry_recall.terms import Words
+
+WORDS = Words()
+
+
+def order(question: str, *texts: str, hints: Hints | None = None) -> list[int]:
+    """The positions of texts that scored alike, in documents of their own, the best first."""
+    count = len(texts)
+    found = weigh([0.5] * count, list(range(count)), texts, read(question, WORDS), hints or Hints())
+    return sorted(range(count), key=lambda at: -found[at].score)
+
+
+def test_what_the_named_person_says_is_preferred() -> None:
+    texts = ("Bo: I painted the boat.", "Ada: I painted the boat.")
+    assert order("What did Ada paint?", *texts) == [1, 0]
+    assert order("what did bo paint?", *texts) == [0, 1]
+
+
+def test_a_passage_of_nobody_loses_nothing_against_one_of_the_named_person() -> None:
+    texts = ("Bo: the boat", "The boat was painted.", "Ada: the boat")
+    assert order("What did Ada paint?", *texts) == [1, 2, 0]
+
+
+def test_two_names_or_none_prefer_nobody() -> None:
+    texts = ("Bo: the boat", "Ada: the boat")
+    assert order("What did Ada and Bo paint?", *texts) == [0, 1]
+    assert order("Who painted?", *texts) == [0, 1]
+
+
+def test_the_share_that_others_say_counts() -> None:
+    texts = ("Bo: the boat is red and large\nAda: yes", "Bo: yes\nAda: the boat is red and large")
+    assert order("What did Ada say?", *texts) == [1, 0]
+
+
+def test_a_question_is_no_answer() -> None:
+    assert order("Which colour is the boat?", "Is the boat red?", "The boat is red.") == [1, 0]
+
+
+def test_a_time_is_preferred_where_one_is_asked_for() -> None:
+    texts = ("We painted the boat.", "We painted the boat last week.")
+    assert order("When did we paint the boat?", *texts) == [1, 0]
+    assert order("How did we paint the boat?", *texts) == [0, 1]
+
+
+def test_a_number_is_preferred_where_one_is_asked_for() -> None:
+    texts = ("We have boats.", "We have two boats.")
+    assert order("How many boats have we?", *texts) == [1, 0]
+    assert order("Which boats have we?", *texts) == [0, 1]
+
+
+def test_a_passage_beside_a_better_one_of_its_document_gains() -> None:
+    asked = read("boat", WORDS)
+    found = weigh([0.9, 0.4, 0.4], [1, 1, 2], ["a", "b", "c"], asked, Hints())
+    assert found[1].score > found[2].score
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_the_score_stays_between_0_and_1(score: float) -> None:
+    asked = read("When and how many times did Ada paint?", WORDS)
+    texts = ["Bo: why?", "Ada: twice, last week"]
+    for one in weigh([score, score], [1, 2], texts, asked, Hints()):
+        assert 0 <= one.score <= 1
