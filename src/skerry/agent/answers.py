@@ -26,6 +26,10 @@ def answers(
     """Return what sends the run's answers to a platform; None where nothing goes to one."""
     own, request = active.settings or SessionSettings(), active.request
     to = sends_to(config.session.send_policy, own, request.key, request.reply_to)
+    if to is None and request.reply_to is not None:
+        given = runtime.commands.given(request)
+        if given is not None and given[0].breaks_silence and given[0].permits(request.may):
+            to = request.reply_to
     if to is None:
         return None
     # Imported here, with all that shapes messages: not every gateway talks to a platform.

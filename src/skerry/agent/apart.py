@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from skerry.agent.commanding import command_call
 from skerry.agent.dialogue import run_context, run_event
 from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
+from skerry.agent.enduring import persisted
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command, answer, tell_command
 from skerry.lanes.running import ActiveRun
@@ -42,7 +43,8 @@ async def drop(runtime: Runtime, active: ActiveRun, cap: int, *, told: bool) -> 
     failure = RunFailure("queue.full", f"{text}; send it again.", retryable=True)
     logger.warning("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
-    await _end(runtime, active, result, told=told)
+    # Whoever accepts a message waits for this.
+    await _end(runtime, active, result, told=told, patient=False)
 
 
 async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
@@ -53,7 +55,10 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
     await _end(runtime, active, stopped, told=True)
 
 
-async def _end(runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool) -> None:
+async def _end(
+    runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
+) -> None:
+    """Write the end, and tell of it. Without `patient` a full disk leaves that to the next start."""
     request = active.request
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
@@ -68,7 +73,10 @@ async def _end(runtime: Runtime, active: ActiveRun, result: RunResult, *, told: 
         runs.finish(unit, result)
 
     try:
-        await runtime.store.write(end)
+        if patient:
+            await persisted(result.run_id, lambda: runtime.store.write(end))
+        else:
+            await runtime.store.write(end)
     except Exception:
         # It stays open in the store, and the next start takes it up; nobody waits for that here.
         logger.exception("the end of run %s could not be stored", result.run_id)

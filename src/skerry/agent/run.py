@@ -8,9 +8,8 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
-import anyio
 import msgspec
 
 from skerry.agent import entering
@@ -27,13 +26,13 @@ from skerry.agent.ending import (
     settle_failed,
     told_at_end,
 )
+from skerry.agent.enduring import persisted
 from skerry.agent.histories import Conversation
 from skerry.agent.ledger import note_warned
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
 from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun
-from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.ids import SessionId
 from skerry.model.inbound import ReplyTo
@@ -46,8 +45,6 @@ from skerry.store import Unit, outbox, runs, sessions
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-STORE_SECONDS: Final = 1.0
-"""Between two tries to write what must be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,8 @@ class Run:
             context = run_context(request, active.session_id, workspace)
             entries = tuple(await writing.entries([prompt], context))
         elif active.joined:
-            prompt = await self._persist(lambda: self._entered(prompt))
-        return await self._persist(lambda: self._load(prompt, entries)), prompt
+            prompt = await self._persisted(lambda: self._entered(prompt))
+        return await self._persisted(lambda: self._load(prompt, entries)), prompt
 
     async def _entered(self, prompt: UserMessage) -> UserMessage:
         """Return the prompt as it stands in the transcript."""
@@ -147,21 +144,8 @@ class Run:
         conversation.history.append(prompt)
         return conversation
 
-    async def _persist(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Return what `step` returns. While the disk is full, try again: nothing goes on without.
-
-        Only the gateway's stop ends the waiting, and never in the middle of a unit.
-        """
-        told = False
-        while True:
-            try:
-                with anyio.CancelScope(shield=True):
-                    return await step()
-            except StoreFailedError:
-                if not told:
-                    logger.exception("run %s waits for the store", self.active.request.run_id)
-                    told = True
-            await anyio.sleep(STORE_SECONDS)
+    async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:
+        return await persisted(self.active.request.run_id, step)
 
     async def _finish(
         self, dialogue: Dialogue, writing: Writing, stop_reason: StopReason, started_at: int
@@ -223,7 +207,7 @@ class Run:
             guests = [guest.request.run_id for guest in self.active.joined]
             return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
 
-        return await self._persist(lambda: self.runtime.store.write(end))
+        return await self._persisted(lambda: self.runtime.store.write(end))
 
     async def _settle_failed(self, result: RunResult) -> RunResult:
         """Store that the run failed, and what the person is told of it; return `result`.
@@ -244,7 +228,7 @@ class Run:
                     announce(unit, result, going, outbox.next_block(unit, result.run_id))
                 settle_failed(unit, result, active.entry, guests)
 
-            await self._persist(lambda: self.runtime.store.write(end))
+            await self._persisted(lambda: self.runtime.store.write(end))
         except Exception:
             logger.exception("run %s stays open in the store", result.run_id)
         return result

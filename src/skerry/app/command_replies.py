@@ -21,6 +21,7 @@ class _Choice:
     levels: tuple[str, ...]
     owner_only: bool = True
     aliases: tuple[str, ...] = ()
+    breaks_silence: bool = False
     stored: dict[str, str | None] = dataclasses.field(default_factory=dict)
     """What stands in the settings for a level, where that is another word."""
 
@@ -58,6 +59,7 @@ _CHOICES: Final = (
         "send_policy",
         "says whether replies go to the platform: on, off, inherit",
         ("on", "off", "inherit"),
+        breaks_silence=True,  # who switches replies on wants to hear that they are
         stored={"on": "allow", "off": "deny", "inherit": None},
     ),
 )
@@ -103,6 +105,7 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
         accepts_arguments=True,
         owner_only=choice.owner_only,
         listed=True,
+        breaks_silence=choice.breaks_silence,
         aliases=choice.aliases,
         arguments=(Argument("level", choices=choice.levels),),
         category="options",

@@ -97,7 +97,7 @@ class Queue:
         elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:
             self._steer(run, leave=rules.mode is QueueMode.STEER)
         elif rules.mode is QueueMode.INTERRUPT:
-            self.stop(run.request.key, INTERRUPT, before=run.request.run_id)
+            self._interrupt(run)
         if run.turn is not None and rules.mode is not QueueMode.OWN:
             await self._make_room(run.request.key, rules)
 
@@ -137,6 +137,15 @@ class Queue:
                 stopped.append(run.request.run_id)
         self.lanes.look_again(str(key))
         return stopped
+
+    def _interrupt(self, by: ActiveRun) -> None:
+        """Stop what came before, but nothing of somebody who may do more: it waits for that."""
+        for run in self.runtime.running.of(by.request.key):
+            if run is by:
+                break
+            if by.request.may.covers(run.request.may):
+                run.abort(INTERRUPT)
+        self.lanes.look_again(str(by.request.key))
 
     async def take_up(self, front: ActiveRun) -> None:
         """Do the turn of a run: its own, or one that it shares with those behind it."""

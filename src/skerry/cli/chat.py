@@ -222,7 +222,8 @@ def _greet(url: str, session: str, opening: Opening) -> None:
     for role, text in opening.messages:
         mark = PROMPT if role == "user" else ""
         show(styled(mark + one_line(text)[:EARLIER_CHARACTERS], "dim"))
-    keys = "Ctrl-C stops an answer, Ctrl-D leaves."
+    # Sent at once, a line would stand in the middle of the text that it is about to change.
+    keys = "A line typed during an answer goes out after it. Ctrl-C stops an answer, Ctrl-D leaves."
     if opening.commands:
         keys = f"/ and Tab list commands. {keys}"
     show(styled(keys, "dim"))

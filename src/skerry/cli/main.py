@@ -12,6 +12,7 @@ from skerry.cli.auth_options import add_auth
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
 from skerry.cli.options import command as _command
+from skerry.cli.options import hits as _hits
 from skerry.cli.options import limit as _limit
 from skerry.cli.options import lines as _lines
 from skerry.cli.options import output as _output
@@ -280,7 +281,7 @@ def _sessions(add: _Add) -> None:
     found = _sessions_command(add, "search", "find what was said, however long ago")
     found.add_argument("text", metavar="TEXT", help="words of it")
     found.add_argument("--session", metavar="SESSION", help="in this conversation only")
-    found.add_argument("--limit", type=_limit, default=8, metavar="N", help="how many, to 50")
+    found.add_argument("--limit", type=_hits, default=8, metavar="N", help="how many, to 50")
     _session_files(add)
 
 

@@ -93,6 +93,13 @@ def limit(text: str) -> int:
     return int(text)
 
 
+def hits(text: str) -> int:
+    """Return how many hits, as many as a search gives."""
+    if not (text.isdecimal() and 1 <= int(text) <= 50):  # noqa: PLR2004 - as `store.search` has it
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 50")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """Return a time of at most a day."""
     try:

@@ -157,7 +157,7 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _search(client: GatewayClient, arguments: Namespace) -> None:
-    asked: dict[str, Any] = {"query": arguments.text, "limit": min(arguments.limit, 50)}
+    asked: dict[str, Any] = {"query": arguments.text, "limit": arguments.limit}
     if arguments.agent:
         asked["agentId"] = arguments.agent
     if arguments.session:

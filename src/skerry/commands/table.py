@@ -98,6 +98,8 @@ class Command:
     """Whether it is answered even while a run is on; then the transcript has nothing of it."""
     listed: bool = False
     """Whether those whom `commands.allowFrom` names may give it too, where it is for the owner."""
+    breaks_silence: bool = False
+    """Whether its answer is sent also where replies are muted, to whoever may give it."""
     aliases: tuple[str, ...] = ()
     """Other names; `add` wants them free."""
     words: frozenset[str] = frozenset()

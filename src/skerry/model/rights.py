@@ -14,3 +14,8 @@ class Rights(StrEnum):
     """Those that steer a conversation too: `commands.allowFrom` names them."""
     OWNER = "owner"
     """All."""
+
+    def covers(self, other: "Rights") -> bool:
+        """Return whether these are as many as the other's, or more."""
+        order = tuple(Rights)
+        return order.index(self) >= order.index(other)

@@ -166,7 +166,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         )
         target = self._target(ref, keyless=bool(found))
         entries = [Entry(ref, target, profile) for profile in found]
-        if not pin and (target.endpoint.secrets or not entries):
+        if not pin and (target.endpoint.credentials or not entries):
             entries.append(Entry(ref, target))
         return entries
 

@@ -55,8 +55,10 @@ class Endpoint:
     """The wire format that it speaks."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Sent with every call; they win over ours."""
+    credentials: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """The key, and headers that look like one."""
     secrets: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """What must never be repeated: the key, and headers that look like one."""
+    """What of them must never be repeated."""
 
     def __post_init__(self) -> None:
         named = [
@@ -64,7 +66,8 @@ class Endpoint:
             for name, value in self.headers
             if value.strip() and any(word in name.lower() for word in _SECRET_WORDS)
         ]
-        found = (one.encode() for one in (self.api_key, *named) if one)
+        found = tuple(one.encode() for one in (self.api_key, *named) if one)
+        object.__setattr__(self, "credentials", found)
         secrets = tuple(one for one in found if len(one) >= _SHORTEST)
         object.__setattr__(self, "secrets", secrets)  # frozen from here on
 

@@ -55,7 +55,7 @@ class Entry:
         """Return under what it rests; None for what needs no credential and never rests."""
         if self.profile is not None:
             return self.profile.key, self.ref
-        if self.target is None or not self.target.endpoint.secrets:
+        if self.target is None or not self.target.endpoint.credentials:
             return None
         return f"environment/{self.target.info.provider}", self.ref
 
@@ -64,8 +64,8 @@ class Entry:
         """Return what changes with the credential."""
         if self.profile is not None:
             return self.profile.stamp
-        secrets = self.target.endpoint.secrets if self.target else ()
-        return sha256(b"\0".join(secrets)).hexdigest()[:16]
+        given = self.target.endpoint.credentials if self.target else ()
+        return sha256(b"\0".join(given)).hexdigest()[:16]
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ owner's other conversations with the same agent are searched too; never a group'
 with another person.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +26,8 @@ from skerry.store.words import excerpt, expression, indexed, plain
 MAX_HITS: Final = 50
 FILL_SECONDS: Final = 5.0
 """How long a search waits for what is not indexed yet; then it says that it is incomplete."""
+_FETCHED: Final = 3
+"""Matches for a hit: an exchange may match with its question, its answer and what follows."""
 EXCERPT: Final = 700
 """Characters of what was found."""
 AROUND: Final = 300
@@ -85,7 +88,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
 
 
 def _hits(reader: Reader, question: Question, where: dict[str, tuple[str, bool]]) -> list[Hit]:
-    wanted = expression(question.text)
+    wanted, most = expression(question.text), min(question.limit, MAX_HITS)
     if wanted is None or not where:
         return []
     serials: dict[int, str] = dict(
@@ -102,22 +105,29 @@ def _hits(reader: Reader, question: Question, where: dict[str, tuple[str, bool]]
         " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
         " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
         " ORDER BY rank, rowid DESC LIMIT ?",
-        (wanted, _json(list(serials)), own << 32 | until, own, min(question.limit, MAX_HITS)),
+        (wanted, _json(list(serials)), own << 32 | until, own, _FETCHED * most),
     )
-    hits = []
+    matched = {rowid for (rowid,) in rows}
+    shown: set[int] = set()
+    hits: list[Hit] = []
     for (rowid,) in rows:
+        if rowid in shown or len(hits) == most:
+            continue  # an exchange whose question and answer both match is one hit
         session_id, seq = serials[rowid >> 32], rowid & 0xFFFF_FFFF
         key, archived = where[session_id]
-        before, said, after = _around(reader, session_id, seq, question.text)
+        beside = {one & 0xFFFF_FFFF for one in (rowid - 1, rowid + 1) if one in matched}
+        around = _around(reader, session_id, seq, question.text, beside)
+        before, said, after = around
         if said is not None:
             hits.append(Hit(key, SessionId(session_id), said, before, after, archived))
+            shown |= {rowid - seq + one.seq for one in around if one is not None}
     return hits
 
 
 def _around(
-    reader: Reader, session_id: str, seq: int, question: str
+    reader: Reader, session_id: str, seq: int, question: str, matched: AbstractSet[int]
 ) -> tuple[Said | None, Said | None, Said | None]:
-    """Return the entry before, the entry itself and the one after it."""
+    """Return the entry before, the entry itself and the one after it; more of those that match."""
     rows = reader.all(
         "SELECT seq, at, body FROM entry WHERE session_id = ? AND kind IS NULL"
         " AND seq BETWEEN ? AND ?",
@@ -128,7 +138,7 @@ def _around(
         said = message.decode(body)
         if one != seq and not indexed(said):
             continue  # what only repeats others
-        size = EXCERPT if one == seq else AROUND
+        size = EXCERPT if one == seq or one in matched else AROUND
         role = msgspec.to_builtins(said)["role"]
         found[one] = Said(one, at, role, excerpt(plain(said), question, size))
     return found.get(seq - 1), found.get(seq), found.get(seq + 1)

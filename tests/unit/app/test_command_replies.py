@@ -1,14 +1,19 @@
 """The commands on how replies are sent."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from skerry.app.command_replies import reply_commands
 from skerry.commands.table import CommandTable
+from skerry.model.ids import RunId
+from skerry.model.origin import Origin
 from skerry.store import sessions
-from skerry.testing.model import ScriptedModel
+from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core
+from tests.support.hooks import from_alice, parts
 
 
 async def level(core: Core, field: str) -> object:
@@ -41,3 +46,28 @@ async def test_a_command_changes_its_conversation_and_says_how_it_is(
         (said,) = (await core.ask(f"/{command} much")).payloads
         assert said.startswith(f"⚠️ /{command} takes off, ")
         assert await level(core, field) == value
+
+
+async def test_who_switches_replies_on_hears_of_it_and_who_may_not_does_not(
+    tmp_path: Path,
+) -> None:
+    table = CommandTable()
+    async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
+        for one in reply_commands(core.store):
+            table.add(one)
+        for number, (text, origin) in enumerate(
+            [
+                ("/send off", Origin.OWNER),
+                ("muted", Origin.OWNER),
+                ("/send on", Origin.STRANGER),
+                ("/send on", Origin.OWNER),
+            ]
+        ):
+            asked = replace(from_alice(text), run_id=RunId(f"r{number}"), origin=origin)
+            await core.dispatch.submit(asked)
+            with anyio.fail_after(10):
+                assert await core.dispatch.wait(asked.run_id, None)
+        assert await parts(core) == [
+            "/send is off from the next message on.",
+            "/send is on from the next message on.",
+        ]

@@ -158,6 +158,7 @@ async def test_ctrl_c_stops_the_answer_and_keeps_the_chat(
         opening = await terminal.expect(r"leaves\.\s+> ")
         assert "Model: scripted/tiny" in opening
         assert "Nothing was said here yet" in opening
+        assert "typed during an answer goes out after it" in " ".join(opening.split())
         terminal.type("a story\n")
         await terminal.expect("It was a dark")
         await terminal.press_ctrl_c()

@@ -21,6 +21,9 @@ from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.catalog import Catalog
+from skerry.providers.exchange import Endpoint
+from skerry.providers.resolve import Target
+from skerry.providers.tries import Entry
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
@@ -351,3 +354,14 @@ async def test_the_rest_of_a_run_stays_with_who_answered(rig: Rig) -> None:
     rig.asked.clear()
     assert (await speaker.respond(ask)).text == "n by one"
     assert rig.asked == [("one", "n")]
+
+
+def test_a_key_too_short_to_be_hidden_rests_like_any_other() -> None:
+    endpoint = Endpoint("P", "http://127.0.0.1/v1", api_key="short")
+    info = ModelInfo("p", "m", "M")
+    short = Entry("p/m", Target(endpoint, info))
+    assert endpoint.secrets == ()
+    assert short.key == ("environment/p", "p/m")
+    keyless = Entry("p/m", Target(Endpoint("P", "http://127.0.0.1/v1"), info))
+    assert keyless.key is None
+    assert short.stamp != keyless.stamp

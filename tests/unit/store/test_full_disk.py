@@ -8,6 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.agent import enduring
+from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.ids import RunId, SessionId
@@ -128,3 +130,35 @@ async def ended(core: Core, run_id: str) -> tuple[StopReason, tuple[str, ...]]:
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result.stop_reason, result.payloads
+
+
+async def test_the_end_of_a_command_beside_a_run_waits_for_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enduring, "STORE_SECONDS", 0.01)
+    gate, asked, long = Gate(), anyio.Event(), anyio.Event()
+
+    async def tell(_: CommandCall) -> str:
+        asked.set()
+        await long.wait()
+        return LONG[:60_000]
+
+    table = CommandTable()
+    table.add(Command("tell", "", tell, at_once=True))
+    model = ScriptedModel([[gate, "answer"]])
+    async with open_core(tmp_path, model, commands=table) as core:
+        await core.dispatch.submit(request("hi"))
+        with anyio.fail_after(20):
+            await gate.reached.wait()
+            await core.dispatch.submit(request("/tell"))
+            await asked.wait()
+            async with full(core.store):
+                long.set()
+                with anyio.move_on_after(0.3):
+                    await core.dispatch.wait(RunId("/tell"), None)
+                assert RunId("/tell") in core.dispatch.active(MAIN)
+            result = await core.dispatch.wait(RunId("/tell"), None)
+            assert result is not None
+            gate.open()
+            await core.dispatch.wait(RunId("hi"), None)
+        assert await core.store.read(runs.unfinished) == []

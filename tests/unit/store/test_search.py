@@ -53,6 +53,20 @@ async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> N
         assert len(await found(store, "boat", limit=1)) == 1
 
 
+async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_path: Path) -> None:
+    answer = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "which boat is blue", answer, "x", "y", "a boat", "z")
+        hits = await found(store, "blue boat", limit=2)
+    assert sorted(hit.said.seq for hit in hits) in ([1, 5], [2, 5])
+    said = [one.seq for hit in hits for one in (hit.before, hit.said, hit.after) if one]
+    assert len(said) == len(set(said))
+    first = next(hit for hit in hits if hit.said.seq < 5)
+    long = first.said if first.said.seq == 2 else first.after
+    assert long is not None
+    assert len(long.text) > 400
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
