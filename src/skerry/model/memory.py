@@ -78,6 +78,9 @@ class MemoryHit:
     source: MemorySource
     at: int | None = None
     """Its date, in ms since 1970."""
+    session: str | None = None
+    """The key of the conversation in which it was said; without it nobody is shown what has the
+    source `sessions`."""
     explanation: Sequence[tuple[str, float]] = ()
     """The parts of its score by name, in the order in which they were applied."""
 
@@ -105,6 +108,29 @@ class MemoryAnswer:
     fallback: MemoryFallback | None = None
     notes: Sequence[str] = ()
     """What keeps the answer from being complete, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDocument:
+    """A document that is found and is no file of the workspace or of an extra path."""
+
+    text: str
+    source: MemorySource
+    session: str | None = None
+    """The key of the conversation that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """Lines of a document, as they were asked for."""
+
+    path: str
+    text: str
+    start_line: int = 1
+    next_line: int | None = None
+    """Where it goes on, where it was cut."""
+    hint: str = ""
+    """What to do where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
