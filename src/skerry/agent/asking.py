@@ -9,6 +9,7 @@ from skerry.agent.compacting import Compactor, Task
 from skerry.agent.defaults import RunDefaults
 from skerry.agent.histories import Conversation
 from skerry.agent.keeping import Keeper, held
+from skerry.agent.means import caller_of
 from skerry.agent.pipeline import Pipeline, with_context
 from skerry.agent.prompt import joined
 from skerry.agent.prompts import Asked
@@ -152,7 +153,8 @@ class Asking:
         """
         self._put(self.prompt)
         history, limit = self._history, model.prompt_limit
-        tools = self._runtime.tools.values() if model.supports_tools else ()
+        caller = caller_of(self._active.request)
+        tools = self._runtime.offered(caller) if model.supports_tools else ()
         self._specs = specs = tuple(tool.spec for tool in tools)
         self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
         built = await self._built(model, specs)

@@ -17,6 +17,7 @@ from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
+from skerry.agent.means import caller_of, taint
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
 from skerry.agent.runtime import Runtime
@@ -88,6 +89,7 @@ class Dialogue:
         self._own = active.settings or SessionSettings()
         self._command = runtime.commands.given(active.request)
         workspace = self._config.workspace(self._agent)
+        self._caller = caller_of(active.request)
         self.context = run_context(active.request, active.session_id, workspace)
         self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         defaults = run_defaults(active, self._config)
@@ -214,7 +216,8 @@ class Dialogue:
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
         at = self._runtime.clock.now_ms()
-        tools, context = self._runtime.tools, self._means()
+        context = self._means()
+        tools = {one.spec.name: one for one in self._runtime.offered(self._caller)}
         return await self._runtime.leash.do(
             lambda: toolcalls.execute(call, tools, context, at), f"tool {call.name}"
         )
@@ -222,7 +225,9 @@ class Dialogue:
     def _means(self) -> ToolContext:
         """Return what a tool may use; most runs call none, and it takes half a millisecond."""
         beneath = Beneath(self._config.workspace(self._agent), protected(self._config))
-        return ToolContext(beneath, Recollection(self._runtime.store, self._active))
+        recall = Recollection(self._runtime.store, self._active)
+        read = taint(self.conversation.history.messages)
+        return ToolContext(beneath, recall, self._caller, read)
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)
@@ -376,6 +381,7 @@ def run_context(
         session_id=session_id,
         channel=request.reply_to.channel if request.reply_to else WEBCHAT,
         workspace=workspace,
+        caller=caller_of(request),
     )
 
 

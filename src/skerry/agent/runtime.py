@@ -14,12 +14,13 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.infra.leash import Leash
 from skerry.lanes.running import Running
+from skerry.model.caller import Caller
 from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import TextUnit
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import Models
-from skerry.ports.tool import Tool
+from skerry.ports.tool import Tool, offered
 from skerry.ports.tries import Wanted
 from skerry.sessions.resets import Limits, limits
 from skerry.store import Store
@@ -72,6 +73,10 @@ class Runtime:
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""
+
+    def offered(self, caller: Caller) -> list[Tool]:
+        """Return the tools that a run of the caller may use."""
+        return offered(self.tools.values(), caller)
 
     def asking(self, wanted: Wanted) -> Failover:
         """Return who finds a model that answers, within the budgets, with every call booked."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from skerry.agent.means import caller_of
 from skerry.agent.prompt import joined
 from skerry.agent.prompts import Asked
 from skerry.agent.runtime import Runtime
@@ -35,7 +36,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         workspace=config.workspace(key.agent),
     )
     request = RunRequest(RunId(""), key, "", origin=Origin.OWNER)
-    tools = runtime.tools.values() if model.supports_tools else ()
+    tools = runtime.offered(caller_of(request)) if model.supports_tools else ()
     specs = tuple(tool.spec for tool in tools)
     asked = Asked(request, session_id, context, looking=True)
     prompt = await runtime.prompts.build(

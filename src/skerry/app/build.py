@@ -26,6 +26,7 @@ from skerry.app.delivery import Delivery, Sender
 from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
+from skerry.app.memory import take_slot
 from skerry.app.receive import receive
 from skerry.app.recover import Known, recover
 from skerry.app.reload import Reload
@@ -53,6 +54,7 @@ from skerry.lanes.running import Running
 from skerry.model.errors import ConfigError, StateLockedError
 from skerry.model.ids import SessionKey
 from skerry.ports.channel import ChannelAdapter
+from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
@@ -77,6 +79,7 @@ class Outside:
     models: Models | None = None
     """None is every provider that the configuration and this machine have."""
     adapters: Sequence[ChannelAdapter] = ()
+    memories: Memories | None = None
     clock: Clock = field(default_factory=SystemClock)
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
@@ -142,7 +145,10 @@ async def open_application(
         outside.hooks,
     ):
         desk = Desk(lambda: settings.config, settings=settings)
-        extensions = await load_extensions(settings.config, outside.hooks, models, state[0], desk)
+        memory = take_slot(outside.memories, lambda: settings.config, outside.hooks, clock)
+        extensions = await load_extensions(
+            settings.config, outside.hooks, models, state[0], desk, memory
+        )
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
         opening = _core(settings, state, models, broadcast, outside, extensions)
         async with opening as (dispatch, delivery, ledger):
@@ -173,6 +179,7 @@ async def open_application(
                 configuration=settings,
                 hooks=outside.hooks,
                 show_prompt=show_prompt,
+                memory=memory.desk,
                 budgets=ledger.report,
                 hurry=delivery.hurry,
             )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skerry.app.desk import Desk
+from skerry.app.memory import MemoryParts
 from skerry.commands.table import Command, CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
@@ -31,20 +32,20 @@ class Extensions:
 
 
 async def load_extensions(
-    config: Config, hooks: Hooks, models: Models, store: Store, desk: Desk
+    config: Config, hooks: Hooks, models: Models, store: Store, desk: Desk, memory: MemoryParts
 ) -> Extensions:
     """Return our tools and commands with those of the plugins, whose hooks take part from now on.
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch())
+    ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch(), *memory.tools)
     tools = {tool.spec.name: tool for tool in ours}
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.
         from skerry.app.commands import every_command  # noqa: PLC0415
 
-        return every_command(models, store, desk, commands)
+        return (*every_command(models, store, desk, commands), *memory.commands)
 
     commands = CommandTable(fill)
     if not config.plugins.load.paths:

@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.config.context import Compaction, ContextPruning
+from skerry.config.memory import MemorySearchConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
@@ -68,6 +69,7 @@ class AgentDefaults(ReplyDefaults):
     subagents: SubagentDefaults = SubagentDefaults()
     context_pruning: ContextPruning = ContextPruning()
     compaction: Compaction = Compaction()
+    memory_search: MemorySearchConfig = MemorySearchConfig()
 
     @field_validator("user_timezone")
     @classmethod
@@ -117,6 +119,8 @@ class AgentConfig(OpenSection):
     """Its model; without one that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None
     """How much its model thinks; without it as `agents.defaults` says."""
+    memory_search: MemorySearchConfig | None = None
+    """Its memory; without it as `agents.defaults` says."""
     identity: IdentityConfig | None = None
     """How it shows itself to people."""
 

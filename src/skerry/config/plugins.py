@@ -47,6 +47,14 @@ class PluginLoadConfig(Section):
         return value
 
 
+class PluginSlotsConfig(Section):
+    """Places that one plugin alone can take."""
+
+    memory: str = Field(default="memory-core", pattern=rf"^{ID_PATTERN}$")
+    """Whose memory it is: `memory-core` (our own), `none`, or the id of a plugin that brings one;
+    with a plugin's ours is not there at all."""
+
+
 class PluginsConfig(Section):
     """Code of others that runs inside the gateway, with all that the gateway may do."""
 
@@ -57,5 +65,6 @@ class PluginsConfig(Section):
     """Ids that are never loaded."""
     allow: tuple[str, ...] = ()
     """Where not empty, the only ids that are loaded."""
+    slots: PluginSlotsConfig = PluginSlotsConfig()
     entries: dict[str, PluginEntryConfig] = Field(default_factory=dict)
     """What is said of each plugin, by its id."""

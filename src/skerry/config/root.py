@@ -16,6 +16,7 @@ from skerry.config.cron import CronConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.hooks import HooksConfig
+from skerry.config.memory import MemoryConfig, MemorySearchConfig
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
@@ -38,6 +39,7 @@ class Config(OpenSection):
     agent: LegacyAgent = LegacyAgent()
     models: ModelsConfig = ModelsConfig()
     auth: CredentialsConfig = CredentialsConfig()
+    memory: MemoryConfig = MemoryConfig()
     messages: MessagesConfig = MessagesConfig()
     cron: CronConfig = CronConfig()
     plugins: PluginsConfig = PluginsConfig()
@@ -122,6 +124,13 @@ class Config(OpenSection):
         if own is not None and own.model is not None and own.model.fallbacks is not None:
             return own.model.fallbacks
         return self.agents.defaults.model.fallbacks or ()
+
+    def memory_search(self, agent: AgentId) -> MemorySearchConfig:
+        """Return what holds for the agent's memory: its own section counts as a whole."""
+        own = self.agents.get(agent)
+        if own is not None and own.memory_search is not None:
+            return own.memory_search
+        return self.agents.defaults.memory_search
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Return where the agent's credentials are: never what its tools may touch."""

@@ -21,6 +21,7 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.ports.dispatch import Dispatcher
+from skerry.ports.memory import MemoryDesk
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
@@ -80,6 +81,8 @@ class GatewayContext:
     """Tells the sender of an account to try now what it holds back in that conversation."""
     budgets: Callable[[], list[dict[str, Json]]] = list
     """Says what of each budget is used today."""
+    memory: MemoryDesk | None = None
+    """None where a plugin has the memory's slot, or nobody."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

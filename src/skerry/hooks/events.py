@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from skerry.model.caller import Caller
 from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import Message
 
@@ -23,6 +24,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """Where the message came from: a chat platform's name, or `webchat`."""
     workspace: Path | None = None
     """The agent's directory; None where a start closes an interrupted run."""
+    caller: Caller | None = None
+    """Who asks, and where; None where nobody speaks."""
 
 
 class MessageReceived(Struct, frozen=True, kw_only=True):

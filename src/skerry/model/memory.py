@@ -111,6 +111,29 @@ class MemoryAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryDocument:
+    """A document that is found and is no file of the workspace or of an extra path."""
+
+    text: str
+    source: MemorySource
+    session: str | None = None
+    """The key of the conversation that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """Lines of a document, as they were asked for."""
+
+    path: str
+    text: str
+    start_line: int = 1
+    next_line: int | None = None
+    """Where it goes on, where it was cut."""
+    hint: str = ""
+    """What to do where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryProgress:
     """How far an index job is."""
 

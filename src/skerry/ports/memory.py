@@ -1,15 +1,17 @@
 """What the gateway asks of a memory: the built-in one, QMD, or a plugin's."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     Conversation,
     MemoryAnswer,
+    MemoryDocument,
     MemoryProgress,
     MemoryQuestion,
     MemoryStatus,
+    MemoryText,
     SyncReport,
     Utterance,
 )
@@ -53,6 +55,19 @@ class MemoryBackend(Protocol):
         ...
 
 
+@runtime_checkable
+class MemoryDocuments(Protocol):
+    """A memory that finds more than files of the workspace: `qmd/...`, `sessions/...`."""
+
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Return what a hit's path names; None where there is no such document.
+
+        Raises:
+            MemoryBackendError: it cannot be read.
+        """
+        ...
+
+
 class Memories(Protocol):
     """The memories of all agents."""
 
@@ -77,5 +92,27 @@ class Transcripts(Protocol):
 
         Raises:
             StateError: it cannot be read.
+        """
+        ...
+
+
+class MemoryDesk(Memories, Protocol):
+    """What the gateway asks for people at it, who may read all of an agent's memory."""
+
+    async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
+        """Return what is found.
+
+        Raises:
+            MemoryBackendError: the agent has no memory, or none that answers in time.
+        """
+        ...
+
+    async def get(
+        self, agent: AgentId, path: str, start: int = 1, lines: int | None = None
+    ) -> MemoryText:
+        """Return lines of a document.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's.
         """
         ...

@@ -1,9 +1,12 @@
 """What the core asks of a tool."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skerry.infra.beneath import Beneath
+from skerry.model.caller import Caller
+from skerry.model.origin import Origin
 from skerry.model.recall import Found
 from skerry.model.tool import ToolResult, ToolSpec
 
@@ -26,6 +29,10 @@ class ToolContext:
     workspace: Beneath
     recall: Recall | None = None
     """None where nobody speaks."""
+    caller: Caller | None = None
+    """Who asks, and where; None where nobody speaks: then nothing of the owner's is opened."""
+    taint: frozenset[Origin] = frozenset()
+    """Whose words the model has before it that are not its owner's, such as `web`."""
 
 
 class Tool(Protocol):
@@ -43,3 +50,16 @@ class Tool(Protocol):
             ToolError: with a message that tells the model what to do instead.
         """
         ...
+
+
+def offered(tools: Iterable[Tool], caller: Caller) -> list[Tool]:
+    """Return the tools that a run of `caller` is offered, in their order.
+
+    A tool with a method `is_offered(caller)` decides for itself; every other one is.
+    """
+    return [one for one in tools if _is_offered(one, caller)]
+
+
+def _is_offered(tool: Tool, caller: Caller) -> bool:
+    ask = getattr(tool, "is_offered", None)
+    return ask is None or bool(ask(caller))

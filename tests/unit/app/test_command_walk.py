@@ -10,6 +10,7 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.app.desk import Desk
 from skerry.app.extensions import load_extensions
+from skerry.app.memory import MemoryParts
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
 from skerry.model.inbound import PeerKind
@@ -61,7 +62,9 @@ async def everything(
     async with open_core(home, model, commands=table, giving=giving) as core:
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
-        found = await load_extensions(runtime.config(), core.hooks, core.models, core.store, desk)
+        found = await load_extensions(
+            runtime.config(), core.hooks, core.models, core.store, desk, MemoryParts()
+        )
         for one in found.commands:
             table.add(one)
         yield core, table, model, restarts

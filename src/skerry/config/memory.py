@@ -1,0 +1,84 @@
+"""Sections `memory` and `memorySearch`: what answers, where it may, and how much of it.
+
+Sources: seed 003, "QMD Configuration Reference"; openclaw-behaviour 10.1.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from skerry.config.base import OpenSection, Section
+from skerry.config.session import SendMatch
+
+
+class Citations(StrEnum):
+    """When a passage is cited."""
+
+    AUTO = "auto"
+    """In direct chats."""
+    ON = "on"
+    OFF = "off"
+
+
+class ScopeRule(Section):
+    """One rule of the scope."""
+
+    action: Literal["allow", "deny"]
+    """Whether memory is read and written there."""
+    match: SendMatch = SendMatch()
+    """In which conversations; an empty one means all."""
+
+
+class MemoryScope(Section):
+    """In which conversations memory is used, of QMD and of the built-in one.
+
+    It opens nothing to other people: they never get what the owner's memory holds.
+    """
+
+    default: Literal["allow", "deny"] = "deny"
+    """What holds where no rule fits."""
+    rules: tuple[ScopeRule, ...] = Field(
+        default=(ScopeRule(action="allow", match=SendMatch(chat_type="direct")),), max_length=1000
+    )
+    """Any that denies counts; else one that allows."""
+
+
+class MemoryLimits(OpenSection):
+    """What one question may take and give, of QMD and of the built-in one."""
+
+    max_results: int = Field(default=6, ge=1, le=50)
+    """Passages."""
+    max_snippet_chars: int = Field(default=700, ge=50, le=20_000)
+    """Characters of one passage."""
+    max_injected_chars: int = Field(default=4000, ge=100, le=100_000)
+    """Characters of all of them together."""
+    timeout_ms: int = Field(default=4000, ge=100, le=60_000)
+    """Milliseconds until the model is told that nothing was found in time."""
+
+
+class MemoryQmd(OpenSection):
+    """The program QMD in the memory slot, and rules that hold for the built-in memory too."""
+
+    limits: MemoryLimits = MemoryLimits()
+    scope: MemoryScope = MemoryScope()
+
+
+class MemoryConfig(OpenSection):
+    """What the agents remember in files, and who finds it again."""
+
+    backend: Literal["builtin", "qmd"] = "builtin"
+    """Who answers: the index of this program, or the program QMD with that index behind it."""
+    citations: Citations = Citations.AUTO
+    """Whether a passage says where it stands: `auto` (in direct chats), `on`, `off`."""
+    qmd: MemoryQmd = MemoryQmd()
+
+
+class MemorySearchConfig(OpenSection):
+    """Whether an agent has a memory."""
+
+    enabled: bool = True
+    """Whether its model is offered the memory tools and reads passages again after a summary."""
+    extra_paths: tuple[str, ...] = Field(default=(), max_length=100)
+    """Markdown files, and folders of them, that are remembered besides; relative to the
+    workspace."""

@@ -1,0 +1,122 @@
+"""Asks the memories: within a deadline, and no more than who asks may see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from skerry.config.memory import MemoryLimits
+from skerry.config.protected import protected
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, window
+from skerry.memory.scope import is_open, may_read
+from skerry.model.caller import Caller
+from skerry.model.ids import AgentId
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryHit,
+    MemoryQuestion,
+    MemoryText,
+)
+from skerry.ports.memory import Memories, MemoryBackend, MemoryDocuments
+
+WIDER: Final = 4
+"""So many times more is asked for where some of what is found may not be shown."""
+PERSON_SECONDS: Final = 60.0
+"""What a person at the gateway waits for an answer."""
+
+
+class ClosedError(MemoryBackendError):
+    """Nothing is remembered in this conversation."""
+
+    code = "memory.closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The one place through which tools, hooks and methods come to the memories."""
+
+    memories: Memories
+    config: Callable[[], Config]
+    clock: Clock
+
+    @property
+    def limits(self) -> MemoryLimits:
+        """Return how much of an answer is shown."""
+        return self.config().memory.qmd.limits
+
+    def of(self, agent: AgentId) -> MemoryBackend | None:
+        """Return the agent's memory; None where it has none."""
+        return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
+
+    def is_open(self, caller: Caller) -> bool:
+        """Return whether memory is used in the caller's conversation."""
+        config = self.config()
+        enabled = config.memory_search(caller.key.agent).enabled
+        return enabled and is_open(config.memory.qmd.scope, caller)
+
+    async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
+        """Return what is found, for a person at the gateway. Implements `ports.MemoryDesk`."""
+        return await self._ask(agent, question, PERSON_SECONDS)
+
+    async def find(self, caller: Caller, question: MemoryQuestion) -> MemoryAnswer:
+        """Return what is found and may be shown to the caller.
+
+        Raises:
+            MemoryBackendError: nothing may be; no memory answers, or none in time.
+        """
+        if not self.is_open(caller):
+            raise ClosedError("Memory is not used in this conversation.")
+        wider = replace(question, limit=question.limit * WIDER)
+        answer = await self._ask(caller.key.agent, wider, self.limits.timeout_ms / 1000)
+        hits = [one for one in answer.hits if may_read(caller, one)][: question.limit]
+        return replace(answer, hits=hits)
+
+    async def get(
+        self,
+        agent: AgentId,
+        path: str,
+        start: int = 1,
+        lines: int | None = None,
+        caller: Caller | None = None,
+    ) -> MemoryText:
+        """Return lines of a document; without a `caller` for a person at the gateway.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's, or not for the caller.
+        """
+        if caller is not None and not self.is_open(caller):
+            raise ClosedError("Memory is not used in this conversation.")
+        config = self.config()
+        extra = config.memory_search(agent).extra_paths
+        if is_elsewhere(path):
+            return await self._document(agent, path, start, lines, caller)
+        place = place_of(path, config.workspace(agent), extra)
+        work = partial(read_lines, place, path, start, lines, protected(config))
+        return await anyio.to_thread.run_sync(work)
+
+    async def _document(
+        self, agent: AgentId, path: str, start: int, lines: int | None, caller: Caller | None
+    ) -> MemoryText:
+        """Return lines of what only the backend has."""
+        backend: object = self.of(agent)  # whether it has documents shows only now
+        found = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
+        if found is None:
+            return MemoryText(path, "", start, hint="There is no such document.")
+        hit = MemoryHit(path, 1, 1, 0.0, "", found.source, session=found.session)
+        if caller is not None and not may_read(caller, hit):
+            raise NotMemoryError(f"{path!r} belongs to another conversation.")
+        return window(path, iter(found.text.splitlines()), start, lines)
+
+    async def _ask(self, agent: AgentId, question: MemoryQuestion, seconds: float) -> MemoryAnswer:
+        backend = self.of(agent)
+        if backend is None:
+            raise ClosedError("This agent has no memory: it is switched off.")
+        with anyio.move_on_after(seconds):
+            return await backend.search(question)
+        raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")

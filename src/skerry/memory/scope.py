@@ -1,0 +1,61 @@
+"""In which conversations memory is used, and what of it (pure).
+
+Two gates, one behind the other. The scope is the owner's word on places: direct chats alone unless
+`memory.qmd.scope` says more. The rights are nobody's to change: what is remembered is the owner's,
+and no rule opens it to another person. Sources: seed 003, "Scope Rules"; decisions 6 (group chats).
+"""
+
+from skerry.config.memory import MemoryScope
+from skerry.config.session import SendMatch
+from skerry.hooks.events import WEBCHAT
+from skerry.model.caller import Caller
+from skerry.model.ids import SessionKey
+from skerry.model.memory import MemoryHit, MemorySource
+from skerry.model.origin import Origin
+
+
+def is_open(scope: MemoryScope, caller: Caller) -> bool:
+    """Return whether memory is used in the caller's conversation, for who asks there."""
+    return has_right(caller) and in_scope(scope, caller)
+
+
+def has_right(caller: Caller) -> bool:
+    """Return whether the owner asks, or what runs in a conversation of the owner's alone."""
+    return caller.is_private or caller.origin is Origin.OWNER
+
+
+def in_scope(scope: MemoryScope, caller: Caller) -> bool:
+    """Return what the rules say: any that fits and denies, then any that fits and allows."""
+    actions = {rule.action for rule in scope.rules if _fits(rule.match, caller)}
+    if "deny" in actions:
+        return False
+    return "allow" in actions or scope.default == "allow"
+
+
+def may_read(caller: Caller, hit: MemoryHit) -> bool:
+    """Return whether a passage may be shown to the caller, for whom memory is open.
+
+    What was said in a conversation is shown in that conversation; in a private one of the owner's
+    also what was said in the others that are the owner's by their key. One whose conversation is
+    not known is shown to nobody.
+    """
+    if hit.source is MemorySource.MEMORY:
+        return True
+    if hit.session is None:
+        return False
+    if hit.session == str(caller.key):
+        return True
+    return caller.is_private and SessionKey.parse(hit.session).is_owners
+
+
+def _fits(match: SendMatch, caller: Caller) -> bool:
+    whole, inner = str(caller.key), ":".join(caller.key.scope)
+    kind = "direct" if match.chat_type == "dm" else match.chat_type
+    prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
+    channel = (match.channel or "").lower()
+    return (
+        channel in {"", caller.channel.lower() or WEBCHAT}
+        and kind in {None, caller.chat.value}
+        and (whole.startswith(prefix) or inner.startswith(prefix))
+        and whole.startswith(raw)
+    )

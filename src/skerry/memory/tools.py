@@ -1,0 +1,123 @@
+"""The tools `memory_search` and `memory_get`.
+
+Sources: seed 003, "Agent Memory Tools"; openclaw-behaviour 10.8.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.memory.citations import shows
+from skerry.memory.desk import Desk
+from skerry.memory.results import clamped, clean, failed, found, gives_orders
+from skerry.model.caller import Caller
+from skerry.model.errors import SkerryError
+from skerry.model.memory import MemoryQuestion, MemorySource
+from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
+
+GO_ON: Final = "Say that memory could not be asked, and answer without it."
+_NOBODY: Final = "Nobody speaks here, so nothing is opened."
+
+
+class MemorySearchParams(BaseModel):
+    """Parameters of `memory_search`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(description="A question, or words.", min_length=1, max_length=2000)
+    # The names that OpenClaw's tool has, and models know.
+    maxResults: int | None = Field(default=None, ge=1, le=50)  # noqa: N815
+    minScore: float | None = Field(default=None, ge=0, le=1)  # noqa: N815
+
+
+class MemoryGetParams(BaseModel):
+    """Parameters of `memory_get`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    path: str = Field(description="As memory_search gave it.", min_length=1, max_length=1024)
+    start: int = Field(default=1, ge=1, alias="from", description="First line.")
+    lines: int | None = Field(default=None, ge=1, le=10_000)
+
+
+class MemorySearch:
+    """Finds what was noted and said. It never fails: what goes wrong is part of its answer."""
+
+    spec = ToolSpec(
+        "memory_search",
+        "Find what was noted or said before: people, preferences, decisions, dates.",
+        MemorySearchParams.model_json_schema(),
+    )
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Return whether memory is used in the caller's conversation."""
+        return self._desk.is_open(caller)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Return the passages as JSON, within the limits."""
+        params = MemorySearchParams.model_validate(arguments)
+        if context.caller is None:
+            return _json(failed(_NOBODY, GO_ON))
+        limits = self._desk.limits
+        most = min(params.maxResults or limits.max_results, limits.max_results)
+        question = MemoryQuestion(params.query, most, params.minScore or 0.0)
+        try:
+            answer = await self._desk.find(context.caller, question)
+        except SkerryError as error:
+            return _json(failed(str(error), error.remedy or GO_ON))
+        mode = self._desk.config().memory.citations
+        cites = shows(mode, context.caller.chat)
+        shown = clamped(answer.hits, limits, cites=cites, most=most)
+        # What was said in a conversation may repeat what a page of the web said there.
+        said = any(hit.source is MemorySource.SESSIONS for hit, _ in shown)
+        origin = Origin.TOOL if said else Origin.MEMORY
+        return _json(found(answer, shown, mode, cites=cites), origin)
+
+
+class MemoryGet:
+    """Reads a document of the memory. It never fails: what goes wrong is part of its answer."""
+
+    spec = ToolSpec(
+        "memory_get",
+        "Read lines of a memory file.",
+        MemoryGetParams.model_json_schema(),
+    )
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Return whether memory is used in the caller's conversation."""
+        return self._desk.is_open(caller)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Return the lines as JSON."""
+        params = MemoryGetParams.model_validate(arguments)
+        refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
+        caller = context.caller
+        if caller is None:
+            return _json({**refused, "error": _NOBODY})
+        agent = caller.key.agent
+        try:
+            found = await self._desk.get(agent, params.path, params.start, params.lines, caller)
+        except SkerryError as error:
+            return _json({**refused, "error": str(error)})
+        told: dict[str, Any] = {"path": found.path, "text": clean(found.text)}
+        if found.next_line is not None:
+            told["nextFrom"] = found.next_line
+        if found.hint:
+            told["hint"] = found.hint
+        if gives_orders(found.text):
+            told["suspicious"] = True
+        said = params.path.startswith("sessions/")
+        return _json(told, Origin.TOOL if said else Origin.MEMORY)
+
+
+def _json(told: dict[str, Any], origin: Origin = Origin.MEMORY) -> ToolResult:
+    return ToolResult(msgspec.json.encode(told).decode(), origin=origin)

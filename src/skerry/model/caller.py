@@ -1,0 +1,30 @@
+"""On whose behalf something is looked up or noted."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.model.ids import SessionKey, SessionKind
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+
+_KINDS: Final = {SessionKind.GROUP: PeerKind.GROUP, SessionKind.CHANNEL: PeerKind.CHANNEL}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The conversation in which a run speaks, and for whom it does."""
+
+    key: SessionKey
+    chat: PeerKind
+    """Who hears the answer: one person, or several."""
+    origin: Origin
+    """Who asked."""
+    is_private: bool = False
+    """Whether only the owner takes part in the conversation."""
+    channel: str = ""
+    """A chat platform's name; empty for a client of the gateway."""
+
+
+def chat_of(key: SessionKey, peer: PeerKind | None) -> PeerKind:
+    """Return who hears what is said: what the key says counts, then the chat it came from."""
+    return _KINDS.get(key.kind) or peer or PeerKind.DIRECT

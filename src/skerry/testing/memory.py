@@ -1,0 +1,95 @@
+"""A memory that is told what it remembers."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from skerry.model.ids import AgentId
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryDocument,
+    MemoryFallback,
+    MemoryHit,
+    MemoryMode,
+    MemoryProgress,
+    MemoryQuestion,
+    MemorySource,
+    MemoryStatus,
+    SyncReport,
+)
+
+
+def hit(
+    path: str = "memory/2026-11-20.md",
+    text: str = "The dentist is in Mill Road.",
+    score: float = 0.9,
+    lines: tuple[int, int] = (1, 3),
+    session: str | None = None,
+) -> MemoryHit:
+    """Return a passage; one with a `session` was said there."""
+    source = MemorySource.SESSIONS if session else MemorySource.MEMORY
+    return MemoryHit(path, *lines, score, text, source, session=session)
+
+
+@dataclass
+class FakeBackend:
+    """Finds the hits that it is given, whatever is asked. Implements `ports.memory.MemoryBackend`.
+
+    `failure` is raised by a search; before it, `wait` is called.
+    """
+
+    hits: Sequence[MemoryHit] = ()
+    documents: dict[str, MemoryDocument] = field(default_factory=dict)
+    name: str = "fake"
+    failure: MemoryBackendError | None = None
+    fallback: MemoryFallback | None = None
+    asked: list[MemoryQuestion] = field(default_factory=list)
+    touched: int = 0
+    wait: Callable[[], Awaitable[object]] | None = None
+
+    async def search(self, question: MemoryQuestion) -> MemoryAnswer:
+        """Return the hits that are good enough, as many as are asked for."""
+        self.asked.append(question)
+        if self.wait is not None:
+            await self.wait()
+        if self.failure is not None:
+            raise self.failure
+        hits = [one for one in self.hits if one.score >= question.min_score][: question.limit]
+        if question.explain:
+            hits = [replace(one, explanation=(("text", one.score),)) for one in hits]
+        return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)
+
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Return the document of that path."""
+        return self.documents.get(path)
+
+    async def sync(
+        self,
+        *,
+        force: bool = False,  # noqa: ARG002 - there is nothing to bring up to date
+        progress: Callable[[MemoryProgress], None] | None = None,  # noqa: ARG002 - as above
+    ) -> SyncReport:
+        """Do nothing."""
+        return SyncReport(unchanged=len(self.hits))
+
+    def touch(self) -> None:
+        """Count it."""
+        self.touched += 1
+
+    async def status(self) -> MemoryStatus:
+        """Return that it is well."""
+        count = len(self.hits)
+        return MemoryStatus(
+            "main", self.name, count, count, self.touched > 0, None, "none", "", MemoryMode.TEXT, 0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FakeMemories:
+    """Gives every agent the same memory. Implements `ports.memory.Memories`."""
+
+    backend: FakeBackend | None
+
+    def of(self, agent: AgentId) -> FakeBackend | None:  # noqa: ARG002 - one for all
+        """Return the memory."""
+        return self.backend

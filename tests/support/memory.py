@@ -1,0 +1,68 @@
+"""A memory desk over a fake backend, and those who come to it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skerry.config.root import Config
+from skerry.infra.beneath import Beneath
+from skerry.memory.desk import Desk
+from skerry.model.caller import Caller
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+from skerry.ports.tool import Tool, ToolContext
+from skerry.testing.clock import FakeClock
+from skerry.testing.memory import FakeBackend, FakeMemories
+
+OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
+STRANGER = Caller(
+    SessionKey.parse("telegram:direct:7"), PeerKind.DIRECT, Origin.STRANGER, channel="telegram"
+)
+GROUP = Caller(
+    SessionKey.parse("telegram:group:9"), PeerKind.GROUP, Origin.OWNER, channel="telegram"
+)
+
+
+@dataclass
+class Place:
+    """A workspace with a memory."""
+
+    desk: Desk
+    backend: FakeBackend
+    workspace: Path
+    clock: FakeClock
+
+    async def call(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        caller: Caller | None = OWNER,
+        taint: frozenset[Origin] = frozenset(),
+    ) -> dict[str, Any]:
+        """Return what the tool answers."""
+        context = ToolContext(Beneath(self.workspace), None, caller, taint)
+        result = await tool.run(arguments, context)
+        told: dict[str, Any] = msgspec.json.decode(result.text)
+        return told
+
+    def put(self, path: str, text: str) -> Path:
+        """Write a file of the workspace."""
+        file = self.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+
+def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
+    """Return a workspace in `home` whose configuration has the sections of `tree`."""
+    config = Config.model_validate(
+        {"state_dir": home / "state", "path": home / "skerry.json", **tree}
+    )
+    workspace = config.workspace(config.agents.default_id)
+    workspace.mkdir(parents=True, exist_ok=True)
+    backend, clock = backend or FakeBackend(), FakeClock()
+    desk = Desk(FakeMemories(backend), lambda: config, clock)
+    return Place(desk, backend, workspace, clock)
