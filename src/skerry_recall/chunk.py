@@ -69,7 +69,13 @@ def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
     else:
         spans = _packed(list(_units(text, limit)), limit, overlap * TOKEN)
     begins = [0, *(found.end() for found in re.finditer("\n", text))]
-    return [one for begin, end in spans if (one := _chunk(text, begin, end, begins))]
+    made: list[Chunk] = []
+    for begin, end in spans:
+        one = _chunk(text, begin, end, begins)
+        # What has blank lines alone besides what it shares says nothing new.
+        if one is not None and (not made or one.end > made[-1].end):
+            made.append(one)
+    return made
 
 
 def _chunk(text: str, begin: int, end: int, begins: list[int]) -> Chunk | None:

@@ -55,6 +55,11 @@ def test_a_short_text_is_one_piece() -> None:
     ]
 
 
+def test_blank_lines_behind_the_text_make_no_piece_of_what_was_said_before() -> None:
+    text = "\n" * 8 + "0\n0\n00\n00\n00\n00000\n000000\n00000000\n000000000\n000000000\n  "
+    assert [one.end for one in chunks(text, size=16, overlap=8)] == [62]
+
+
 def test_nothing_has_no_pieces() -> None:
     assert chunks(" \n\t\n") == []
 
