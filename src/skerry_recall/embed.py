@@ -56,9 +56,13 @@ class EmbeddingUnavailableError(EmbeddingError):
 
 
 class EmbeddingRefusedError(EmbeddingError):
-    """The provider refuses these texts, or what it answered is of no use."""
+    """These texts are refused; others may be taken."""
 
     passing = False
+
+
+class EmbeddingAnswerError(EmbeddingError):
+    """What came is no answer: cut off, of another size, without numbers."""
 
 
 class EmbeddingTimeoutError(EmbeddingError):
@@ -76,6 +80,11 @@ class Embedder(Protocol):
     @property
     def local(self) -> bool:
         """Return whether it runs on this machine, at no cost and with nobody else reading."""
+        ...
+
+    @property
+    def bulk(self) -> int:
+        """Return how many passages are best asked for at once where there are many."""
         ...
 
     @property
@@ -119,16 +128,16 @@ def checked(
     `dims` is the length of its earlier vectors; None is any.
 
     Raises:
-        EmbeddingRefusedError: it is not one vector a text, they have another length, or one has no
+        EmbeddingAnswerError: it is not one vector a text, they have another length, or one has no
             finite number that is not 0 where it should have.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
     if vectors.ndim != 2 or vectors.shape[0] != texts or not vectors.shape[1]:  # noqa: PLR2004 - a matrix
         said = " x ".join(map(str, vectors.shape))
-        raise EmbeddingRefusedError(f"{who} answered {said} numbers to {texts} texts.")
+        raise EmbeddingAnswerError(f"{who} answered {said} numbers to {texts} texts.")
     if dims is not None and vectors.shape[1] != dims:
-        raise EmbeddingRefusedError(
+        raise EmbeddingAnswerError(
             f"{who} answered vectors of {vectors.shape[1]} numbers where they had {dims}.",
             "Its model has changed: name it anew, so that all is embedded again.",
         )
@@ -137,5 +146,5 @@ def checked(
         left = np.where(finite, vectors, 0.0)
         broken = ~finite.all(axis=1)
         if not left[broken].any(axis=1).all():
-            raise EmbeddingRefusedError(f"{who} answered a vector without any number in it.")
+            raise EmbeddingAnswerError(f"{who} answered a vector without any number in it.")
     return normalised(vectors)

@@ -17,6 +17,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skerry_recall.embed import (
+    EmbeddingAnswerError,
     EmbeddingError,
     EmbeddingModel,
     EmbeddingRefusedError,
@@ -100,6 +101,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
     """
 
     local = True
+    bulk = 32
 
     def __init__(
         self,
@@ -254,8 +256,8 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     rows = matrix(said)
                     job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))
                     job.done.set()
-                except EmbeddingRefusedError as error:
-                    job.fail(error)
+                except EmbeddingAnswerError as error:  # the same comes of the same texts here
+                    job.fail(EmbeddingRefusedError(str(error)))
                 except ValueError as error:
                     raise _DiedError(f"answered no rows: {error}") from error
             case Failed(message):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_recall.embed import EmbeddingRefusedError, checked, normalised
+from skerry_recall.embed import EmbeddingAnswerError, checked, normalised
 
 
 def _seed(vector: list[float]) -> list[float]:
@@ -51,7 +51,7 @@ def test_each_row_of_a_matrix_is_a_vector() -> None:
 def test_an_answer_of_another_size_or_without_numbers_is_refused(
     answer: list[list[float]], dims: int | None, told: str
 ) -> None:
-    with pytest.raises(EmbeddingRefusedError, match=told):
+    with pytest.raises(EmbeddingAnswerError, match=told):
         checked(np.array(answer), 2, dims, "it")
 
 

@@ -1,0 +1,194 @@
+"""The embedding models in the order in which they are used; one that fails rests for a while."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from skerry_recall.embed import (
+    Embedder,
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingRefusedError,
+    EmbeddingTimeoutError,
+    EmbeddingUnavailableError,
+    Kind,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RESTS: Final = (60.0, 300.0, 1500.0)
+"""Seconds after the first, second and each later failure in a row."""
+SEARCH_SECONDS: Final = 3.0
+"""For the vector of a question: a search has four."""
+_KEPT: Final = 256
+"""Vectors of questions; 0.4 MB at 384 numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a model is not used now."""
+
+    model: EmbeddingModel
+    reason: str
+    remedy: str
+    failures: int
+    """In a row."""
+    until: float
+    """When it is asked again, by the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Passages with their vectors."""
+
+    model: EmbeddingModel
+    """Who answered."""
+    vectors: "Sequence[NDArray[np.float32] | None]"
+    """One a text; None for one that the model refuses."""
+    refused: Sequence[tuple[int, str]] = ()
+    """Which text it refuses, from 0, and why."""
+
+
+class Chain:
+    """Asks the models of one agent. Vectors of two models are never mixed: each answer says whose.
+
+    `embedders` are those that can be used, the wanted one first; without any, `chosen` is None.
+    """
+
+    def __init__(
+        self,
+        embedders: Sequence[Embedder],
+        *,
+        search_seconds: float = SEARCH_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.embedders = tuple(embedders)
+        self._search_seconds = search_seconds
+        self._monotonic = monotonic
+        self._trouble: dict[EmbeddingModel, Trouble] = {}
+        self._questions: OrderedDict[tuple[EmbeddingModel, str], NDArray[np.float32]] = (
+            OrderedDict()
+        )
+
+    def chosen(self, current: EmbeddingModel | None = None) -> Embedder | None:
+        """Return the model with which passages are embedded; None is by words alone.
+
+        It is the first that does not rest. `current` is that of the index: after one failure it is
+        waited for, as embedding all again costs more than a minute without new vectors.
+        """
+        for one in self.embedders:
+            trouble = self._resting(one.model)
+            if trouble is None or (one.model == current and trouble.failures == 1):
+                return one
+        return None
+
+    def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
+        """Return why `model`, or the first of the chain, is not used now; None where it is."""
+        if model is None:
+            model = self.embedders[0].model if self.embedders else None
+        return self._resting(model) if model else None
+
+    async def query(self, text: str, model: EmbeddingModel) -> "NDArray[np.float32]":
+        """Return the vector of a question in the space of `model`, that of the index.
+
+        The last few hundred are remembered.
+
+        Raises:
+            EmbeddingError: the model is not in the chain, rests, fails, or is too slow. Words alone
+                then answer.
+        """
+        known = self._questions.get((model, text))
+        if known is not None:
+            self._questions.move_to_end((model, text))
+            return known
+        rows = await self._ask(self._awake(model), [text], Kind.QUERY, self._search_seconds)
+        vector: NDArray[np.float32] = rows[0]
+        self._questions[model, text] = vector
+        if len(self._questions) > _KEPT:
+            self._questions.popitem(last=False)
+        return vector
+
+    async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> Embedded:
+        """Return the vectors of passages by `model`. Texts that it refuses are named.
+
+        Raises:
+            EmbeddingError: the model is not in the chain, rests, or fails. `chosen` says what next.
+        """
+        embedder = self._awake(model)
+        try:
+            return Embedded(model, list(await self._ask(embedder, texts, Kind.PASSAGE)))
+        except EmbeddingRefusedError as error:
+            if len(texts) == 1:
+                return Embedded(model, [None], [(0, str(error))])
+        # One of them spoils the rest: halves find it with few questions.
+        half = len(texts) // 2
+        first = await self.passages(texts[:half], model)
+        second = await self.passages(texts[half:], model)
+        return Embedded(
+            model,
+            [*first.vectors, *second.vectors],
+            [*first.refused, *((half + place, why) for place, why in second.refused)],
+        )
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Return the vectors of passages by the first model that answers.
+
+        Raises:
+            EmbeddingUnavailableError: none does; it says why not.
+        """
+        told: list[str] = []
+        for one in self.embedders:
+            try:
+                return await self.passages(texts, one.model)
+            except EmbeddingError as error:
+                told.append(str(error))
+        why = " ".join(told) or "None is configured."
+        raise EmbeddingUnavailableError(f"No embedding model answers. {why}")
+
+    def _awake(self, model: EmbeddingModel) -> Embedder:
+        trouble = self._resting(model)
+        if trouble is not None:
+            raise EmbeddingError(f"{model} is not asked now: {trouble.reason}", trouble.remedy)
+        for one in self.embedders:
+            if one.model == model:
+                return one
+        raise EmbeddingUnavailableError(f"{model} is not among the embedding models in use.")
+
+    def _resting(self, model: EmbeddingModel) -> Trouble | None:
+        trouble = self._trouble.get(model)
+        return trouble if trouble and trouble.until > self._monotonic() else None
+
+    async def _ask(
+        self, embedder: Embedder, texts: Sequence[str], kind: Kind, seconds: float | None = None
+    ) -> "NDArray[np.float32]":
+        model = embedder.model
+        try:
+            with anyio.fail_after(seconds):
+                rows = await embedder.embed(texts, kind)
+        except TimeoutError as error:
+            late = EmbeddingTimeoutError(f"{model} gave no answer within {seconds:g} s.")
+            if not embedder.local:  # that one may just be loading; it has limits of its own
+                self._failed(model, late)
+            raise late from error
+        except EmbeddingRefusedError:
+            raise
+        except EmbeddingError as error:
+            self._failed(model, error)
+            raise
+        self._trouble.pop(model, None)
+        return rows
+
+    def _failed(self, model: EmbeddingModel, error: EmbeddingError) -> None:
+        before = self._trouble.get(model)
+        now = self._monotonic()
+        if before is not None and before.until > now:
+            return  # it was asked by several at once: that is one failure
+        failures = before.failures + 1 if before else 1
+        until = now + RESTS[min(failures, len(RESTS)) - 1]
+        self._trouble[model] = Trouble(model, str(error), error.remedy, failures, until)

@@ -1,0 +1,90 @@
+"""What an embedding provider's refusal means: its status decides first, its text second (pure)."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry_recall.embed import EmbeddingError, EmbeddingRefusedError, EmbeddingUnavailableError
+
+_UNPAID: Final = re.compile(
+    r"insufficient[_ ](quota|balance|credit|funds)|billing_hard_limit|credit balance",
+    re.IGNORECASE,
+)
+_BAD_KEY: Final = re.compile(r"api_key_invalid|api key not valid|api key expired", re.IGNORECASE)
+_TOLD: Final = 300  # characters of the provider's own words
+_KEY: Final = (
+    "Look at its account, enter its key anew, or choose another provider in"
+    " agents.defaults.memorySearch."
+)
+_ADDRESS: Final = "Look at provider, model and remote.baseUrl in agents.defaults.memorySearch."
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A response with a failing status."""
+
+    who: str
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    """Its body, without secrets."""
+
+
+def failure(one: Failure) -> EmbeddingError:
+    """Return the error that it means."""
+    said = _said(one.text)
+    words = f"{one.who} answered {one.status}" + (f": {said}" if said else "")
+    match one.status:
+        case 401 | 402 | 403:
+            return EmbeddingUnavailableError(words, _KEY)
+        case 400 | 429 if _UNPAID.search(one.text) or _BAD_KEY.search(one.text):
+            return EmbeddingUnavailableError(words, _KEY)
+        case 301 | 302 | 307 | 308 | 404 | 405:
+            return EmbeddingUnavailableError(words, _ADDRESS)
+        case status if status in {408, 429} or status >= 500:  # noqa: PLR2004 - HTTP: what passes
+            return EmbeddingError(words, retry_after=retry_after(one.headers))
+    return EmbeddingRefusedError(words)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds for which a provider wants to be left alone; None if it does not say."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+    except (TypeError, ValueError):
+        return None
+    return max(wait.total_seconds(), 0.0)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _said(text: str) -> str:
+    """Return the provider's own words in one line."""
+    try:
+        parsed: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        parsed = text
+    if isinstance(parsed, list) and parsed:
+        parsed = parsed[0]
+    for name in ("error", "message", "detail"):
+        if isinstance(parsed, dict) and name in parsed:
+            parsed = parsed[name]
+    printable = "".join(char if char.isprintable() else " " for char in str(parsed))
+    return " ".join(printable.split())[:_TOLD]

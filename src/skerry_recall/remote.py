@@ -1,0 +1,231 @@
+"""An embedding model that is asked over HTTP: in batches, a few at once, again where that helps."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import httpx2
+import msgspec
+
+from skerry_recall.embed import (
+    EmbeddingAnswerError,
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingTimeoutError,
+    Kind,
+    checked,
+)
+from skerry_recall.lengths import Piece, joined, pieces, requests
+from skerry_recall.refusals import Failure, failure
+from skerry_recall.wires import Wire
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+QUERY_SECONDS: Final = 60.0
+BATCH_SECONDS: Final = 120.0
+RETRIES: Final = 3
+CONCURRENCY: Final = 4
+_FIRST_DELAY: Final = 0.5
+_LONGEST_DELAY: Final = 8.0
+_LONGEST_HINT: Final = 60.0
+"""Seconds that a provider's own wish is waited for; a longer one fails at once."""
+_ANSWER_LIMIT: Final = 64 * 1024 * 1024
+_ERROR_LIMIT: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One request that was answered, or given up."""
+
+    model: EmbeddingModel
+    tokens: int | None
+    """That are billed; None where the provider did not say."""
+    seconds: float
+    error: EmbeddingError | None = None
+    batch: bool = False
+    """Whether it was a job for later, at half the price."""
+
+
+def nobody(spent: Spent) -> None:
+    """Keep no book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where a model is asked, and how."""
+
+    model: EmbeddingModel
+    base_url: str
+    """Up to and including the version, such as `/v1`."""
+    wire: Wire
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every request; they win over ours."""
+
+    @property
+    def all_headers(self) -> dict[str, str]:
+        """Return what every request carries."""
+        key = self.wire.headers(self.api_key) if self.api_key else {}
+        own = {name.lower(): value for name, value in self.headers.items()}
+        return {"accept-encoding": "identity", **key, **own}
+
+
+class Asking:
+    """Sends requests to one provider and reads the answers, with limits on both.
+
+    `http` follows no redirect and refuses what it must; it is the caller's.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, remote: Remote) -> None:
+        self._http = http
+        self._remote = remote
+        named = (value.split()[-1] for value in remote.headers.values() if value.strip())
+        self._secrets = [one for one in (remote.api_key, *named) if len(one) >= 8]  # noqa: PLR2004 - a shorter one is found in words
+
+    async def ask(
+        self, method: str, path: str, content: bytes = b"", *, kind: str = "application/json"
+    ) -> bytes:
+        """Return the body of a good answer.
+
+        Raises:
+            EmbeddingError: what the refusal means, or that nobody answers.
+        """
+        headers = {"content-type": kind, **self._remote.all_headers}
+        url = self._remote.base_url.rstrip("/") + path
+        who = str(self._remote.model.provider)
+        try:
+            request = httpx2.Request(method, url, headers=headers, content=content)
+            response = await self._http.send(request, stream=True)
+            try:
+                good = response.status_code == httpx2.codes.OK
+                body = await _read(response, _ANSWER_LIMIT if good else _ERROR_LIMIT, cut=not good)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await response.aclose()
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            told = str(error) or type(error).__name__
+            raise EmbeddingError(f"{who} cannot be reached: {told}") from error
+        if good:
+            return body
+        text = body.decode(errors="replace")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        raise failure(Failure(who, response.status_code, response.headers, text))
+
+
+class RemoteEmbedder:
+    """Asks a hosted model, or a server of one's own. `on_spent` hears of each request."""
+
+    local = False
+    bulk = 256
+
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        remote: Remote,
+        *,
+        on_spent: Callable[[Spent], None] = nobody,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.model = remote.model
+        self.dims: int | None = None
+        self._asking = Asking(http, remote)
+        self._wire = remote.wire
+        self._on_spent = on_spent
+        self._sleep = sleep
+        self._chance = chance
+        self._slots = anyio.Semaphore(CONCURRENCY)
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Return one row a text; see `embed.Embedder`."""
+        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+        all_pieces = pieces(texts, self._wire.limits.text_tokens)
+        batches = list(requests(all_pieces, self._wire.limits))
+        rows: list[NDArray[np.float32]] = [np.zeros((0, 0), np.float32)] * len(batches)
+        failed: list[EmbeddingError] = []
+
+        async def one(place: int, batch: list[Piece]) -> None:
+            try:
+                async with self._slots:
+                    rows[place] = await self._patiently([piece.text for piece in batch], kind)
+            except EmbeddingError as error:
+                failed.append(error)
+                tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            for place, batch in enumerate(batches):
+                tasks.start_soon(one, place, batch)
+        if failed:
+            raise failed[0]
+        if not rows:
+            return np.zeros((0, self.dims or 0), np.float32)
+        return joined(np.concatenate(rows), all_pieces, len(texts))
+
+    async def _patiently(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+        """Ask, and again after what may pass."""
+        for failures in range(RETRIES + 1):
+            try:
+                return await self._booked(texts, kind)
+            except EmbeddingError as error:
+                pause = delay(failures, error, self._chance())
+                if pause is None:
+                    raise
+            await self._sleep(pause)
+        raise AssertionError("the last failure is raised")
+
+    async def _booked(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+        begin = anyio.current_time()
+        try:
+            rows, tokens = await self._once(texts, kind)
+        except EmbeddingError as error:
+            self._on_spent(Spent(self.model, None, anyio.current_time() - begin, error))
+            raise
+        self._on_spent(Spent(self.model, tokens, anyio.current_time() - begin))
+        return rows
+
+    async def _once(self, texts: list[str], kind: Kind) -> "tuple[NDArray[np.float32], int | None]":
+        content = msgspec.json.encode(self._wire.body(self.model.model, texts, kind))
+        seconds = QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS
+        try:
+            with anyio.fail_after(seconds):
+                body = await self._asking.ask("POST", self._wire.path(self.model.model), content)
+        except TimeoutError as error:
+            text = f"{self.model} needed more than {seconds:g} s."
+            raise EmbeddingTimeoutError(text) from error
+        answer = self._wire.answer(body)
+        rows = checked(answer.rows, len(texts), self.dims, str(self.model))
+        self.dims = rows.shape[1]
+        return rows, answer.tokens
+
+
+def delay(failures: int, error: EmbeddingError, chance: float) -> float | None:
+    """Return the seconds until the next try after so many failed before; None is to give up.
+
+    0.5 s to 8 s, doubling, with full jitter (`chance` is in [0, 1)); a provider's own wish counts
+    instead where it is at most a minute.
+    """
+    hint = error.retry_after
+    if failures >= RETRIES or not error.passing or (hint or 0) > _LONGEST_HINT:
+        return None
+    pause = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0**failures)
+    return pause * (0.5 + chance / 2) if hint is None else hint + chance * _FIRST_DELAY
+
+
+async def _read(response: httpx2.Response, limit: int, *, cut: bool) -> bytes:
+    """Return the body; of one that is too long the begin, where it may be cut."""
+    parts: list[bytes] = []
+    left = limit
+    async for part in response.aiter_raw():
+        parts.append(part[:left])
+        left -= len(part)
+        if left < 0 and not cut:
+            raise EmbeddingAnswerError(f"the answer has more than {limit} bytes")
+        if left < 0:
+            break
+    return b"".join(parts)

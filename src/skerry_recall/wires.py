@@ -1,0 +1,176 @@
+"""How the embedding APIs of OpenAI, which many speak, of Voyage and Gemini are spoken to (pure)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from skerry_recall.embed import EmbeddingAnswerError, Kind
+from skerry_recall.lengths import Limits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a provider answered."""
+
+    rows: "NDArray[np.float64]"
+    """One vector a text, as it gave them."""
+    tokens: int | None
+    """That are billed; None where it does not say."""
+
+
+class Wire(Protocol):
+    """One of the APIs."""
+
+    @property
+    def limits(self) -> Limits:
+        """Return what it takes in one request."""
+        ...
+
+    def path(self, model: str) -> str:
+        """Return what follows the base address."""
+        ...
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return what shows the key."""
+        ...
+
+    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
+        """Return the request."""
+        ...
+
+    def answer(self, body: bytes) -> Answer:
+        """Return what the response says.
+
+        Raises:
+            EmbeddingAnswerError: it is cut off, or something else.
+        """
+        ...
+
+
+class _Row(msgspec.Struct):
+    embedding: list[float]
+    index: int
+
+
+class _Usage(msgspec.Struct):
+    total_tokens: int | None = None
+
+
+class OpenAiAnswer(msgspec.Struct):
+    """The response of `/embeddings`."""
+
+    data: list[_Row]
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+
+
+class OpenAiWire:
+    """`POST /embeddings`, as OpenAI and those who are compatible with it speak it."""
+
+    limits = Limits(text_tokens=8000)
+
+    def path(self, model: str) -> str:  # noqa: ARG002 - it stands in the body
+        """Return what follows the base address."""
+        return "/embeddings"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return what shows the key."""
+        return {"authorization": f"Bearer {key}"}
+
+    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:  # noqa: ARG002 - its models embed both alike
+        """Return the request."""
+        # An empty text is refused; a space says as much.
+        return {
+            "model": model,
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+        }
+
+    def answer(self, body: bytes) -> Answer:
+        """Return what the response says."""
+        told = _decoded(body, OpenAiAnswer)
+        told.data.sort(key=lambda row: row.index)
+        if [row.index for row in told.data] != list(range(len(told.data))):
+            raise EmbeddingAnswerError("the answer does not say which vector is which text's")
+        return Answer(_matrix([row.embedding for row in told.data]), told.usage.total_tokens)
+
+
+class VoyageWire(OpenAiWire):
+    """OpenAI's form, with what a text is for."""
+
+    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
+        """Return the request."""
+        role = "query" if kind is Kind.QUERY else "document"
+        return {"model": model, "input": [text or " " for text in texts], "input_type": role}
+
+
+class _Values(msgspec.Struct):
+    values: list[float]
+
+
+class _GeminiUsage(msgspec.Struct, rename="camel"):
+    prompt_token_count: int | None = None
+
+
+class _GeminiAnswer(msgspec.Struct, rename="camel"):
+    embeddings: list[_Values]
+    usage_metadata: _GeminiUsage = msgspec.field(default_factory=_GeminiUsage)
+
+
+class GeminiWire:
+    """`POST /models/<model>:batchEmbedContents`: several texts in one synchronous request."""
+
+    limits = Limits(text_tokens=2048)
+    _DIMS: Final = 768
+    """As text-embedding-004 had; the newer models can be asked for it."""
+
+    def path(self, model: str) -> str:
+        """Return what follows the base address."""
+        return f"/models/{model}:batchEmbedContents"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return what shows the key."""
+        return {"x-goog-api-key": key}
+
+    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
+        """Return the request."""
+        task = "RETRIEVAL_QUERY" if kind is Kind.QUERY else "RETRIEVAL_DOCUMENT"
+        return {
+            "requests": [
+                {
+                    "model": f"models/{model}",
+                    "content": {"parts": [{"text": text or " "}]},
+                    "taskType": task,
+                    "outputDimensionality": self._DIMS,
+                }
+                for text in texts
+            ]
+        }
+
+    def answer(self, body: bytes) -> Answer:
+        """Return what the response says."""
+        told = _decoded(body, _GeminiAnswer)
+        rows = _matrix([one.values for one in told.embeddings])
+        return Answer(rows, told.usage_metadata.prompt_token_count)
+
+
+def _decoded(body: bytes, shape: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EmbeddingAnswerError(f"the answer cannot be read: {error}") from error
+
+
+def _matrix(rows: list[list[float]]) -> "NDArray[np.float64]":
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    if len({len(row) for row in rows}) > 1:
+        raise EmbeddingAnswerError("the vectors of one answer have different lengths")
+    return np.array(rows, np.float64).reshape(len(rows), -1 if rows else 0)

@@ -1,0 +1,215 @@
+"""The order of embedding models, and what happens when one fails."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+
+from skerry_recall.chain import RESTS, Chain
+from skerry_recall.embed import (
+    Embedder,
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingRefusedError,
+    EmbeddingTimeoutError,
+    EmbeddingUnavailableError,
+    Kind,
+)
+
+A, B = EmbeddingModel("near", "a"), EmbeddingModel("far", "b")
+
+
+class Fake:
+    """A model that does what the test says."""
+
+    bulk = 8
+    dims = 1
+
+    def __init__(self, model: EmbeddingModel, *, local: bool = False) -> None:
+        self.model = model
+        self.local = local
+        self.error: EmbeddingError | None = None
+        self.silent = False
+        self.bad = ""
+        self.asked: list[list[str]] = []
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "np.ndarray[Any, Any]":  # noqa: ARG002 - the same for both
+        self.asked.append(list(texts))
+        if self.silent:
+            await anyio.sleep_forever()
+        if self.error is not None:
+            raise self.error
+        if self.bad in texts:
+            raise EmbeddingRefusedError(f"not {self.bad}")
+        return np.array([[float(len(text))] for text in texts], np.float32)
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def a() -> Fake:
+    return Fake(A)
+
+
+@pytest.fixture
+def b() -> Fake:
+    return Fake(B)
+
+
+@pytest.fixture
+def chain(a: Fake, b: Fake, time: Time) -> Chain:
+    return Chain([a, b], search_seconds=0.05, monotonic=time)
+
+
+def _name(embedder: Embedder | None) -> EmbeddingModel | None:
+    return embedder.model if embedder else None
+
+
+@pytest.mark.requirement("embed-runtime-fallback")
+async def test_when_the_first_fails_the_next_answers_and_says_so(chain: Chain, a: Fake) -> None:
+    a.error = EmbeddingError("busy")
+    answer = await chain.embed(["x", "yy"])
+    assert (answer.model, [float(one[0]) for one in answer.vectors if one is not None]) == (
+        B,
+        [1, 2],
+    )
+    assert _name(chain.chosen()) == B
+    a.error = None
+    assert (await chain.embed(["x"])).model == B, "it rests"
+
+
+async def test_one_that_failed_rests_longer_each_time_and_then_comes_back(
+    chain: Chain, a: Fake, time: Time
+) -> None:
+    a.error = EmbeddingError("busy")
+    for rest in (*RESTS, RESTS[-1]):
+        with pytest.raises(EmbeddingError, match="busy"):
+            await chain.passages(["x"], A)
+        asked = len(a.asked)
+        time.now += rest - 1
+        with pytest.raises(EmbeddingError, match="is not asked now: busy"):
+            await chain.query("x", A)
+        assert len(a.asked) == asked
+        time.now += 1
+    a.error = None
+    assert chain.trouble() is None
+    assert (await chain.passages(["x"], A)).model == A
+    a.error = EmbeddingError("again")
+    with pytest.raises(EmbeddingError):
+        await chain.passages(["x"], A)
+    trouble = chain.trouble(A)
+    assert trouble is not None
+    assert (trouble.failures, trouble.reason, trouble.until - time.now) == (1, "again", RESTS[0])
+
+
+async def test_an_index_waits_for_its_model_after_one_failure_and_changes_after_two(
+    chain: Chain, a: Fake, time: Time
+) -> None:
+    a.error = EmbeddingError("busy")
+    with pytest.raises(EmbeddingError):
+        await chain.passages(["x"], A)
+    assert _name(chain.chosen(A)) == A
+    assert _name(chain.chosen()) == B
+    time.now += RESTS[0]
+    with pytest.raises(EmbeddingError):
+        await chain.passages(["x"], A)
+    assert _name(chain.chosen(A)) == B
+    time.now += RESTS[1]
+    assert _name(chain.chosen(B)) == A, "the wanted one is tried again"
+
+
+async def test_a_question_is_asked_of_the_model_of_the_index_alone(
+    chain: Chain, a: Fake, b: Fake
+) -> None:
+    a.error = EmbeddingError("busy")
+    with pytest.raises(EmbeddingError, match="busy"):
+        await chain.query("x", A)
+    assert b.asked == []
+    with pytest.raises(EmbeddingUnavailableError, match="other/c is not among"):
+        await chain.query("x", EmbeddingModel("other", "c"))
+
+
+async def test_a_question_that_was_asked_before_costs_nothing(chain: Chain, a: Fake) -> None:
+    first = await chain.query("x", A)
+    assert (await chain.query("x", A)) is first
+    await chain.query("x", B)
+    assert a.asked == [["x"]]
+    for number in range(300):
+        await chain.query(str(number), A)
+    await chain.query("x", A)
+    assert len(a.asked) == 302
+
+
+async def test_a_slow_model_costs_one_search_its_deadline_and_not_the_next(
+    chain: Chain, a: Fake
+) -> None:
+    a.silent = True
+    with pytest.raises(EmbeddingTimeoutError, match=r"within 0\.05 s"):
+        await chain.query("x", A)
+    with pytest.raises(EmbeddingError, match="is not asked now"):
+        await chain.query("x", A)
+    assert len(a.asked) == 1
+
+
+async def test_a_local_model_that_loads_is_not_sent_to_rest(time: Time) -> None:
+    slow = Fake(A, local=True)
+    slow.silent = True
+    chain = Chain([slow], search_seconds=0.05, monotonic=time)
+    for _ in range(2):
+        with pytest.raises(EmbeddingTimeoutError):
+            await chain.query("x", A)
+    assert chain.trouble() is None
+
+
+async def test_several_failures_at_once_are_one(chain: Chain, a: Fake) -> None:
+    a.silent = True
+
+    async def ask() -> None:
+        with pytest.raises(EmbeddingError):
+            await chain.query("x", A)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(ask)
+    trouble = chain.trouble(A)
+    assert trouble is not None
+    assert trouble.failures == 1
+
+
+async def test_a_text_that_is_refused_is_named_and_the_others_get_their_vectors(
+    chain: Chain, a: Fake
+) -> None:
+    a.bad = "bad"
+    answer = await chain.passages(["x", "yy", "bad", "zzz", "w"], A)
+    assert [one is None for one in answer.vectors] == [False, False, True, False, False]
+    assert answer.refused == [(2, "not bad")]
+    assert chain.trouble() is None
+
+
+@pytest.mark.requirement("embed-chain-auto")
+async def test_without_a_model_there_is_none_and_nothing_breaks(a: Fake, time: Time) -> None:
+    assert Chain([]).chosen() is None
+    assert Chain([]).trouble() is None
+    with pytest.raises(EmbeddingUnavailableError, match="None is configured"):
+        await Chain([]).embed(["x"])
+    a.error = EmbeddingUnavailableError("no key", "Enter one.")
+    chain = Chain([a], monotonic=time)
+    with pytest.raises(EmbeddingUnavailableError, match=r"answers\. no key"):
+        await chain.embed(["x"])
+    assert chain.chosen() is None
+    trouble = chain.trouble()
+    assert trouble is not None
+    assert trouble.remedy == "Enter one."

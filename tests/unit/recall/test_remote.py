@@ -1,0 +1,250 @@
+"""Embedding models that are asked over HTTP, against a server that misbehaves in each way."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+
+from skerry.infra.http import http_client
+from skerry_recall import remote
+from skerry_recall.embed import (
+    EmbeddingAnswerError,
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingRefusedError,
+    EmbeddingTimeoutError,
+    EmbeddingUnavailableError,
+    Kind,
+)
+from skerry_recall.remote import Remote, RemoteEmbedder, Spent, delay
+from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
+from tests.unit.recall.embedding_server import EmbeddingServer, Reply, embedding_server
+
+KEY = "sk-0123456789abcdef"
+
+
+class Bench:
+    """An embedder beside its server; its pauses are noted, not waited."""
+
+    def __init__(self, server: EmbeddingServer) -> None:
+        self.server = server
+        self.paused: list[float] = []
+        self.spent: list[Spent] = []
+
+    async def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+
+    @asynccontextmanager
+    async def embedder(
+        self, wire: Wire | None = None, *, url: str = "", headers: dict[str, str] | None = None
+    ) -> AsyncGenerator[RemoteEmbedder]:
+        async with http_client() as http:
+            where = Remote(
+                EmbeddingModel("far", "m1"),
+                url or self.server.url,
+                wire or OpenAiWire(),
+                KEY,
+                headers or {},
+            )
+            yield RemoteEmbedder(
+                http, where, on_spent=self.spent.append, sleep=self.pause, chance=lambda: 0.5
+            )
+
+
+@pytest.fixture
+async def bench() -> AsyncGenerator[Bench]:
+    async with embedding_server() as server:
+        yield Bench(server)
+
+
+async def _embed(bench: Bench, *texts: str, kind: Kind = Kind.PASSAGE) -> "np.ndarray[Any, Any]":
+    async with bench.embedder() as embedder:
+        return await embedder.embed(texts, kind)
+
+
+@pytest.mark.requirement("embed-provider-openai")
+async def test_openai_is_asked_as_it_wants_and_its_rows_are_put_in_order(bench: Bench) -> None:
+    rows = await _embed(bench, "abc", "")
+    assert rows == pytest.approx(np.array([[0.9**0.5, 0.1**0.5], [0.5**0.5, 0.5**0.5]]))
+    (asked,) = bench.server.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/embeddings")
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.json == {"model": "m1", "input": ["abc", " "], "encoding_format": "float"}
+    assert [(one.tokens, one.error) for one in bench.spent] == [(2, None)]
+
+
+@pytest.mark.requirement("embed-provider-gemini", "embed-batch-gemini")
+async def test_gemini_gets_several_texts_in_one_synchronous_request(bench: Bench) -> None:
+    bench.server.replies = [
+        Reply(body={"embeddings": [{"values": [3, 4]}, {"values": [0, 1]}]}),
+        Reply(body={"embeddings": [{"values": [1, 0]}], "usageMetadata": {"promptTokenCount": 7}}),
+    ]
+    async with bench.embedder(GeminiWire()) as embedder:
+        rows = await embedder.embed(["a", "b"], Kind.PASSAGE)
+        await embedder.embed(["c"], Kind.QUERY)
+    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 1]]))
+    first, second = bench.server.asked
+    assert first.path == "/v1/models/m1:batchEmbedContents"
+    assert first.headers["x-goog-api-key"] == KEY
+    assert first.json["requests"][1] == {
+        "model": "models/m1",
+        "content": {"parts": [{"text": "b"}]},
+        "taskType": "RETRIEVAL_DOCUMENT",
+        "outputDimensionality": 768,
+    }
+    assert second.json["requests"][0]["taskType"] == "RETRIEVAL_QUERY"
+    assert [one.tokens for one in bench.spent] == [None, 7]
+
+
+@pytest.mark.requirement("embed-provider-voyage")
+async def test_voyage_is_told_what_a_text_is_for(bench: Bench) -> None:
+    async with bench.embedder(VoyageWire()) as embedder:
+        await embedder.embed(["a"], Kind.QUERY)
+        await embedder.embed(["b"], Kind.PASSAGE)
+    assert [one.json["input_type"] for one in bench.server.asked] == ["query", "document"]
+
+
+async def test_headers_of_the_owner_win_over_ours(bench: Bench) -> None:
+    async with bench.embedder(headers={"Authorization": "Bearer other-token"}) as embedder:
+        await embedder.embed(["a"], Kind.PASSAGE)
+    assert bench.server.asked[0].headers["authorization"] == "Bearer other-token"
+
+
+async def test_many_texts_go_in_batches_four_at_a_time_and_come_back_in_order(bench: Bench) -> None:
+    bench.server.held = anyio.Event()
+    texts = ["x" * (1000 + place) for place in range(100)]
+    rows: list[np.ndarray[Any, Any]] = []
+
+    async def embed() -> None:
+        async with bench.embedder() as embedder:
+            rows.append(await embedder.embed(texts, Kind.PASSAGE))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(embed)
+        with anyio.fail_after(10):
+            while bench.server.now < remote.CONCURRENCY:
+                await anyio.wait_all_tasks_blocked()
+        bench.server.held.set()
+    assert bench.server.most == remote.CONCURRENCY
+    assert all(sum(map(len, one.json["input"])) // 2 <= 8000 for one in bench.server.asked)
+    assert np.argsort(rows[0][:, 1])[::-1].tolist() == list(range(100))
+
+
+async def test_a_text_that_is_too_long_gets_the_mean_of_its_pieces(bench: Bench) -> None:
+    rows = await _embed(bench, "word " * 8000, "b")
+    assert rows.shape == (2, 2)
+    assert sum(len(one.json["input"]) for one in bench.server.asked) == 4
+
+
+async def test_no_text_costs_no_request(bench: Bench) -> None:
+    assert (await _embed(bench)).shape == (0, 0)
+    assert bench.server.asked == []
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+async def test_what_may_pass_is_tried_three_times_more(bench: Bench, status: int) -> None:
+    bench.server.replies = [Reply(status, {"error": {"message": "busy"}})] * 3
+    assert (await _embed(bench, "a")).shape == (1, 2)
+    assert bench.paused == [0.375, 0.75, 1.5]
+    bench.server.replies = [Reply(status, {"error": {"message": "busy"}})] * 4
+    with pytest.raises(EmbeddingError, match=f"far answered {status}: busy"):
+        await _embed(bench, "a")
+    assert len(bench.server.asked) == 8
+    assert [one.error is None for one in bench.spent] == [False] * 3 + [True] + [False] * 4
+
+
+async def test_a_provider_s_own_wish_is_waited_for_unless_it_is_long(bench: Bench) -> None:
+    bench.server.replies = [Reply(429, {}, (("retry-after", "7"),))]
+    await _embed(bench, "a")
+    assert bench.paused == [7.25]
+    bench.server.replies = [Reply(429, {}, (("retry-after", "100"),))]
+    with pytest.raises(EmbeddingError) as told:
+        await _embed(bench, "a")
+    assert told.value.retry_after == 100
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"error": {"message": "input too long"}}, EmbeddingRefusedError),
+        (400, {"error": {"message": "API key not valid"}}, EmbeddingUnavailableError),
+        (401, {"error": f"no key like {KEY}"}, EmbeddingUnavailableError),
+        (404, b"<html>nothing</html>", EmbeddingUnavailableError),
+        (307, b"", EmbeddingUnavailableError),
+        (429, {"error": {"code": "insufficient_quota"}}, EmbeddingUnavailableError),
+    ],
+)
+async def test_a_refusal_is_told_at_once_and_without_the_key(
+    bench: Bench, status: int, body: object, kind: type[EmbeddingError]
+) -> None:
+    bench.server.replies = [Reply(status, body)]
+    with pytest.raises(kind, match=str(status)) as told:
+        await _embed(bench, "a")
+    assert KEY not in str(told.value)
+    assert len(bench.server.asked) == 1
+
+
+def _rows(*rows: object) -> Reply:
+    listed = [{"index": place, "embedding": row} for place, row in enumerate(rows)]
+    return Reply(body={"data": listed})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _rows([1.0, 2.0]),
+        _rows([1.0, 2.0], [1.0]),
+        _rows([], []),
+        _rows([1.0, None], [1.0, 2.0]),
+        Reply(body=b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}'),
+        Reply(body=b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}'),
+        Reply(body=b'{"data": [{"ind'),
+        Reply(body=b"[" * 100_000),
+        Reply(body={"data": []}, cut=True),
+    ],
+)
+async def test_an_answer_of_no_use_is_an_error_after_three_more_tries(
+    bench: Bench, reply: Reply
+) -> None:
+    bench.server.replies = [reply] * 4
+    with pytest.raises(EmbeddingError):
+        await _embed(bench, "a", "b")
+    assert len(bench.server.asked) == 4
+
+
+async def test_vectors_of_another_length_than_before_are_refused(bench: Bench) -> None:
+    async with bench.embedder() as embedder:
+        await embedder.embed(["a"], Kind.PASSAGE)
+        bench.server.replies = [_rows([1.0, 2.0, 3.0])] * 4
+        with pytest.raises(EmbeddingAnswerError, match="3 numbers where they had 2"):
+            await embedder.embed(["a"], Kind.PASSAGE)
+
+
+async def test_an_answer_without_end_is_cut(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_ANSWER_LIMIT", 1000)
+    bench.server.replies = [Reply(body=b" " * 2000)] * 4
+    with pytest.raises(EmbeddingAnswerError, match="more than 1000 bytes"):
+        await _embed(bench, "a")
+
+
+async def test_one_who_is_silent_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "QUERY_SECONDS", 0.05)
+    bench.server.held = anyio.Event()
+    with pytest.raises(EmbeddingTimeoutError, match="far/m1 needed more than"):
+        await _embed(bench, "a", kind=Kind.QUERY)
+
+
+async def test_one_who_is_not_there_is_told(bench: Bench) -> None:
+    async with bench.embedder(url="http://127.0.0.1:9/v1") as embedder:
+        with pytest.raises(EmbeddingError, match="far cannot be reached"):
+            await embedder.embed(["a"], Kind.PASSAGE)
+    assert len(bench.paused) == 3
+
+
+def test_pauses_double_to_eight_seconds() -> None:
+    late = EmbeddingError("late")
+    assert [delay(failures, late, 1.0) for failures in range(4)] == [0.5, 1.0, 2.0, None]
+    assert delay(0, EmbeddingRefusedError("no"), 1.0) is None
