@@ -1,0 +1,60 @@
+"""Keeps vectors in a folder, so that a second run of the benchmark embeds nothing."""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from skerry_recall.scores import Floats
+
+_DIGEST: Final = 32
+_BATCH: Final = 16
+
+Embed = Callable[[Sequence[str]], Awaitable["Floats"]]
+
+
+class VectorCache:
+    """The vectors of one model and kind of text: a file of records, a SHA-256 and float32 each."""
+
+    def __init__(self, folder: Path, model: str, kind: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{re.sub('[^A-Za-z0-9.-]+', '-', model)}.{kind}.vectors"
+
+    async def of(
+        self, texts: Sequence[str], embed: Embed, report: Callable[[int, int], None]
+    ) -> dict[str, "Floats"]:
+        """Return the vector of each text; what is not kept is embedded, and kept at once."""
+        found = self._load()
+        keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
+        missing = [text for text in texts if keys[text] not in found]
+        with self._path.open("ab") as file:
+            for at in range(0, len(missing), _BATCH):
+                some = missing[at : at + _BATCH]
+                vectors = np.asarray(await embed(some), np.float32)
+                for text, vector in zip(some, vectors, strict=True):
+                    file.write(keys[text] + len(vector).to_bytes(4, "little") + vector.tobytes())
+                    found[keys[text]] = vector
+                file.flush()
+                report(at + len(some), len(missing))
+        return {text: found[key] for text, key in keys.items()}
+
+    def _load(self) -> dict[bytes, "Floats"]:
+        """Return what is kept; a record that was not written to its end is cut off."""
+        if not self._path.exists():
+            return {}
+        data, at, found = self._path.read_bytes(), 0, dict[bytes, "Floats"]()
+        while at + _DIGEST + 4 <= len(data):
+            count = int.from_bytes(data[at + _DIGEST : at + _DIGEST + 4], "little")
+            end = at + _DIGEST + 4 + 4 * count
+            if end > len(data):
+                break
+            found[data[at : at + _DIGEST]] = np.frombuffer(data[at + _DIGEST + 4 : end], np.float32)
+            at = end
+        if at < len(data):
+            with self._path.open("r+b") as file:
+                file.truncate(at)
+        return found

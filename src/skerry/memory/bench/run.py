@@ -1,0 +1,98 @@
+"""Runs the trials through the code that also answers the agent."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skerry.memory.bench.baseline import BASELINES, FullText
+from skerry.memory.bench.figures import figure
+from skerry.memory.bench.sets import Query, Scope, Trial
+from skerry_recall.collection import Collection
+from skerry_recall.fuse import Options, Profile, rank
+from skerry_recall.question import read
+from skerry_recall.terms import Words
+
+if TYPE_CHECKING:
+    from skerry_recall.scores import Floats, Scores
+
+Report = Callable[[str, int, int], None]
+"""Told the name of what is measured, how many questions are answered, and of how many."""
+Table = Mapping[str, Mapping[str, float]]
+"""For each profile and baseline its figures in per cent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The vectors of texts, made before anything is measured; empty where no model is used."""
+
+    passages: Mapping[str, "Floats"] = field(default_factory=dict)
+    queries: Mapping[str, "Floats"] = field(default_factory=dict)
+
+
+def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
+    """Return the passages and the questions that need vectors, each once."""
+    scopes = [scope for trial in trials for scope in trial.scopes]
+    passages = {one.text for scope in scopes for one in scope.passages}
+    questions = {one.text for scope in scopes for one in scope.queries}
+    return sorted(passages), sorted(questions)
+
+
+def measure(
+    trials: Sequence[Trial],
+    profiles: Sequence[Profile],
+    vectors: Vectors,
+    folder: Path,
+    report: Report,
+) -> Table:
+    """Return the figures of each profile, and of FTS5 beside them; `folder` is for the index.
+
+    Blocking: some milliseconds for each question.
+    """
+    table: dict[str, dict[str, float]] = {one.name: {} for one in profiles}
+    table |= {name: {} for name in BASELINES}
+    for number, trial in enumerate(trials):
+        total = sum(len(scope.queries) for scope in trial.scopes)
+        sums: dict[tuple[str, str], float] = {}
+        done = 0
+        for index, scope in enumerate(trial.scopes):
+            place = folder / f"{number}-{index}"
+            for query, rankings in _answers(scope, profiles, vectors, place, trial.limit):
+                for who, found in rankings.items():
+                    for name in trial.figures:
+                        value = figure(name, found, query, scope)
+                        sums[who, name] = sums.get((who, name), 0.0) + value
+                done += 1
+                report(trial.name, done, total)
+        for (who, name), value in sums.items():
+            table[who][f"{trial.name}.{name}"] = round(100 * value / total, 2)
+    return table
+
+
+def _answers(
+    scope: Scope, profiles: Sequence[Profile], vectors: Vectors, folder: Path, limit: int
+) -> Iterator[tuple[Query, Mapping[str, Sequence[int]]]]:
+    """Yield each question with the rows that each way of searching finds."""
+    folder.mkdir(parents=True)
+    collection, words = Collection(folder), Words()
+    held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}
+    collection.refresh(added=scope.passages, vectors=held)
+    plain = FullText(scope)
+    for query in scope.queries:
+        asked = read(query.text, words)
+        scores = collection.scores(asked.terms, vectors.queries.get(query.text))
+
+        options = Options(asked=asked, texts=partial(_texts, scope, scores))
+        found: dict[str, Sequence[int]] = {
+            one.name: [int(scores.id[hit.row]) - 1 for hit in rank(scores, one, limit, options)]
+            for one in profiles
+        }
+        for name, joined in BASELINES.items():
+            found[name] = plain.search(query.text, joined, limit)
+        yield query, found
+    plain.close()
+
+
+def _texts(scope: Scope, scores: "Scores", rows: Sequence[int]) -> list[str]:
+    return [scope.passages[int(scores.id[row]) - 1].text for row in rows]
