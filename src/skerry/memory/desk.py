@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from skerry.config.memory import MemoryLimits
+from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -46,7 +46,7 @@ class Desk:
     clock: Clock
 
     @property
-    def limits(self) -> MemoryLimits:
+    def limits(self) -> QmdLimits:
         """Return how much of an answer is shown."""
         return self.config().memory.qmd.limits
 
