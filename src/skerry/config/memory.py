@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from skerry.config.base import OpenSection, Section
+from skerry.config.memory_qmd import QmdConfig
 from skerry.config.session import SendMatch
 
 
@@ -44,23 +45,9 @@ class MemoryScope(Section):
     """Any that denies counts; else one that allows."""
 
 
-class MemoryLimits(OpenSection):
-    """What one question may take and give, of QMD and of the built-in one."""
+class MemoryQmd(QmdConfig):
+    """The program QMD in the memory slot; `limits` and `scope` hold for the built-in memory too."""
 
-    max_results: int = Field(default=6, ge=1, le=50)
-    """Passages."""
-    max_snippet_chars: int = Field(default=700, ge=50, le=20_000)
-    """Characters of one passage."""
-    max_injected_chars: int = Field(default=4000, ge=100, le=100_000)
-    """Characters of all of them together."""
-    timeout_ms: int = Field(default=4000, ge=100, le=60_000)
-    """Milliseconds until the model is told that nothing was found in time."""
-
-
-class MemoryQmd(OpenSection):
-    """The program QMD in the memory slot, and rules that hold for the built-in memory too."""
-
-    limits: MemoryLimits = MemoryLimits()
     scope: MemoryScope = MemoryScope()
 
 

@@ -73,6 +73,8 @@ def protected(config: Config) -> Protected:
     home = config.path.parent
     plugins = [home / path.expanduser() for path in config.plugins.load.paths]
     hooks = [home / path.expanduser() for path in config.hooks.internal.load.extra_dirs]
+    qmd = Path(config.memory.qmd.command).expanduser()
+    programs = [qmd] if qmd.is_absolute() else []
     installed = (Path(__file__).parents[1], Path(sys.prefix))
     profiles = (config.agent_dir(one) / PROFILES for one in config.agents.ids)
     own = (config.path, *config.included, *profiles)
@@ -80,7 +82,7 @@ def protected(config: Config) -> Protected:
         state=config.state_dir.resolve(),
         # The place of a link too: the file could be put in its place.
         configuration=frozenset(_both(own)),
-        code=frozenset(_both((*plugins, *hooks, *installed))),
+        code=frozenset(_both((*plugins, *hooks, *programs, *installed))),
         workspaces=frozenset(config.workspace(one).resolve() for one in config.agents.ids),
     )
 

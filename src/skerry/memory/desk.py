@@ -8,27 +8,36 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from skerry.config.memory import MemoryLimits
+from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
+from skerry.infra.zone import day
+from skerry.memory.notes import Provenance
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, window
 from skerry.memory.scope import is_open, may_read
+from skerry.memory.writing import Notebook
 from skerry.model.caller import Caller
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryBackendError,
     MemoryHit,
+    MemoryNoted,
     MemoryQuestion,
     MemoryText,
+    MemoryUndone,
 )
+from skerry.model.origin import Origin
 from skerry.ports.memory import Memories, MemoryBackend, MemoryDocuments
 
 WIDER: Final = 4
 """So many times more is asked for where some of what is found may not be shown."""
 PERSON_SECONDS: Final = 60.0
 """What a person at the gateway waits for an answer."""
+
+_OFF: Final = "This agent has no memory: it is switched off."
+_CLOSED: Final = "Memory is not used in this conversation."
 
 
 class ClosedError(MemoryBackendError):
@@ -46,7 +55,7 @@ class Desk:
     clock: Clock
 
     @property
-    def limits(self) -> MemoryLimits:
+    def limits(self) -> QmdLimits:
         """Return how much of an answer is shown."""
         return self.config().memory.qmd.limits
 
@@ -71,7 +80,7 @@ class Desk:
             MemoryBackendError: nothing may be; no memory answers, or none in time.
         """
         if not self.is_open(caller):
-            raise ClosedError("Memory is not used in this conversation.")
+            raise ClosedError(_CLOSED)
         wider = replace(question, limit=question.limit * WIDER)
         answer = await self._ask(caller.key.agent, wider, self.limits.timeout_ms / 1000)
         hits = [one for one in answer.hits if may_read(caller, one)][: question.limit]
@@ -91,7 +100,7 @@ class Desk:
             MemoryBackendError: it is none of the memory's, or not for the caller.
         """
         if caller is not None and not self.is_open(caller):
-            raise ClosedError("Memory is not used in this conversation.")
+            raise ClosedError(_CLOSED)
         config = self.config()
         extra = config.memory_search(agent).extra_paths
         if is_elsewhere(path):
@@ -99,6 +108,42 @@ class Desk:
         place = place_of(path, config.workspace(agent), extra)
         work = partial(read_lines, place, path, start, lines, protected(config))
         return await anyio.to_thread.run_sync(work)
+
+    async def write(
+        self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
+    ) -> MemoryNoted:
+        """Append a note to the log of the day, or to a section of MEMORY.md.
+
+        Raises:
+            MemoryBackendError: it is not written.
+        """
+        now, zone = self.clock.now_ms(), self.config().agents.defaults.user_timezone
+        said = Provenance.now(origin, where, now)
+        work = partial(self._notebook(agent).write, text, section, said, day(now, zone))
+        noted = await anyio.to_thread.run_sync(work)
+        self._touch(agent)
+        return noted
+
+    async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
+        """Take a note out again.
+
+        Raises:
+            MemoryBackendError: it is not there, or was changed by hand since.
+        """
+        undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
+        self._touch(agent)
+        return undone
+
+    def _notebook(self, agent: AgentId) -> Notebook:
+        config = self.config()
+        if not config.memory_search(agent).enabled:
+            raise ClosedError(_OFF)
+        return Notebook(config.workspace(agent), protected(config))
+
+    def _touch(self, agent: AgentId) -> None:
+        backend = self.of(agent)
+        if backend is not None:
+            backend.touch()
 
     async def _document(
         self, agent: AgentId, path: str, start: int, lines: int | None, caller: Caller | None
@@ -116,7 +161,7 @@ class Desk:
     async def _ask(self, agent: AgentId, question: MemoryQuestion, seconds: float) -> MemoryAnswer:
         backend = self.of(agent)
         if backend is None:
-            raise ClosedError("This agent has no memory: it is switched off.")
+            raise ClosedError(_OFF)
         with anyio.move_on_after(seconds):
             return await backend.search(question)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")

@@ -1,11 +1,19 @@
 """Brings the memory in, by the same door as a plugin of anybody."""
 
 from skerry.memory.desk import Desk
+from skerry.memory.noting import MemoryWrite, Remember
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.sdk.api import PluginApi
 
 
 def register(api: PluginApi, desk: Desk) -> None:
-    """Register the tools."""
+    """Register the tools and the command of the owner's own word."""
     api.register_tool(MemorySearch(desk))
     api.register_tool(MemoryGet(desk))
+    api.register_tool(MemoryWrite(desk))
+    api.register_command(
+        "remember",
+        Remember(desk).run,
+        description="notes what follows for every later conversation",
+        accepts_arguments=True,
+    )

@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from skerry.config.memory import Citations, MemoryLimits
+from skerry.config.memory import Citations
+from skerry.config.memory_qmd import QmdLimits
 from skerry.memory.citations import citation, cited
 from skerry.model.memory import MemoryAnswer, MemoryHit
 
@@ -41,7 +42,7 @@ def gives_orders(text: str) -> bool:
 
 
 def clamped(
-    hits: Iterable[MemoryHit], limits: MemoryLimits, *, cites: bool, most: int | None = None
+    hits: Iterable[MemoryHit], limits: QmdLimits, *, cites: bool, most: int | None = None
 ) -> list[tuple[MemoryHit, str]]:
     """Return the hits with what is shown of each, its citation included, within all limits."""
     shown: list[tuple[MemoryHit, str]] = []

@@ -134,6 +134,25 @@ class MemoryText:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryNoted:
+    """A note that was written; `id` takes it out again."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUndone:
+    """A note that was taken out."""
+
+    id: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryProgress:
     """How far an index job is."""
 

@@ -8,13 +8,16 @@ from skerry.model.memory import (
     Conversation,
     MemoryAnswer,
     MemoryDocument,
+    MemoryNoted,
     MemoryProgress,
     MemoryQuestion,
     MemoryStatus,
     MemoryText,
+    MemoryUndone,
     SyncReport,
     Utterance,
 )
+from skerry.model.origin import Origin
 
 
 class MemoryBackend(Protocol):
@@ -114,5 +117,30 @@ class MemoryDesk(Memories, Protocol):
 
         Raises:
             MemoryBackendError: it is none of the memory's.
+        """
+        ...
+
+    async def write(
+        self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
+    ) -> MemoryNoted:
+        """Append a note to the log of the day, or to a section of MEMORY.md.
+
+        Args:
+            agent: Whose memory it is.
+            text: What is noted.
+            section: The heading in MEMORY.md; None is the log of the day.
+            origin: Who said it.
+            where: The key of the conversation; `gateway` for a person at the gateway itself.
+
+        Raises:
+            MemoryBackendError: it is not written.
+        """
+        ...
+
+    async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
+        """Take a note out again.
+
+        Raises:
+            MemoryBackendError: it is not there, or was changed by hand since.
         """
         ...
