@@ -22,22 +22,24 @@ from skerry.memory.qmd_process import Finished, QmdError, run
 from skerry.memory.qmd_program import QmdHome, QmdProgram, find_program
 from skerry.memory.qmd_query import Asked, asked
 from skerry.memory.qmd_results import (
-    Place,
     Result,
     answered,
     clamped,
     hits,
     located,
     printed,
+    whole,
 )
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryBackendError,
+    MemoryDocument,
     MemoryHit,
     MemoryMode,
     MemoryProgress,
     MemoryQuestion,
+    MemorySource,
     MemoryStartingError,
     MemoryStatus,
     SyncReport,
@@ -45,8 +47,9 @@ from skerry.model.memory import (
 
 logger = logging.getLogger(__name__)
 
-Export = Callable[[Path], Awaitable[None]]
-"""Writes the agent's conversations into a folder as Markdown; removes those that are too old."""
+Export = Callable[[Path], Awaitable[Mapping[str, str]]]
+"""Writes the agent's conversations into a folder as Markdown and removes those that are too old;
+gives the key of each by the name of its file."""
 
 COMMAND_SECONDS: Final = 30.0
 """For commands that neither search nor index (openclaw-behaviour 10.10)."""
@@ -92,11 +95,12 @@ class QmdMemory:
         self._cycle = Cycle(clock.now_ms())
         self._changed = anyio.Event()
         self._working = anyio.Lock()
-        self._begun = 0
+        self._begun, self._embeds = 0, False
         self._report = SyncReport()
         self._program: QmdProgram | None = None
         self._collections: dict[str, Collection] = {}
         self._refused: Sequence[str] = ()
+        self._sessions: Mapping[str, str] = {}
         self._bound = False
         self._error: QmdError | None = None
         """Why the last index job failed."""
@@ -157,8 +161,8 @@ class QmdMemory:
             found = await anyio.to_thread.run_sync(
                 lambda: [
                     hit
-                    for hit in hits(results, collections)
-                    if fits(question, hit, self._file(hit.path), scored=ask.semantic)
+                    for hit in hits(results, collections, self._sessions)
+                    if fits(question, hit, scored=ask.semantic)
                 ]
             )
         semantic = ask is not None and ask.semantic
@@ -216,16 +220,18 @@ class QmdMemory:
             notes=notes,
         )
 
-    def locate(self, path: str) -> Place | None:
-        """Return where `qmd/<collection>/<path>` is; None where no collection of the agent has it.
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Return the Markdown file that `qmd/<collection>/<path>` names; None where there is none.
 
-        Open it with `infra.beneath.Beneath(place.collection.root)`: the path is the caller's.
+        A link, and a path that climbs out of the collection, name nothing.
         """
-        return located(path, self._collections)
-
-    def _file(self, path: str) -> Path:
-        where = self.locate(path)
-        return Path() if where is None else where.collection.root / where.relative
+        where = located(path, self._collections)
+        if where is None:
+            return None
+        text = await anyio.to_thread.run_sync(whole, where)
+        source = where.collection.source
+        key = self._sessions.get(where.relative) if source is MemorySource.SESSIONS else None
+        return None if text is None else MemoryDocument(text, source, key)
 
     async def _readied(self) -> None:
         """Wait a moment for an index job that is under way.
@@ -242,7 +248,8 @@ class QmdMemory:
             return
         if self._error is not None:
             raise self._error
-        self.touch()
+        if self._cycle.changed is None:
+            self.touch()
         raise MemoryStartingError("QMD has not indexed the files yet")
 
     async def _ask(self, ask: Asked, seconds: float) -> list[Result]:
@@ -269,11 +276,12 @@ class QmdMemory:
     ) -> SyncReport:
         before = self._begun
         async with self._working:
-            if self._begun > before + 1 or (self._begun > before and not embed):
-                return (
-                    self._report
-                )  # it began after this was asked for, and saw all that this would
-            self._begun += 1
+            # A job that began after this was asked for saw all that this one would.
+            if self._begun > before and (self._embeds or not embed):
+                if self._error is not None:
+                    raise self._error
+                return self._report
+            self._begun, self._embeds = self._begun + 1, embed
             now = self._clock.now_ms()
             self._cycle = replace(self._cycle, updated=now, changed=None)
             try:
@@ -294,7 +302,7 @@ class QmdMemory:
         self._program = program
         if self._export is not None and self._config.sessions.enabled:
             told(MemoryProgress("sessions", 0, 1))
-            await self._export(self._home.sessions)
+            self._sessions = await self._export(self._home.sessions)
         await self._bind(program)
         told(MemoryProgress("files", 0, 1))
         seconds = self._config.update.timeout_ms / 1000
@@ -311,7 +319,10 @@ class QmdMemory:
     async def _bind(self, program: QmdProgram) -> None:
         """Have QMD know just the agent's collections, each with its present folder and pattern."""
         found, self._refused = await anyio.to_thread.run_sync(
-            wanted, self._config, self._workspace, self._home.sessions
+            wanted,
+            self._config,
+            self._workspace,
+            self._home.sessions if self._export is not None else None,
         )
         by_name = {one.name: one for one in found}
         if self._bound and by_name == self._collections and self._home.index.exists():

@@ -40,12 +40,13 @@ class Changes:
 
 
 def wanted(
-    config: QmdConfig, workspace: Path, sessions: Path
+    config: QmdConfig, workspace: Path, sessions: Path | None
 ) -> tuple[list[Collection], list[str]]:
     """Return the collections of an agent, and why others that are configured were refused.
 
     A relative path leads into the workspace and must stay there, links followed. A folder that is
-    not there is refused too: QMD would not find anything, without a word.
+    not there is refused too: QMD would not find anything, without a word. `sessions` is where
+    conversations are written; None where they are not.
     """
     root = workspace.resolve()
     found = [
@@ -57,7 +58,7 @@ def wanted(
             found.append(_custom(one, f"custom-{number}", root, {each.name for each in found}))
         except ValueError as error:
             refused.append(f"memory.qmd.paths: {one.path} is not searched: {error}.")
-    if config.sessions.enabled:
+    if config.sessions.enabled and sessions is not None:
         name = unique(SESSIONS, {each.name for each in found})
         found.append(Collection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
     return found, refused

@@ -1,8 +1,8 @@
 """Narrows QMD's hits to what was asked for: QMD itself knows neither dates nor paths (pure)."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from skerry.model.memory import MemoryHit, MemoryQuestion
@@ -19,39 +19,33 @@ def wide(question: MemoryQuestion, limit: int) -> int:
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
-def fits(question: MemoryQuestion, hit: MemoryHit, file: Path, *, scored: bool) -> bool:
-    """Return whether the hit is what was asked for. Blocks for an undated file: it looks at it.
+def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
+    """Return whether the hit is what was asked for.
 
     `scored` says whether scores compare meaning; others have no measure to be compared with.
     """
     if scored and hit.score < question.min_score:
         return False
-    if question.session is not None and question.session not in file.stem:
+    if question.session is not None and question.session != hit.session:
         return False
-    path = hit.path.split("/", 2)[-1]
-    wanted = question.path
-    if (
-        wanted is not None
-        and wanted not in {path, hit.path}
-        and not (wanted.endswith("/") and (path.startswith(wanted) or hit.path.startswith(wanted)))
-    ):
+    if question.path is not None and not _leads(question.path, hit.path):
         return False
-    if question.since is None and question.until is None:
+    since, until = question.since, question.until
+    if since is None and until is None:
         return True
-    at = dated(file)
-    return (
-        at is not None
-        and (question.since or 0) <= at
-        and (question.until is None or at < question.until)
-    )
+    return hit.at is not None and hit.at >= (since or 0) and (until is None or hit.at < until)
 
 
-def dated(file: Path) -> int | None:
-    """Return a file's date in ms since 1970: of its name, else of its last change."""
-    found = _DATED.search(file.name)
-    try:
+def dated(name: str, changed: int) -> int:
+    """Return a file's date in ms since 1970: that of its name, else of its last change."""
+    found = _DATED.search(name)
+    with suppress(ValueError):
         if found:
             return round(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() * 1000)
-        return file.stat().st_mtime_ns // 1_000_000
-    except (OSError, ValueError):
-        return None
+    return changed
+
+
+def _leads(asked: str, path: str) -> bool:
+    """Return whether the path asked for, as in the workspace or as of the hit, is or holds it."""
+    names = (path, path.split("/", 2)[-1])
+    return asked in names or (asked.endswith("/") and any(one.startswith(asked) for one in names))

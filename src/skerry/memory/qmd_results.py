@@ -1,5 +1,6 @@
 """Reads what QMD answers: strict JSON, paths, the lines of a passage; cuts to the limits."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,9 @@ import msgspec
 from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.memory.qmd_collections import Collection
+from skerry.memory.qmd_filter import dated
 from skerry.memory.qmd_process import QmdError
-from skerry.model.memory import MemoryHit
+from skerry.model.memory import MemoryHit, MemorySource
 
 PREFIX: Final = "qmd/"
 _HEADER: Final = re.compile(r"@@ -(\d{1,9}),(\d{1,9})")
@@ -99,12 +101,16 @@ def lines(result: Result) -> tuple[int, int]:
     return start, start + max(1, int(found[2])) - 1
 
 
-def hits(results: Iterable[Result], collections: Mapping[str, Collection]) -> Iterator[MemoryHit]:
+def hits(
+    results: Iterable[Result],
+    collections: Mapping[str, Collection],
+    sessions: Mapping[str, str] | None = None,
+) -> Iterator[MemoryHit]:
     """Yield each hit once, with the text that its file has now. Blocks: it reads the files.
 
     QMD's index is behind the files: what was forgotten a moment ago must not come back from it. A
     file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
-    to, gives nothing.
+    to, gives nothing. `sessions` has the key of each conversation by the name of its file.
     """
     seen = set()
     for one in results:
@@ -116,29 +122,56 @@ def hits(results: Iterable[Result], collections: Mapping[str, Collection]) -> It
             continue
         seen.add(real)
         start, end = lines(one)
-        start, text = passage(where, start, end)
+        start, text, at = passage(where, start, end)
         if text:
-            end = start + text.count("\n")
-            score = min(1.0, max(0.0, one.score))
-            yield MemoryHit(where.path, start, end, score, text, where.collection.source)
+            yield MemoryHit(
+                where.path,
+                start,
+                start + text.count("\n"),
+                min(1.0, max(0.0, one.score)),
+                text,
+                where.collection.source,
+                at=at,
+                session=_session(where, sessions or {}),
+            )
 
 
-def passage(where: Place, start: int, end: int) -> tuple[int, str]:
-    """Return the lines of a file, less empty ones around them, and the first one's number.
+def whole(where: Place) -> str | None:
+    """Return the text of a file, of a large one its first 4 MiB; None where it may not be read."""
+    found = _read(where)
+    return None if found is None else found[0]
+
+
+def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:
+    """Return the first line's number, the lines less empty ones around them, and the file's date.
 
     The text is empty where the file has no such lines, or may not be read.
     """
-    if not where.relative.lower().endswith(".md"):
-        return start, ""
-    try:
-        with Beneath(where.collection.root).open(where.relative) as file:
-            text = file.read(_MOST_BYTES).decode(errors="replace")
-    except (EscapeError, OSError):
-        return start, ""
+    file = _read(where)
+    if file is None:
+        return start, "", 0
+    text, changed = file
     found = [line.rstrip("\r") for line in text.split("\n")[start - 1 : end]]
     while found and not found[0].strip():
         found, start = found[1:], start + 1
-    return start, "\n".join(found).rstrip()
+    return start, "\n".join(found).rstrip(), dated(where.relative, changed)
+
+
+def _read(where: Place) -> tuple[str, int] | None:
+    """Return the text of a plain Markdown file beneath its collection, and when it changed."""
+    if not where.relative.lower().endswith(".md"):
+        return None
+    try:
+        with Beneath(where.collection.root).open(where.relative) as file:
+            changed = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+            return file.read(_MOST_BYTES).decode(errors="replace"), changed
+    except (EscapeError, OSError):
+        return None
+
+
+def _session(where: Place, sessions: Mapping[str, str]) -> str | None:
+    of_sessions = where.collection.source is MemorySource.SESSIONS
+    return sessions.get(where.relative) if of_sessions else None
 
 
 def clamped(found: Sequence[MemoryHit], limits: QmdLimits) -> list[MemoryHit]:

@@ -13,6 +13,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryBackendError,
+    MemoryDocument,
     MemoryFallback,
     MemoryProgress,
     MemoryQuestion,
@@ -20,7 +21,7 @@ from skerry.model.memory import (
     MemoryStatus,
     SyncReport,
 )
-from skerry.ports.memory import MemoryBackend
+from skerry.ports.memory import MemoryBackend, MemoryDocuments
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +124,20 @@ class FallbackMemoryManager:
         if fallback is None:
             return status
         return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
+
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Return what a hit's path names, of whichever memory has it, also of one that rests.
+
+        Raises:
+            MemoryBackendError: it cannot be read.
+        """
+        for one in self.backends:
+            if isinstance(one, MemoryDocuments):
+                with anyio.fail_after(self._seconds):
+                    found = await one.document(path)
+                if found is not None:
+                    return found
+        return None
 
     async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
         """Return its answer; None, with the reason noted, where it gives none."""

@@ -4,12 +4,13 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from skerry.testing import qmd_program
+_PROGRAM: Final = Path(__file__).with_name("qmd_program.py")
+"""Never imported: it reads its environment as it starts."""
 
 
 class FakeQmd:
@@ -25,7 +26,7 @@ class FakeQmd:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.command = folder / "qmd"
-        start = f"exec {shlex.quote(sys.executable)} -I {shlex.quote(str(qmd_program.__file__))}"
+        start = f"exec {shlex.quote(sys.executable)} -IS {shlex.quote(str(_PROGRAM))}"
         marked = f"QMD_FAKE={shlex.quote(str(folder))}"
         self._script(self.command, f'export {marked} # runs on node\n{start} "$@"')
         self.use_node(node)
@@ -48,7 +49,7 @@ class FakeQmd:
         return [pid for pid in self._lines("pids") if _runs(pid)]
 
     @property
-    def environ(self) -> Mapping[str, str]:
+    def environ(self) -> dict[str, str]:
         """Return an environment that has little more than a PATH."""
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
 

@@ -7,11 +7,9 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +33,7 @@ def misbehave(what: str) -> None:
     if how is None:
         return
     if how == "orphan":
-        note("pids", subprocess.Popen(["/bin/sleep", "600"]).pid)
+        note("pids", os.posix_spawn("/bin/sleep", ["sleep", "600"], {}))
         return
     MISDEEDS[how]()
     sys.stdout.flush()
@@ -127,32 +125,6 @@ def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list
     return found[:limit]
 
 
-class Handler(BaseHTTPRequestHandler):
-    """The server's two addresses."""
-
-    def do_GET(self) -> None:
-        """Say that it serves."""
-        self._answer({"status": "ok", "uptime": 1})
-
-    def do_POST(self) -> None:
-        """Answer a query."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        note("calls", ["http", body])
-        misbehave("http")
-        queries = [(one["type"], one["query"]) for one in body["searches"]]
-        self._answer({"results": search(queries, body["collections"], body["limit"])})
-
-    def _answer(self, value: object) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
-
-
 def collection(verb: str, *rest: str) -> None:
     """List, add or remove collections."""
     index = load()
@@ -196,6 +168,34 @@ def query(document: str, *rest: str) -> None:
 
 def mcp(_http: str, _port: str, port: str, *_rest: str) -> None:
     """Serve until killed."""
+    # Here, because no other command needs it, and loading it is most of what one costs.
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
+
+    class Handler(BaseHTTPRequestHandler):
+        """The server's two addresses."""
+
+        def do_GET(self) -> None:
+            """Say that it serves."""
+            self._answer({"status": "ok", "uptime": 1})
+
+        def do_POST(self) -> None:
+            """Answer a query."""
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            note("calls", ["http", body])
+            misbehave("http")
+            queries = [(one["type"], one["query"]) for one in body["searches"]]
+            self._answer({"results": search(queries, body["collections"], body["limit"])})
+
+        def _answer(self, value: object) -> None:
+            data = json.dumps(value).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            """Say nothing."""
+
     ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
 
 

@@ -1,5 +1,6 @@
 """What QMD answers is read strictly; passages come from the files as they are now."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from skerry.memory.qmd_process import QmdError
 from skerry.memory.qmd_results import Result, answered, clamped, hits, lines, located, printed
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
+DAY = 1_767_225_600_000
+"""2026-01-01."""
 REAL = b"""[{"docid": "#091a46", "score": 0, "file": "qmd://memory-dir/memory/My Notes (x).md",
  "line": 3, "title": "Odd", "snippet": "@@ -2,4 @@ (1 before, 0 after)\\n\\nA lion.\\nMore.\\n"}]"""
 SERVED = b"""{"results":[{"docid":"#091a46","file":"qmd://memory-dir/memory/My%20Notes%20(x).md",
@@ -28,11 +31,15 @@ def folder(tmp_path: Path) -> dict[str, Collection]:
 
 @pytest.mark.requirement("qmd-result-fields", "qmd-result-paths")
 def test_command_and_server_give_the_same_passage(folder: dict[str, Collection]) -> None:
-    wanted = MemoryHit(
-        "qmd/memory-dir/memory/My Notes (x).md", 3, 4, 0.0, "A lion.\nMore.", MemorySource.MEMORY
+    (hit,) = hits(printed(REAL), folder)
+    assert (hit.path, hit.start_line, hit.end_line, hit.text) == (
+        "qmd/memory-dir/memory/My Notes (x).md",
+        3,
+        4,
+        "A lion.\nMore.",
     )
-    assert list(hits(printed(REAL), folder)) == [wanted], "a score of 0.00 drops nothing"
-    assert list(hits(answered(SERVED), folder)) == [wanted]
+    assert hit.score == 0, "it drops nothing"
+    assert list(hits(answered(SERVED), folder)) == [hit]
 
 
 @pytest.mark.requirement("qmd-strict-json")
@@ -96,23 +103,44 @@ def test_hits_are_cut_to_the_limits() -> None:
     assert (cut[0].start_line, cut[0].end_line) == (5, 11), "the citation says what is shown"
 
 
-def test_hits_are_narrowed_to_what_was_asked_for(tmp_path: Path) -> None:
-    def kept(file: str, *, score: float = 1.0, scored: bool = False, **asked: object) -> bool:
-        question = MemoryQuestion("q", **asked)  # type: ignore[arg-type] # given by each case
-        hit = MemoryHit(f"qmd/memory-dir/{file}", 1, 1, score, "t", MemorySource.MEMORY)
-        return fits(question, hit, tmp_path / file, scored=scored)
+def test_a_hit_is_dated_by_its_name_else_by_its_last_change(folder: dict[str, Collection]) -> None:
+    root = folder["memory-dir"].root
+    for name in ("memory/2026-01-01.md", "memory/2026-99-01.md"):
+        (root / name).write_text("text", "utf-8")
+        os.utime(root / name, (86_400, 86_400))
+    results = [
+        Result("#1", 1, f"qmd://memory-dir/memory/{name}.md")
+        for name in ("2026-01-01", "2026-99-01")
+    ]
+    assert [hit.at for hit in hits(results, folder)] == [DAY, 86_400_000]
 
-    day = 1_767_225_600_000  # 2026-01-01
-    assert kept("memory/2026-01-01.md", since=day, until=day + 1)
-    assert not kept("memory/2026-01-01.md", since=day + 1)
-    assert not kept("memory/2026-01-01.md", until=day)
-    assert not kept("gone.md", since=1), "it has no date"
-    (tmp_path / "plain.md").write_text("x", "utf-8")
-    assert kept("plain.md", since=day)
-    assert kept("memory/a.md", path="memory/")
-    assert kept("memory/a.md", path="qmd/memory-dir/memory/a.md")
-    assert not kept("memory/a.md", path="memory")
-    assert kept("abc-topic-7.md", session="abc")
-    assert not kept("abd.md", session="abc")
-    assert kept("a.md", score=0, min_score=0.3), "a word's score is no measure"
-    assert not kept("a.md", score=0.2, min_score=0.3, scored=True)
+
+def test_a_hit_in_a_conversation_says_in_which(tmp_path: Path) -> None:
+    (tmp_path / "abc.md").write_text("User: hello", "utf-8")
+    folder = {"sessions": Collection("sessions", tmp_path, "*.md", MemorySource.SESSIONS)}
+    results = [Result("#1", 1, "qmd://sessions/abc.md")]
+    (hit,) = hits(results, folder, {"abc.md": "agent:main:main"})
+    assert (hit.source, hit.session) == (MemorySource.SESSIONS, "agent:main:main")
+    (unknown,) = hits(results, folder)
+    assert unknown.session is None
+
+
+def test_hits_are_narrowed_to_what_was_asked_for() -> None:
+    hit = MemoryHit(
+        "qmd/memory-dir/memory/a.md", 1, 1, 0.2, "t", MemorySource.MEMORY, at=DAY, session="key"
+    )
+
+    def kept(*, scored: bool = False, **asked: object) -> bool:
+        return fits(MemoryQuestion("q", **asked), hit, scored=scored)  # type: ignore[arg-type] # given by each case
+
+    assert kept(since=DAY, until=DAY + 1)
+    assert not kept(since=DAY + 1)
+    assert not kept(until=DAY)
+    assert kept(path="memory/")
+    assert kept(path="qmd/memory-dir/memory/a.md")
+    assert not kept(path="memory")
+    assert kept(session="key")
+    assert not kept(session="another")
+    assert kept(min_score=0.3), "a word's score is no measure"
+    assert not kept(min_score=0.3, scored=True)
+    assert kept(min_score=0.2, scored=True)
