@@ -9,9 +9,10 @@ import logging
 from msgspec.structs import replace
 
 from skerry.agent.commanding import command_call
-from skerry.agent.dialogue import run_context, run_event
+from skerry.agent.dialogue import run_event
 from skerry.agent.ending import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.agent.enduring import persisted
+from skerry.agent.means import run_context
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command, answer, tell_command
 from skerry.lanes.running import ActiveRun

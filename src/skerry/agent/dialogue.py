@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -17,7 +16,7 @@ from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
-from skerry.agent.means import caller_of, taint
+from skerry.agent.means import caller_of, run_context, taint
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
 from skerry.agent.runtime import Runtime
@@ -26,7 +25,6 @@ from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import protected
-from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StateError
@@ -48,7 +46,6 @@ from skerry.model.event import (
     ToolStarted,
     TurnEnd,
 )
-from skerry.model.ids import SessionId
 from skerry.model.message import (
     AssistantMessage,
     Message,
@@ -56,7 +53,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.run import RunFailure, RunRequest, StopReason
+from skerry.model.run import RunFailure, StopReason
 from skerry.model.session import SessionSettings
 from skerry.ports.tool import ToolContext
 from skerry.sessions.history import command_answer
@@ -368,21 +365,6 @@ def unexpected(error: Exception) -> RunFailure:
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")
-
-
-def run_context(
-    request: RunRequest, session_id: SessionId, workspace: Path | None = None
-) -> RunContext:
-    """Return what hooks are told of a run."""
-    return RunContext(
-        run_id=request.run_id,
-        agent_id=request.key.agent,
-        session_key=str(request.key),
-        session_id=session_id,
-        channel=request.reply_to.channel if request.reply_to else WEBCHAT,
-        workspace=workspace,
-        caller=caller_of(request),
-    )
 
 
 def run_event(run: ActiveRun, body: RunEventBody) -> RunEvent:

@@ -1,10 +1,13 @@
 """What tools and plugins are told of who asks, and of whose words the model reads (pure)."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from skerry.agent.workspace import is_private
+from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.model.caller import Caller, chat_of
+from skerry.model.ids import SessionId
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
@@ -22,6 +25,21 @@ def caller_of(request: RunRequest) -> Caller:
         request.origin,
         is_private(request),
         to.channel if to else "",
+    )
+
+
+def run_context(
+    request: RunRequest, session_id: SessionId, workspace: Path | None = None
+) -> RunContext:
+    """Return what hooks are told of a run."""
+    return RunContext(
+        run_id=request.run_id,
+        agent_id=request.key.agent,
+        session_key=str(request.key),
+        session_id=session_id,
+        channel=request.reply_to.channel if request.reply_to else WEBCHAT,
+        workspace=workspace,
+        caller=caller_of(request),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from skerry.agent import entering
-from skerry.agent.dialogue import Dialogue, run_context, run_event, unexpected
+from skerry.agent.dialogue import Dialogue, run_event, unexpected
 from skerry.agent.ending import (
     Block,
     Outgoing,
@@ -29,6 +29,7 @@ from skerry.agent.ending import (
 from skerry.agent.enduring import persisted
 from skerry.agent.histories import Conversation
 from skerry.agent.ledger import note_warned
+from skerry.agent.means import run_context
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
 from skerry.hooks.events import AgentEnd

@@ -28,7 +28,6 @@ from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.memory import take_slot
 from skerry.app.receive import receive
-from skerry.app.recover import Known, recover
 from skerry.app.reload import Reload
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
@@ -58,7 +57,7 @@ from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
-from skerry.store import DATABASE, Store, nothing, open_store
+from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
 
@@ -292,11 +291,7 @@ async def _core(
         allow=ledger.allow,
         warn=ledger.warn,
     )
-    policy = settings.config.session.send_policy
-    parts, hooks = delivery.parts, outside.hooks
-    known = Known(ledger.lost, lambda request: runtime.commands.given(request) is not None)
-    recovering = recover(store, outside.clock, parts, hooks, policy, known)
-    again = await unless_damaged(store, recovering) or []
+    again = await unless_damaged(store, _left_open(runtime, settings.config, ledger)) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
@@ -312,6 +307,18 @@ async def _core(
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
         yield dispatch, delivery, ledger
+
+
+async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[runs.OpenRun]:
+    """Close what the last process left open and cannot run again; return what is to run."""
+    store = runtime.store
+    if not await store.read(runs.unfinished):
+        return []  # an ordinary start writes nothing
+    from skerry.app.recover import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
+
+    policy = config.session.send_policy
+    known = Known(ledger.lost, lambda request: runtime.commands.given(request) is not None)
+    return await recover(store, runtime.clock, runtime.parts, runtime.hooks, policy, known)
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

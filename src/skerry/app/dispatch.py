@@ -14,15 +14,13 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from msgspec.structs import replace
 
-from skerry.agent import entering
-from skerry.agent.dialogue import run_context
+from skerry.agent.means import run_context
 from skerry.agent.runtime import Runtime
-from skerry.app.openings import understood
 from skerry.app.queue import Queue
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.backlog import Batch
@@ -34,11 +32,10 @@ from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
 from skerry.ports.dispatch import InLine, QueueReport
-from skerry.routing import bindings
-from skerry.routing.owner import is_owner, rights
-from skerry.routing.routing import session_key
-from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs, sessions
+
+if TYPE_CHECKING:
+    from skerry.agent.entering import Entered
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +63,11 @@ class Dispatch:
 
         A message that was taken before changes nothing.
         """
+        # What only a message needs is imported with the first, here and below.
+        from skerry.routing import bindings  # noqa: PLC0415 - as said above
+        from skerry.routing.owner import is_owner, rights  # noqa: PLC0415 - as said above
+        from skerry.routing.routing import session_key  # noqa: PLC0415 - as said above
+
         config = self.runtime.config()
         agents = config.agents
         place = bindings.Origin.of(arrived)
@@ -91,14 +93,14 @@ class Dispatch:
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
-        await self._admit(await understood(self.runtime, request), arrived)
+        await self._admit(await self._understood(request), arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
         """Accept the run durably, or say what is already known of its id."""
         known = self.runtime.config().agents.ids
         if request.key.agent not in known:
             raise UnknownAgentError(request.key.agent, known)
-        request = await understood(self.runtime, request)
+        request = await self._understood(request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
@@ -156,8 +158,7 @@ class Dispatch:
 
         The lane is held meanwhile, so that no run begins and no message is written.
         """
-        if self._draining:
-            raise BusyError(_STOPPING)
+        self._refuse_draining()
         if stopping is not None:
             self.abort(key, None, stopping)
         turn, done = anyio.Event(), anyio.Event()
@@ -210,9 +211,15 @@ class Dispatch:
         active.rules = self._queue.rules(active)
         self._queue.put(active)
 
+    async def _understood(self, request: RunRequest) -> RunRequest:
+        from skerry.app.openings import understood  # noqa: PLC0415 - only messages need it
+
+        return await understood(self.runtime, request)
+
     async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
-        if self._draining:
-            raise BusyError(_STOPPING)
+        from skerry.agent import entering  # noqa: PLC0415 - only messages need it
+
+        self._refuse_draining()
         self.runtime.store.refuse_damaged()
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
         active.arrived = anyio.current_time()
@@ -238,13 +245,22 @@ class Dispatch:
             case session_id:
                 active.session_id = session_id
                 if session_id == new_id:
-                    lifecycle.start(self.runtime.hooks, request.key, session_id)
+                    self._began(request.key, session_id)
         self._tell(active, arrived)
         active.admitted.set()
         if not free:
             await self._queue.arrange(active)
         self.reach("dispatch.accepted")
         return _admission(active, AdmissionStatus.ACCEPTED)
+
+    def _refuse_draining(self) -> None:
+        if self._draining:
+            raise BusyError(_STOPPING)
+
+    def _began(self, key: SessionKey, session_id: SessionId) -> None:
+        from skerry.sessions import lifecycle  # noqa: PLC0415 - only messages need it
+
+        lifecycle.start(self.runtime.hooks, key, session_id)
 
     def _withdraw(self, active: ActiveRun) -> None:
         self.runtime.running.withdraw(active)
@@ -280,7 +296,7 @@ class Dispatch:
         new_id: SessionId,
         *,
         free: bool,
-    ) -> runs.OpenRun | RunResult | entering.Entered | SessionId:
+    ) -> "runs.OpenRun | RunResult | Entered | SessionId":
         """Write what accepting means; return what is known if the id, or message, is not new.
 
         Else return where the message stands, or, while it waits, the session that it waits for.
@@ -306,6 +322,8 @@ class Dispatch:
                 active.request = request = changed(request, queue_mode=active.rules.mode)
             runs.add(unit, request, session_id, 0, at)
             return session_id
+        from skerry.agent import entering  # noqa: PLC0415 - only messages need it
+
         entered = entering.write(unit, self.runtime, active, [request.said(at)], new_id)
         opened = entered.opened
         runs.add(unit, opened.request, opened.session_id, entered.entry, at)

@@ -14,7 +14,6 @@ from typing import Final
 
 import anyio
 
-from skerry.agent.run import Run
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command
 from skerry.hooks.events import WEBCHAT
@@ -162,6 +161,8 @@ class Queue:
         if guests or found.dropped:
             host.batch = found
         self._told.discard(host.request.key)
+        from skerry.agent.run import Run  # noqa: PLC0415 - much of a gateway's code: its first run
+
         await Run(self.runtime, host, partial(self.put, first=True)).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:

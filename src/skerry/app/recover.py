@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.agent.dialogue import run_context
 from skerry.agent.ending import (
     COMMAND_INTERRUPTED,
     INTERRUPTED,
@@ -29,6 +28,7 @@ from skerry.agent.ending import (
     settle,
     told_at_end,
 )
+from skerry.agent.means import run_context
 from skerry.agent.writing import Writing
 from skerry.config.session import SendPolicy
 from skerry.hooks.hooks import Hooks

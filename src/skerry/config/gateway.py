@@ -86,7 +86,7 @@ class ControlUiConfig(Section):
     """Which pages may talk to the gateway besides its own on this machine."""
 
     allowed_origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
-        default_factory=list, max_length=64
+        default_factory=list[str], max_length=64
     )
     """Sites (`https://skerry.example.org`) whose pages and whose name are ours: behind a proxy."""
     dangerously_disable_device_auth: bool = False
@@ -112,7 +112,7 @@ class GatewayConfig(Section):
     """`loopback`, `lan` (every address of this machine), or one address beside 127.0.0.1."""
     auth: AuthConfig = AuthConfig()
     trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = Field(
-        default_factory=list, max_length=64
+        default_factory=list[str], max_length=64
     )
     """Addresses and networks whose `X-Forwarded-For` is believed."""
     control_ui: ControlUiConfig = ControlUiConfig()

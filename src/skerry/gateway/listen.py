@@ -7,9 +7,9 @@ from typing import Final, Self
 
 import anyio
 import anyio.abc
-import uvicorn
 from starlette.types import ASGIApp
 
+from skerry.gateway.asgi import Config, Server
 from skerry.gateway.frames import MAX_PAYLOAD
 from skerry.gateway.protocol import GatewayProtocol, HttpProtocol
 
@@ -27,7 +27,7 @@ class Listener(anyio.AsyncContextManagerMixin):
         self.port: int = sockets[0].getsockname()[1]
         self._sockets = list(sockets)
         self._server = _Server(
-            uvicorn.Config(
+            Config(
                 app,
                 http=HttpProtocol,
                 ws=GatewayProtocol,
@@ -65,12 +65,12 @@ class Listener(anyio.AsyncContextManagerMixin):
             await self._server.serve(sockets=self._sockets)
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """uvicorn without its signal handlers, which would end the process by signal, and its tick."""
 
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.stopping = anyio.Event()
 

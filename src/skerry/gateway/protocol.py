@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, Final
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Close, Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import OPEN
 
+from skerry.gateway.asgi import H11Protocol, WebSocketsSansIOProtocol
 from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_PAYLOAD
 
 STATE_KEY: Final = "protocol"

@@ -1,0 +1,74 @@
+"""What a gateway does not import before it is used: the budgets of a start hold only without."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = (
+    "Stemmer",
+    "click",
+    "llama_cpp",
+    "multiprocessing",
+    "numpy",
+    "simsimd",
+    "uvicorn.main",
+    "uvicorn.supervisors",
+    "watchfiles",
+)
+OURS = (
+    "skerry.agent.asking",
+    "skerry.agent.compacting",
+    "skerry.agent.dialogue",
+    "skerry.agent.ending",
+    "skerry.agent.entering",
+    "skerry.agent.run",
+    "skerry.app.commands",
+    "skerry.app.openings",
+    "skerry.app.recover",
+    "skerry.client",
+    "skerry.gateway.methods.rest",
+    "skerry.plugins.load",
+    "skerry.routing",
+    "skerry.sessions.lifecycle",
+    "skerry.store.backups",
+    "skerry.store.search",
+    "skerry_recall",
+)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Return what a gateway has imported when it is ready."""
+    home = tmp_path_factory.mktemp("home")
+    command = [sys.executable, "-X", "importtime", "-m", "skerry", "gateway", "run", "--port", "0"]
+    report = home / "imports"
+    with (
+        report.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(
+            command,
+            env={"HOME": str(home), "SKERRY_STATE_DIR": str(home)},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        ready = any(line.startswith("ready ws://") for line in process.stdout)
+        found = _names(report)
+        process.terminate()
+    assert ready
+    return found
+
+
+def _names(report: Path) -> set[str]:
+    lines = report.read_text("utf-8")
+    return set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", lines, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", [*LIBRARIES, *OURS])
+def test_a_start_does_without(imported: set[str], name: str) -> None:
+    assert "skerry.gateway.listen" in imported
+    assert [one for one in sorted(imported) if one == name or one.startswith(f"{name}.")] == []
