@@ -1,36 +1,69 @@
 """A searchable collection of passages in a folder."""
 
-import math
-from collections import Counter
+import json
+import logging
+import secrets
+import threading
 from collections.abc import Collection as Numbers
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
+from skerry_recall.arrays import DamagedError, load, on_disk, replace_file, save
+from skerry_recall.parts import Change, Parts, Removed, changed, compacted
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
+from skerry_recall.postings import Postings, build
+from skerry_recall.scores import Floats, Scores
+from skerry_recall.snapshot import Snapshot, snapshot
 from skerry_recall.terms import Words
+from skerry_recall.vectors import Vectors
 
-K1 = 1.2
-B = 0.3
+logger: Final = logging.getLogger(__name__)
+
+_FORMAT: Final = 1
+"""Of the files and of the terms in them; a folder of another one is made anew."""
+_MANIFEST: Final = "collection.json"
+_KINDS: Final = {
+    "words": Postings,
+    "recent_words": Postings,
+    "removed": Removed,
+    "vectors": Vectors,
+    "recent_vectors": Vectors,
+}
+"""The parts that have a file each."""
 
 
 class Collection:
     """Passages with their words and vectors; the folder holds only what can be made again.
 
-    Searching threads see the state before a change or after it, never one between.
+    It opens when it is first used, by mapping its files. What is missing or damaged is not there:
+    `ids` and `embedded` tell what has to be given again. Searching threads see the state before a
+    change or after it, never one between. One process writes a folder at a time.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._passages: dict[int, Passage] = {}
-        self._vectors: dict[int, Floats] = {}
-        self._words = Words()
+        self._lock = threading.Lock()
+        self._state: _State | None = None
+        self._words: Words | None = None
 
     def ids(self) -> frozenset[int]:
         """Return the ids of the passages that it holds."""
-        return frozenset(self._passages)
+        return frozenset(self._opened().snapshot.id.tolist())
+
+    def embedded(self) -> frozenset[int]:
+        """Return the ids of the passages that have a vector."""
+        found = self._opened().snapshot
+        held = np.concatenate([one.id for one in found.vectors])
+        return frozenset(held.tolist()) & frozenset(found.id.tolist())
+
+    @property
+    def model(self) -> str:
+        """Return of which model the vectors are, as it was given with them."""
+        return self._opened().parts.model
 
     def refresh(
         self,
@@ -38,13 +71,36 @@ class Collection:
         added: Iterable[Passage] = (),
         removed: Iterable[int] = (),
         vectors: Mapping[int, Floats] | None = None,
+        model: str | None = None,
     ) -> None:
-        """Take passages out and in, and vectors of those that are held, as one change."""
-        for one in removed:
-            self._passages.pop(one, None)
-            self._vectors.pop(one, None)
-        self._passages |= {one.id: one for one in added}
-        self._vectors |= vectors or {}
+        """Take passages out and in, and vectors of those that are held, as one change.
+
+        A passage whose id is held takes the place of the old one and keeps its vector. Vectors are
+        made as long as 1; those of another `model` than the given one are dropped. A thousand at
+        once cost hardly more than one: what came since the last large change is written each time.
+
+        Raises:
+            ValueError: there are too many passages, one twice, or vectors of another size, of no
+                length or not finite; nothing is changed.
+            OSError: it cannot be written; nothing is changed.
+        """
+        with self._lock:
+            state = self._state or self._load()
+            self._words = self._words or Words()
+            new = build(added, self._words)
+            gone = np.fromiter(removed, np.int64)
+            parts = changed(state.parts, Change(new, gone, vectors or {}, model))
+            self._state = self._written(state, parts)
+
+    def compact(self) -> None:
+        """Write all anew, so that nothing of what was removed is left in the files.
+
+        Raises:
+            OSError: it cannot be written; nothing is changed.
+        """
+        with self._lock:
+            state = self._state or self._load()
+            self._state = self._written(state, compacted(state.parts))
 
     def scores(
         self,
@@ -55,46 +111,85 @@ class Collection:
         since: int | None = None,
         until: int | None = None,
     ) -> Scores:
-        """Return how well each passage fits the weighted terms and the vector."""
-        rows = sorted(self._passages.values(), key=lambda one: (one.document, one.place))
-        found = [Counter(self._words.terms(one.text)) for one in rows]
-        lengths = np.array([sum(one.values()) for one in found], np.float32)
-        norm = K1 * (1 - B + B * lengths / max(1.0, float(lengths.mean()) if rows else 1.0))
-        text = np.zeros(len(rows), np.float32)
-        for term, weight in terms.items():
-            tf = np.array([one[term] for one in found], np.float32)
-            df = int((tf > 0).sum())
-            idf = math.log(1 + (len(rows) - df + 0.5) / (df + 0.5))
-            text += weight * idf * tf * (K1 + 1) / (tf + norm)
-        cosine = None
-        if vector is not None and self._vectors:
-            cosine = np.full(len(rows), np.nan, np.float32)
-            for row, one in enumerate(rows):
-                if one.id in self._vectors:
-                    cosine[row] = self._vectors[one.id] @ vector
-            cosine = np.nan_to_num(cosine, nan=float(np.nanmin(cosine)))
-        at = np.array([-1 if one.at is None else one.at for one in rows], np.int64)
-        document = np.array([one.document for one in rows], np.int32)
-        mask = _mask(document, at, documents, since, until)
-        return Scores(
-            text,
-            cosine,
-            np.array([one.id for one in rows], np.int64),
-            document,
-            np.array([one.place for one in rows], np.int32),
-            at,
-            mask,
-        )
+        """Return how well each passage fits the weighted terms and the vector of a question.
+
+        Only passages of these documents and dates may be found: from `since` to before `until`, in
+        ms since 1970; a passage without a date is in no such range.
+
+        Raises:
+            ValueError: the vector is not of the size of those that are held.
+            DamagedError: a file broke; the collection is empty now, see `ids`.
+        """
+        state = self._opened()
+        try:
+            return state.snapshot.scores(
+                terms, vector, documents=documents, since=since, until=until
+            )
+        except IndexError as error:
+            with self._lock:
+                if self._state is state:
+                    self._state = _State(Parts())
+            raise DamagedError("an index file is not what was written") from error
+
+    def _opened(self) -> "_State":
+        state = self._state
+        if state is None:
+            with self._lock:
+                state = self._state = self._state or self._load()
+        return state
+
+    def _load(self) -> "_State":
+        try:
+            return _loaded(self._folder)
+        except FileNotFoundError:
+            return _State(Parts())
+        except (OSError, ValueError, KeyError, TypeError):
+            logger.warning("the index in %s is made anew", self._folder, exc_info=True)
+            return _State(Parts())
+
+    def _written(self, state: "_State", parts: Parts) -> "_State":
+        """Write what differs from the state, then what names it; return what is there now."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files: dict[str, str] = {}
+        for name in _KINDS:
+            new = getattr(parts, name)
+            if name in state.files and getattr(state.parts, name) is new:
+                files[name] = state.files[name]
+            else:
+                files[name] = f"{name}-{secrets.token_hex(8)}.idx"
+                save(self._folder / files[name], new.arrays())
+        manifest = {"format": _FORMAT, "model": parts.model, "files": files}
+        replace_file(self._folder / _MANIFEST, json.dumps(manifest).encode())
+        found = _loaded(self._folder)
+        for path in self._folder.glob("*.idx*"):
+            if path.name not in files.values():
+                path.unlink(missing_ok=True)
+        return found
 
 
-def _mask(
-    document: Ints, at: Longs, documents: Numbers[int] | None, since: int | None, until: int | None
-) -> Mask | None:
-    parts: list[Mask] = []
-    if documents is not None:
-        parts.append(np.isin(document, list(documents)))
-    if since is not None:
-        parts.append(at >= since)
-    if until is not None:
-        parts.append((at >= 0) & (at < until))
-    return np.logical_and.reduce(parts) if parts else None
+class _State:
+    """What is in the files, and how it is searched."""
+
+    def __init__(self, parts: Parts, files: Mapping[str, str] | None = None) -> None:
+        self.parts = parts
+        self.files = files or {}
+        self.snapshot: Snapshot = snapshot(parts)
+
+
+def _loaded(folder: Path) -> _State:
+    """Return what the folder holds.
+
+    Raises:
+        FileNotFoundError: nothing, or not all that it names.
+        OSError, ValueError, KeyError, TypeError: it is damaged, or of another format.
+    """
+    manifest = json.loads((folder / _MANIFEST).read_bytes())
+    if manifest["format"] != _FORMAT:
+        raise DamagedError(f"the format is {manifest['format']}, not {_FORMAT}")
+    files = manifest["files"]
+    parts = {name: kind(**load(folder / files[name])) for name, kind in _KINDS.items()}
+    vectors = parts["vectors"]
+    if isinstance(vectors, Vectors) and len(vectors.bits):
+        exact = on_disk(folder / files["vectors"], "exact")
+        parts["vectors"] = replace(vectors, exact=exact)
+    return _State(Parts(**parts, model=manifest["model"]), files)

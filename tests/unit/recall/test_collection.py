@@ -1,22 +1,270 @@
-"""A collection of passages finds what is asked."""
+"""A collection of passages finds what is asked, whatever came, went and broke before."""
 
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from skerry_recall import parts
+from skerry_recall.arrays import DamagedError
 from skerry_recall.collection import Collection
 from skerry_recall.passage import Passage
+from skerry_recall.scores import Floats
+from skerry_recall.terms import terms
+
+WORDS = ["fox", "bird", "red", "blue", "error_42", "Zürich"]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+CHANGES = st.lists(st.tuples(st.integers(1, 9), st.one_of(st.none(), TEXTS)), max_size=14)
+BATCHES = st.lists(CHANGES, max_size=4)
+ASKED = {"fox": 1.0, "42": 0.5, "error_42": 1.0, "zurich": 2.0, "absent": 1.0}
 
 
 def test_words_find_the_passage_that_has_them(tmp_path: Path) -> None:
-    collection = Collection(tmp_path)
-    collection.refresh(
-        added=[_passage(1, "A red fox"), _passage(2, "A blue bird"), _passage(3, "x")]
-    )
+    collection = _filled(tmp_path, "A red fox", "A blue bird", "x")
     found = collection.scores({"fox": 1.0})
     assert found.id[np.argmax(found.text)] == 1
     assert np.count_nonzero(found.text) == 1
 
 
+def test_an_empty_collection_finds_nothing(tmp_path: Path) -> None:
+    found = Collection(tmp_path / "new").scores({"fox": 1.0}, np.ones(3, np.float32))
+    assert (len(found), found.vector, found.mask) == (0, None, None)
+
+
+def test_rows_are_ordered_by_document_and_place(tmp_path: Path) -> None:
+    collection = Collection(tmp_path)
+    for number, document, place in ((1, 2, 1), (2, 1, 0), (3, 2, 0), (4, 1, 1)):
+        collection.refresh(added=[Passage(number, document, place, "fox")])
+    assert collection.scores({}).id.tolist() == [2, 4, 3, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(BATCHES, st.sampled_from([1, 3, 2000]))
+def test_scores_are_those_of_a_collection_made_at_once(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, str | None]]], few: int
+) -> None:
+    folder = tmp_path_factory.mktemp("grown")
+    held: dict[int, Passage] = {}
+    vectors: dict[int, Floats] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "RECENT", few)
+        for batch in batches:
+            last = dict(batch)
+            added = [_passage(one, text) for one, text in last.items() if text is not None]
+            removed = [one for one, text in last.items() if text is None]
+            new = {one.id: _vector(one.id) for one in added if one.id % 2}
+            collection = Collection(folder)
+            collection.refresh(added=added, removed=removed, vectors=new, model="m")
+            for one in removed:
+                held.pop(one, None)
+                vectors.pop(one, None)
+            held |= {one.id: one for one in added}
+            vectors |= new
+    grown = Collection(folder)
+    question = _vector(5)
+    found = grown.scores(ASKED, question)
+    rows = sorted(held.values(), key=lambda one: (one.document, one.place))
+    assert found.id.tolist() == [one.id for one in rows]
+    assert found.text == pytest.approx(_naive(rows, ASKED), rel=1e-5)
+    assert grown.embedded() == vectors.keys()
+    if vectors:
+        cosines = {one: float(vector @ question) for one, vector in vectors.items()}
+        wanted = [cosines.get(one.id, min(cosines.values())) for one in rows]
+        assert found.vector == pytest.approx(wanted, abs=1e-6)
+    else:
+        assert found.vector is None
+
+
+def test_searches_are_limited_to_documents_and_dates(tmp_path: Path) -> None:
+    collection = Collection(tmp_path)
+    collection.refresh(added=[Passage(one, one, 0, "fox", at=one * 10) for one in (1, 2, 3)])
+    collection.refresh(added=[Passage(4, 4, 0, "fox")])
+
+    def found(documents: Sequence[int] | None, since: int | None, until: int | None) -> list[int]:
+        scores = collection.scores({"fox": 1.0}, documents=documents, since=since, until=until)
+        assert scores.mask is not None
+        return [int(one) for one in scores.id[scores.mask]]
+
+    assert found([2, 4, 77, -1], None, None) == [2, 4]
+    assert found(None, 20, None) == [2, 3]
+    assert found(None, None, 20) == [1]
+    assert found([1, 2, 3, 4], 20, 30) == [2]
+
+
+def test_vectors_are_made_as_long_as_one(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "a", "b")
+    collection.refresh(vectors={1: np.array([3, 4], np.float32)})
+    found = collection.scores({}, np.array([1, 0], np.float32))
+    assert found.vector == pytest.approx([0.6, 0.6])
+
+
+def test_vectors_of_another_model_replace_the_old(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "a", "b")
+    collection.refresh(
+        vectors={1: np.ones(2, np.float32), 2: np.ones(2, np.float32)}, model="small"
+    )
+    collection.refresh(vectors={2: np.ones(3, np.float32)}, model="large")
+    assert collection.embedded() == {2}
+    assert Collection(tmp_path).model == "large"
+
+
+def test_vectors_of_passages_that_are_not_held_are_left_out(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "a")
+    collection.refresh(vectors={1: np.ones(2, np.float32), 7: np.ones(2, np.float32)})
+    assert collection.embedded() == {1}
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        np.ones(3, np.float32),
+        np.zeros(2, np.float32),
+        np.array([np.nan, 1], np.float32),
+        np.array([np.inf, 1], np.float32),
+    ],
+)
+def test_a_wrong_vector_is_refused_and_changes_nothing(tmp_path: Path, vector: Floats) -> None:
+    collection = _filled(tmp_path, "a", "b")
+    collection.refresh(vectors={1: np.ones(2, np.float32)})
+    with pytest.raises(ValueError, match="vector"):
+        collection.refresh(removed=[2], vectors={1: vector})
+    assert collection.ids() == {1, 2}
+
+
+def test_a_question_of_another_size_is_refused(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "a")
+    collection.refresh(vectors={1: np.ones(2, np.float32)})
+    with pytest.raises(ValueError, match="2 dimensions, not 3"):
+        collection.scores({}, np.ones(3, np.float32))
+
+
+def test_a_passage_given_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="same id"):
+        Collection(tmp_path).refresh(added=[_passage(1, "a"), _passage(1, "b")])
+
+
+def test_nothing_of_a_removed_passage_is_left_after_compacting(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "harmless", "secretword")
+    collection.compact()
+    collection.refresh(removed=[2])
+    collection.compact()
+    assert not any(b"secretword" in path.read_bytes() for path in tmp_path.iterdir())
+    assert any(b"harmless" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "torn", "manifest", "format"])
+def test_a_damaged_collection_is_empty_and_can_be_filled_again(tmp_path: Path, damage: str) -> None:
+    _filled(tmp_path, "A red fox").compact()
+    file = next(tmp_path.glob("words-*"))
+    manifest = tmp_path / "collection.json"
+    match damage:
+        case "missing":
+            file.unlink()
+        case "short":
+            file.write_bytes(file.read_bytes()[:-1])
+        case "torn":
+            file.write_bytes(bytes(file.stat().st_size))
+        case "manifest":
+            manifest.write_bytes(b'{"for')
+        case "format":
+            manifest.write_bytes(b'{"format": 0}')
+    assert Collection(tmp_path).ids() == frozenset()
+    assert len(_filled(tmp_path, "A red fox").scores({"fox": 1.0})) == 1
+    assert Collection(tmp_path).ids() == {1}
+
+
+def test_a_file_that_breaks_while_it_is_open_empties_the_collection(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "fox", "fox")
+    collection.compact()
+    file = next(tmp_path.glob("words-*"))
+    whole = file.read_bytes()
+    assert len(Collection(tmp_path).scores({"fox": 1.0})) == 2
+    file.write_bytes(whole[:-128] + b"\x7f" * 128)
+    with pytest.raises(DamagedError):
+        Collection(tmp_path).scores({"fox": 1.0})
+    broken = Collection(tmp_path)
+    with pytest.raises(DamagedError):
+        broken.scores({"fox": 1.0})
+    assert broken.ids() == frozenset()
+
+
+def test_a_full_disk_leaves_the_collection_as_it_was(tmp_path: Path) -> None:
+    collection = _filled(tmp_path, "fox")
+    tmp_path.chmod(0o500)
+    before = sorted(tmp_path.iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", _full)
+        with pytest.raises(OSError, match="No space"):
+            collection.refresh(added=[_passage(2, "bird")])
+    tmp_path.chmod(0o700)
+    assert collection.ids() == {1}
+    assert sorted(tmp_path.iterdir()) == before
+    assert Collection(tmp_path).ids() == {1}
+
+
+def test_searchers_see_a_change_whole_or_not_at_all(tmp_path: Path) -> None:
+    collection = Collection(tmp_path)
+    collection.refresh(added=[_passage(one, "old fox") for one in range(1, 51)])
+    stop, wrong = threading.Event(), list[tuple[int, int]]()
+
+    def search() -> None:
+        while not stop.is_set():
+            found = collection.scores({"old": 1.0, "new": 1.0})
+            if len(found) != 50 or np.count_nonzero(found.text) != 50:
+                wrong.append((len(found), int(np.count_nonzero(found.text))))
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for change in range(12):
+        first = 1 + change * 50
+        text = "new fox" if change % 2 else "old fox"
+        added = [_passage(one, text) for one in range(first + 50, first + 100)]
+        collection.refresh(added=added, removed=range(first, first + 50))
+        if change % 5 == 0:
+            collection.compact()
+    stop.set()
+    for one in threads:
+        one.join(10)
+    assert wrong == []
+
+
+def _full(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def _filled(folder: Path, *texts: str) -> Collection:
+    collection = Collection(folder)
+    collection.refresh(added=[_passage(number, text) for number, text in enumerate(texts, 1)])
+    return collection
+
+
 def _passage(number: int, text: str) -> Passage:
-    return Passage(number, 1, number - 1, text)
+    return Passage(number, number % 3, number, text)
+
+
+def _vector(number: int) -> Floats:
+    vector = np.random.default_rng(number).standard_normal(8)
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def _naive(rows: Sequence[Passage], asked: Mapping[str, float]) -> list[float]:
+    """Return BM25 (k1 1.2, b 0.3) as its formula says."""
+    counts = [Counter(terms(one.text)) for one in rows]
+    mean = max(1.0, sum(one.total() for one in counts) / max(1, len(rows)))
+    found: list[float] = []
+    for one in counts:
+        score = 0.0
+        for term, weight in asked.items():
+            having = sum(term in other for other in counts)
+            idf = math.log(1 + (len(rows) - having + 0.5) / (having + 0.5))
+            norm = 1.2 * (1 - 0.3 + 0.3 * one.total() / mean)
+            score += weight * idf * one[term] * 2.2 / (one[term] + norm)
+        found.append(score)
+    return found

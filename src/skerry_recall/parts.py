@@ -1,0 +1,173 @@
+"""What a collection is made of, and what becomes of it when passages come and go (pure)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from skerry_recall.arrays import Arrays
+from skerry_recall.postings import Postings, merge
+from skerry_recall.scores import Floats, Longs, Mask
+from skerry_recall.vectors import MAX_DIMENSIONS, Vectors, pack
+
+RECENT: Final = 2000
+"""Passages or vectors that came since the large part was written, before it is written anew, or"""
+SHARE: Final = 20
+"""one in so many of it, if that is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Passages that the large part has and the collection has no more."""
+
+    id: Longs
+
+    def arrays(self) -> Arrays:
+        """Return the ids by name."""
+        return {"id": self.id}
+
+
+def _no_vectors() -> Vectors:
+    return pack(np.empty(0, np.int64), np.empty((0, 0), np.float32))
+
+
+def _no_words() -> Postings:
+    return merge([])
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A large part that seldom changes, a small one with what came since, and what left.
+
+    Where both have a passage, the one of the small part counts.
+    """
+
+    words: Postings = field(default_factory=_no_words)
+    recent_words: Postings = field(default_factory=_no_words)
+    removed: Removed = field(default_factory=lambda: Removed(np.empty(0, np.int64)))
+    vectors: Vectors = field(default_factory=_no_vectors)
+    recent_vectors: Vectors = field(default_factory=_no_vectors)
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What comes and goes."""
+
+    added: Postings
+    removed: Longs
+    vectors: Mapping[int, Floats]
+    model: str | None
+    """Of which model the vectors are; None is the present one."""
+
+
+def changed(parts: Parts, change: Change) -> Parts:
+    """Return the parts after the change; those that do not differ are the same objects.
+
+    Raises:
+        ValueError: there are too many passages, or vectors that are not as they must be.
+    """
+    gone = np.union1d(change.removed, change.added.id)
+    words = parts.words
+    if len(gone):
+        lost = np.intersect1d(words.id, gone)
+        recent = merge(
+            [(parts.recent_words, _without(parts.recent_words.id, gone)), (change.added, None)]
+        )
+        removed = Removed(np.union1d(parts.removed.id, lost)) if len(lost) else parts.removed
+        parts = replace(parts, recent_words=recent, removed=removed)
+    if change.model is not None and change.model != parts.model:
+        none = _no_vectors()
+        parts = replace(parts, vectors=none, recent_vectors=none, model=change.model)
+    if change.vectors or len(change.removed):
+        parts = replace(parts, recent_vectors=_with_vectors(parts, change))
+    return _settled(parts)
+
+
+def compacted(parts: Parts) -> Parts:
+    """Return the same with all in the large part, and nothing else in any."""
+    return _with_large_vectors(_with_large_words(parts))
+
+
+def _settled(parts: Parts) -> Parts:
+    """Return the same with a small part that is small."""
+    recent = max(len(parts.recent_words), len(parts.removed.id))
+    if recent > max(RECENT, len(parts.words) // SHARE):
+        parts = _with_large_words(parts)
+    if len(parts.recent_vectors) > max(RECENT, len(parts.vectors) // SHARE):
+        parts = _with_large_vectors(parts)
+    return parts
+
+
+def _with_large_words(parts: Parts) -> Parts:
+    words, recent = parts.words, parts.recent_words
+    gone = np.union1d(parts.removed.id, recent.id)
+    one = merge([(words, _without(words.id, gone)), (recent, None)])
+    return replace(
+        parts, words=one, recent_words=_no_words(), removed=Removed(np.empty(0, np.int64))
+    )
+
+
+def _with_large_vectors(parts: Parts) -> Parts:
+    """Return the same with all vectors of held passages in the large part, ordered as these."""
+    old, recent = parts.vectors, parts.recent_vectors
+    ids = np.concatenate([old.id, recent.id])
+    exact = recent.whole() if len(old) == 0 else np.concatenate([old.whole(), recent.whole()])
+    place = {passage: row for row, passage in enumerate(ids.tolist())}  # the recent one counts
+    order = [place[one] for one in _held(parts).tolist() if one in place]
+    return replace(parts, vectors=pack(ids[order], exact[order]), recent_vectors=_no_vectors())
+
+
+def _with_vectors(parts: Parts, change: Change) -> Vectors:
+    """Return the small part of the vectors after the change."""
+    old = parts.recent_vectors
+    held = frozenset(_held(parts).tolist())
+    given = {one: vector for one, vector in change.vectors.items() if one in held}
+    replaced = np.union1d(change.removed, np.fromiter(given, np.int64, len(given)))
+    keep = _without(old.id, replaced)
+    if not given:
+        return old if keep is None else pack(old.id[keep], old.whole()[keep])
+    size = parts.vectors.mean.size or old.mean.size
+    exact = _unit(given.values(), size)
+    if len(old):
+        kept = old.whole() if keep is None else old.whole()[keep]
+        exact = np.concatenate([kept, exact])
+    before = old.id if keep is None else old.id[keep]
+    return pack(np.concatenate([before, np.fromiter(given, np.int64, len(given))]), exact)
+
+
+def _unit(vectors: Iterable[Floats], size: int) -> Floats:
+    """Return the vectors as rows of length 1."""
+    rows = list(vectors)
+    size = size or len(rows[0])
+    if any(one.shape != (size,) for one in rows) or not 0 < size <= MAX_DIMENSIONS:
+        raise ValueError(f"vectors have {size} dimensions, of at most {MAX_DIMENSIONS}")
+    exact = np.stack(rows).astype(np.float32)
+    length = np.linalg.norm(exact, axis=1, keepdims=True)
+    if not np.isfinite(length).all() or not length.all():
+        raise ValueError("a vector is finite and has a length")
+    found: Floats = exact / length
+    return found
+
+
+def _held(parts: Parts) -> Longs:
+    """Return the ids of the passages, ordered by document and place."""
+    words, recent = parts.words, parts.recent_words
+    gone = np.union1d(parts.removed.id, recent.id)
+    keep = _without(words.id, gone)
+    if keep is None and not len(recent):
+        return words.id
+    pairs = [(words, slice(None) if keep is None else keep), (recent, slice(None))]
+    document, place, held = (
+        np.concatenate([getattr(one, name)[rows] for one, rows in pairs])
+        for name in ("document", "place", "id")
+    )
+    found: Longs = held[np.lexsort((place, document))]
+    return found
+
+
+def _without(ids: Longs, gone: Longs) -> Mask | None:
+    """Return which of the ids stay; None is all."""
+    found = np.isin(ids, gone, invert=True)
+    return None if found.all() else found

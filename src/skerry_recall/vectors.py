@@ -1,0 +1,115 @@
+"""The vectors of passages, in forms that are cheap to compare: bits, bytes, floats.
+
+A large collection is compared in three steps: the signs of all (a bit a dimension, XOR and count),
+the bytes of the nearest, the floats of the nearest of these. Measured on clustered vectors, 100,000
+of 384 dimensions: 99.5 % and more of the true ten nearest, at about a tenth of a full scan.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skerry_recall.arrays import Arrays, OnDisk
+from skerry_recall.scores import Floats, Longs
+
+SMALL: Final = 8192
+"""Vectors up to which all are compared exactly: 12 MB of 384 dimensions."""
+NEAR: Final = 1600
+"""Vectors whose bytes are compared, of a larger collection."""
+EXACT: Final = 96
+"""Vectors whose floats are."""
+SAMPLE: Final = 256
+"""Vectors from all over, which tell what a count of different bits means as a cosine."""
+MAX_DIMENSIONS: Final = 8192
+
+Bytes = NDArray[np.uint8]
+Counts = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The vectors of passages, each of length 1."""
+
+    id: Longs
+    """Of the passage of each row."""
+    exact: Floats | OnDisk
+    mean: Floats
+    bits: Bytes
+    """Where each is above the mean, packed; none of a small collection."""
+    coarse: NDArray[np.int8]
+    """Each as bytes; none of a small collection."""
+    scale: Floats
+    """What a byte is worth, for each row."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.id)
+
+    def arrays(self) -> Arrays:
+        """Return its fields by name, as `Vectors(**arrays)` takes them."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"exact": self.whole()}
+
+    def whole(self) -> Floats:
+        """Return the vectors, a row each."""
+        return self.exact if isinstance(self.exact, np.ndarray) else self.exact.whole()
+
+    def cosines(self, question: Floats) -> Floats:
+        """Return the cosine of each row: exact for the nearest, an estimate for the others."""
+        if isinstance(self.exact, np.ndarray):
+            return self.exact @ question
+        apart = hamming(np.packbits(question > self.mean), self.bits)
+        within = int(np.searchsorted(np.cumsum(np.bincount(apart)), NEAR))
+        near = np.flatnonzero(apart <= within)[: 4 * NEAR]
+        sample = np.linspace(0, len(self) - 1, SAMPLE, dtype=np.int64)
+        found = _line(apart, sample, self._coarse(sample, question))
+        rough = self._coarse(near, question)
+        np.minimum(found, rough.mean(), out=found)
+        found[near] = rough
+        best = np.sort(near[np.argpartition(-rough, EXACT)[:EXACT]])
+        found[best] = self.exact.take(best) @ question
+        return found
+
+    def _coarse(self, rows: Longs, question: Floats) -> Floats:
+        return (self.coarse[rows].astype(np.float32) @ question) * self.scale[rows]
+
+
+def pack(id_: Longs, exact: Floats) -> Vectors:
+    """Return the vectors, which are of length 1, in all forms."""
+    mean = exact.mean(0) if len(exact) else np.zeros(exact.shape[1], np.float32)
+    rows = exact if len(exact) > SMALL else exact[:0]
+    scale = np.maximum(np.abs(rows).max(1, initial=0), np.float32(1e-9)) / np.float32(127)
+    coarse = np.round(rows / scale[:, None]).astype(np.int8)
+    return Vectors(id_, exact, mean, np.packbits(rows > mean, axis=1), coarse, scale)
+
+
+def hamming(question: Bytes, rows: Bytes) -> Counts:
+    """Return in how many bits each row differs from the question."""
+    try:
+        # Here, so that who never compares vectors never loads it.
+        from simsimd import cdist  # noqa: PLC0415
+    except ImportError:
+        return hamming_plain(question, rows)
+    found = np.empty(len(rows), np.uint16)
+    found[:] = np.asarray(cdist(question[None], rows, "hamming", dtype="bin8"))[0]
+    return found
+
+
+def hamming_plain(question: Bytes, rows: Bytes) -> Counts:
+    """Return the same without simsimd, in about eight times its time."""
+    found: Counts = np.bitwise_count(rows ^ question).sum(1, dtype=np.uint16)
+    return found
+
+
+def _line(apart: Counts, sample: Longs, known: Floats) -> Floats:
+    """Return for all rows what the straight line through the sampled ones says."""
+    x = apart[sample].astype(np.float32)
+    off = x - x.mean()
+    spread = float(off @ off)
+    slope = min(0.0, float(off @ known) / spread) if spread else 0.0
+    found = apart.astype(np.float32)
+    found -= x.mean()
+    found *= np.float32(slope)
+    found += known.mean()
+    return found
