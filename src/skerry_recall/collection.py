@@ -32,6 +32,10 @@ class Collection:
         """Return the ids of the passages that it holds."""
         return frozenset(self._passages)
 
+    def embedded(self) -> frozenset[int]:
+        """Return the ids of those that have a vector."""
+        return frozenset(self._vectors)
+
     def refresh(
         self,
         *,
