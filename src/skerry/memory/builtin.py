@@ -13,6 +13,7 @@ from skerry.memory.database import DamagedError
 from skerry.memory.filling import StoppedError
 from skerry.memory.index import INDEXED_AT, Index, Talks, no_report
 from skerry.memory.searching import Weighing, by_words, search
+from skerry.memory.transcripts import SESSIONS, path_of
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
@@ -28,8 +29,9 @@ from skerry.model.memory import (
 )
 
 if TYPE_CHECKING:  # numpy and the model come with the first use
-    from numpy.typing import NDArray
     import numpy as np
+    from numpy.typing import NDArray
+
     from skerry_recall.embed import Embedder
 
 logger = logging.getLogger(__name__)
@@ -141,9 +143,8 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None:
             return 0
-        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
-
         from skerry.memory.embedding import embed  # noqa: PLC0415 - as said above
+        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
 
         async with self._embedding:
             try:
@@ -163,7 +164,7 @@ class BuiltinMemory:
 
     async def document(self, path: str) -> MemoryDocument | None:
         """Return a conversation by the path of a hit; None where there is no such document."""
-        return await self._mended(partial(self._document, path))
+        return await _thread(partial(self._document, path))
 
     async def status(self) -> MemoryStatus:
         """Return its state; it never fails."""
@@ -237,9 +238,15 @@ class BuiltinMemory:
             return by_words(tables, question), False
 
     def _document(self, path: str) -> MemoryDocument | None:
-        with self._index.tables() as tables:
-            found = tables.document(path)
-        return found
+        if self._talks is None or not path.startswith(SESSIONS):
+            return None
+        conversation = next(
+            (one for one in self._talks.conversations(0) if path_of(one) == path), None
+        )
+        if conversation is None:
+            return None
+        made = self._talks.document(conversation)
+        return MemoryDocument(made.text, made.source, made.session)
 
     def _status(self) -> MemoryStatus:
         with self._index.tables() as tables:

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio.to_thread
-from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
 
 from skerry.memory.index import Index
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 LOCAL_BATCH: Final = 16
@@ -30,9 +30,7 @@ CACHE_MOST: Final = 20_000
 _FLOAT: Final = "<f4"
 
 
-async def embed(
-    index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]
-) -> int:
+async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]) -> int:
     """Give every passage a vector of this model; return how many texts the model was asked for.
 
     Where the index has vectors of another model they are taken out first: until all is embedded
@@ -82,7 +80,7 @@ def _prepare(index: Index, model: EmbeddingModel) -> None:
 
 
 def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[int, str, str]], int]:
-    """Give what the cache has; return what a model is to be asked for next, and how much is left."""
+    """Give what the cache has; return what a model is asked for next, and how much is left."""
     model = embedder.model
     while True:
         with index.tables() as tables:

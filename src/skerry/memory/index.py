@@ -20,8 +20,9 @@ from skerry.memory.tables import Change, Known, Tables
 from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
-    from numpy.typing import NDArray
     import numpy as np
+    from numpy.typing import NDArray
+
     from skerry_recall.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -252,7 +253,12 @@ class Index:
             tables.note(GENERATION, secrets.token_hex(8))
         return Change()
 
-    def _write(self, write: Callable[[Tables], Change]) -> None:
+    def write(self, write: Callable[[Tables], Change]) -> None:
+        """Write in one transaction, and take what changed into what is searched.
+
+        Raises:
+            DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
+        """
         with self.database.writing() as tables:
             change = write(tables)
         with self._state:
@@ -277,7 +283,6 @@ class Index:
 
     def renew(self, write: Callable[[Tables], Change]) -> None:
         """Write what makes all that is derived worthless; it is made anew beside the old."""
-
         with self.database.writing() as tables:
             tables.note(GENERATION, secrets.token_hex(8))
             write(tables)

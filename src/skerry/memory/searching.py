@@ -10,8 +10,9 @@ from skerry.memory.tables import Row, Tables
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
 if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
-    from numpy.typing import NDArray
     import numpy as np
+    from numpy.typing import NDArray
+
     from skerry_recall.collection import Collection
     from skerry_recall.fuse import Ranked
     from skerry_recall.scores import Scores
@@ -20,7 +21,9 @@ PHRASES: Final = 4
 """Of one question."""
 QUOTED: Final = 200
 """Passages with its phrases that are lifted."""
-_QUOTED: Final = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`')
+_QUOTED: Final = re.compile(
+    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +54,35 @@ def search(
     now: int,
 ) -> list[MemoryHit]:
     """Return the passages that answer the question, the best first; `now` in ms since 1970."""
-    from skerry_recall.diverse import tokens  # noqa: PLC0415 - as said above
     from skerry_recall.fuse import PROFILES, Decay, Options, rank  # noqa: PLC0415 - as said above
-    from skerry_recall.terms import content  # noqa: PLC0415 - as said above
+    from skerry_recall.question import read  # noqa: PLC0415 - as said above
+    from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
     documents = None
     if question.sources != frozenset(MemorySource) or question.path or question.session:
         documents = tables.documents(question.sources, question.path, question.session)
+    asked = read(question.text, Words())
     scores = collection.scores(
-        dict.fromkeys(content(question.text), 1.0),
+        asked.terms,
         vector,
         documents=documents,
         since=question.since,
         until=question.until,
     )
     scores, quoted = _lifted(scores, tables, phrases(question.text))
-    seen: dict[int, AbstractSet[str]] = {}
 
-    def words(row: int) -> AbstractSet[str]:
-        if row not in seen:
-            key = int(scores.id[row])
-            found = tables.rows([key])
-            seen[row] = tokens(found[key].passage.text) if key in found else frozenset()
-        return seen[row]
+    def texts(rows: Sequence[int]) -> list[str]:
+        keys = [int(scores.id[row]) for row in rows]
+        found = tables.rows(keys)
+        return [found[key].passage.text if key in found else "" for key in keys]
 
     half_life = weighing.half_life
     options = Options(
         min_score=question.min_score,
         decay=None if half_life is None else Decay(now, half_life, weighing.floor),
         mmr=weighing.mmr,
-        words=words,
+        asked=asked,
+        texts=texts,
     )
     profile = PROFILES.get(question.profile or weighing.profile, PROFILES["best"])
     ranked = rank(scores, profile, question.limit, options)
@@ -89,7 +91,7 @@ def search(
     return [
         _hit(found[key], one, quoted if question.explain else None)
         for key, one in zip(keys, ranked, strict=True)
-        if key in found
+        if key in found and one.score > 0
     ]
 
 
