@@ -3,19 +3,23 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
 from skerry.memory.filling import StoppedError
-from skerry.memory.index import INDEXED_AT, Index, no_report
-from skerry.memory.searching import search
+from skerry.memory.index import INDEXED_AT, Index, Talks, no_report
+from skerry.memory.searching import Weighing, by_words, search
+from skerry.memory.transcripts import SESSIONS, path_of
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryBackendError,
+    MemoryDocument,
+    MemoryFallback,
     MemoryHit,
     MemoryMode,
     MemoryProgress,
@@ -24,10 +28,23 @@ from skerry.model.memory import (
     SyncReport,
 )
 
+if TYPE_CHECKING:  # numpy and the model come with the first use
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from skerry_recall.embed import Embedder
+
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NAME: Final = "builtin"
+FRESH_SECONDS: Final = 2.5
+"""What a search waits for files that changed; then it answers from what is indexed so far."""
+QUERY_SECONDS: Final = 2.5
+"""What a search waits for the vector of its question; then words alone are compared."""
+COVERED: Final = 0.9
+"""The share of passages that have a vector, from which on meaning counts: below it, what has none
+yet would not be found."""
 
 
 class BuiltinMemory:
@@ -36,16 +53,35 @@ class BuiltinMemory:
     Nothing is opened before the first search or sync. `close` it at the end.
     """
 
-    def __init__(self, agent: AgentId, index: Index) -> None:
+    def __init__(
+        self,
+        agent: AgentId,
+        index: Index,
+        clock: Clock,
+        *,
+        talks: Talks | None = None,
+        embedder: "Callable[[], Embedder | None]" = lambda: None,
+        weighing: Callable[[], Weighing] = Weighing,
+    ) -> None:
         self._agent = agent
         self._index = index
+        self._clock = clock
+        self._talks = talks
+        self._embedder = embedder
+        self._weighing = weighing
+        self._embedding = anyio.Lock()
         self._dirty = True
-        self._syncing = anyio.Lock()
+        self._fallback: MemoryFallback | None = None
 
     @property
     def name(self) -> str:
         """Return `builtin`."""
         return NAME
+
+    @property
+    def dirty(self) -> bool:
+        """Return whether something changed since it was indexed, as far as is known."""
+        return self._dirty
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
         """Return the passages that answer best, of the files as they are now.
@@ -53,18 +89,17 @@ class BuiltinMemory:
         Raises:
             MemoryBackendError: the index can neither be read nor made anew.
         """
-        notes: list[str] = []
-        try:
-            await self.sync()
-        except MemoryBackendError as error:
-            notes.append(str(error))  # what is indexed is still found
-        hits = await self._mended(partial(self._search, question))
+        notes = await self._freshen()
+        vector, label = await self._vector(question.text)
+        hits, meant = await self._mended(partial(self._search, question, vector, label))
+        used = label if meant else ""
         return MemoryAnswer(
             hits=hits,
             backend=NAME,
-            provider="none",
-            model="",
-            mode=MemoryMode.TEXT,
+            provider=used.partition("/")[0] or "none",
+            model=used.partition("/")[2],
+            mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
+            fallback=self._fallback,
             notes=(*self._index.notes, *notes),
         )
 
@@ -76,35 +111,101 @@ class BuiltinMemory:
     ) -> SyncReport:
         """Bring the index up to what the files say; `force` builds it anew beside the old one.
 
+        Vectors follow behind: see `embed`.
+
         Raises:
             MemoryBackendError: the index cannot be written.
         """
-        async with self._syncing:
-            self._dirty = False
-            try:
-                return await _thread(
-                    partial(self._index.sync, force=force, report=progress or no_report)
+        self._dirty = False
+        try:
+            return await _thread(
+                partial(
+                    self._index.sync,
+                    force=force,
+                    talks=self._talks,
+                    report=progress or no_report,
                 )
-            except StoppedError as error:
+            )
+        except BaseException as error:
+            self._dirty = True
+            if isinstance(error, StoppedError):
                 raise MemoryBackendError("The memory is closed.") from error
-            except BaseException:
-                self._dirty = True
-                raise
+            raise
+
+    async def embed(self, progress: Callable[[MemoryProgress], None] | None = None) -> int:
+        """Give every passage its vector; return how many texts the model was asked for.
+
+        Where the model fails, what it did stays, and `status` says why; the next call goes on.
+
+        Raises:
+            MemoryBackendError: the index cannot be written.
+        """
+        embedder = self._embedder()
+        if embedder is None:
+            return 0
+        from skerry.memory.embedding import embed  # noqa: PLC0415 - as said above
+        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
+
+        async with self._embedding:
+            try:
+                done = await embed(self._index, embedder, progress or no_report)
+            except EmbeddingError as error:
+                self._fallback = MemoryFallback(embedder.model.provider, str(error))
+                logger.warning("the memory is searched by words: %s", error)
+                return 0
+            except DamagedError as error:  # the next sync makes it anew
+                raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
+        self._fallback = None
+        return done
 
     def touch(self) -> None:
         """Note that files changed: the next search looks at them first."""
         self._dirty = True
+
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Return a conversation by the path of a hit; None where there is no such document."""
+        return await _thread(partial(self._document, path))
 
     async def status(self) -> MemoryStatus:
         """Return its state; it never fails."""
         try:
             return await self._mended(self._status)
         except MemoryBackendError as error:
-            return self._state((), None, (str(error),))
+            return self._state((), (0, 0), None, (str(error),))
 
     def close(self) -> None:
         """Let go of the index. Blocks until a job that runs has noticed."""
         self._index.close()
+
+    async def _freshen(self) -> Sequence[str]:
+        """Bring in files that changed; return what keeps the answer from being complete."""
+        try:
+            with anyio.move_on_after(FRESH_SECONDS):
+                if await _thread(partial(self._index.freshen, FRESH_SECONDS)):
+                    return ()
+        except (MemoryBackendError, StoppedError) as error:
+            return (str(error),)  # what is indexed is still found
+        return ("The index is being brought up; what changed last may be missing.",)
+
+    async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str]":
+        """Return the vector of a question and its model; None where words have to do."""
+        embedder = self._embedder()
+        if embedder is None or not text.strip():
+            return None, ""
+        from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
+
+        model = embedder.model
+        try:
+            with anyio.fail_after(QUERY_SECONDS):
+                (vector,) = await embedder.embed([text], Kind.QUERY)
+        except TimeoutError:
+            self._fallback = MemoryFallback(model.provider, "it did not answer in time")
+        except EmbeddingError as error:
+            self._fallback = MemoryFallback(model.provider, str(error))
+        else:
+            self._fallback = None
+            return vector, str(model)
+        return None, ""
 
     async def _mended(self, work: Callable[[], T]) -> T:
         """Run the work in a thread; where the index is damaged, make it anew and run it again."""
@@ -117,30 +218,65 @@ class BuiltinMemory:
         except DamagedError as error:
             raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
 
-    def _search(self, question: MemoryQuestion) -> list[MemoryHit]:
-        with self._index.reading() as (tables, collection):
-            return search(tables, collection, question)
+    def _search(
+        self, question: MemoryQuestion, vector: "NDArray[np.float32] | None", label: str
+    ) -> tuple[list[MemoryHit], bool]:
+        """Return the hits, and whether meaning was compared."""
+        weighing, now = self._weighing(), self._clock.now_ms()
+        try:
+            with self._index.reading() as (tables, collection):
+                from skerry.memory.embedding import label_of  # noqa: PLC0415 - as said above
+
+                have, there = tables.vector_counts()
+                if vector is not None and (label_of(tables) != label or have < COVERED * there):
+                    vector = None
+                found = search(tables, collection, question, vector, weighing, now)
+                return found, vector is not None
+        except (OSError, ValueError) as error:  # what is derived can neither be read nor made
+            logger.warning("the memory is searched by its tables alone: %s", error)
+        with self._index.tables() as tables:
+            return by_words(tables, question), False
+
+    def _document(self, path: str) -> MemoryDocument | None:
+        if self._talks is None or not path.startswith(SESSIONS):
+            return None
+        conversation = next(
+            (one for one in self._talks.conversations(0) if path_of(one) == path), None
+        )
+        if conversation is None:
+            return None
+        made = self._talks.document(conversation)
+        return MemoryDocument(made.text, made.source, made.session)
 
     def _status(self) -> MemoryStatus:
         with self._index.tables() as tables:
             at = tables.meta(INDEXED_AT)
             failed = [f"{path}: {reason}" for path, reason in tables.failed()]
-            return self._state(tables.counts(), None if at is None else int(at), failed)
+            when = None if at is None else int(at)
+            return self._state(tables.counts(), tables.vector_counts(), when, failed)
 
     def _state(
-        self, sources: Sequence[tuple[str, int, int]], at: int | None, notes: Sequence[str]
+        self,
+        sources: Sequence[tuple[str, int, int]],
+        vectors: tuple[int, int],
+        at: int | None,
+        notes: Sequence[str],
     ) -> MemoryStatus:
+        embedder = self._embedder()
+        have, there = vectors
+        meant = embedder is not None and have > 0 and have >= COVERED * there
         return MemoryStatus(
             agent=self._agent,
             backend=NAME,
             files=sum(files for _, files, _ in sources),
-            chunks=sum(chunks for _, _, chunks in sources),
+            chunks=there,
             dirty=self._dirty,
             indexed_at=at,
-            provider="none",
-            model="",
-            mode=MemoryMode.TEXT,
-            vectors=0,
+            provider="none" if embedder is None else embedder.model.provider,
+            model="" if embedder is None else embedder.model.model,
+            mode=MemoryMode.HYBRID if meant and not self._fallback else MemoryMode.TEXT,
+            vectors=have,
+            fallback=self._fallback,
             sources=tuple(sources),
             database=str(self._index.database.path),
             notes=(*self._index.notes, *notes),

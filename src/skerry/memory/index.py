@@ -20,6 +20,9 @@ from skerry.memory.tables import Change, Known, Tables
 from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+    import numpy as np
+    from numpy.typing import NDArray
+
     from skerry_recall.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -32,6 +35,8 @@ GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
 
 
+VECTORS: Final = 20_000
+"""That are handed over at once: 30 MB."""
 DAY_MS: Final = 86_400_000
 
 
@@ -187,7 +192,7 @@ class Index:
             return filled
         with self.database.reading() as tables:
             known = tables.known(MemorySource.SESSIONS)
-        filling = self._filling(self._write)
+        filling = self._filling(self.write)
         self._converse(filling, known, talks, report)
         return joined(filled, filling.tally.report())
 
@@ -195,9 +200,9 @@ class Index:
         """Bring the files in."""
         with self.database.reading() as tables:
             known = tables.known(MemorySource.MEMORY)
-        filling = self._filling(self._write)
+        filling = self._filling(self.write)
         filling.files(known, there, report)
-        self._write(self._done)
+        self.write(self._done)
         with self.database.reading() as tables:
             known = tables.known(MemorySource.MEMORY)
         self._seen = {path: one.stamp for path, one in known.items()}
@@ -248,7 +253,12 @@ class Index:
             tables.note(GENERATION, secrets.token_hex(8))
         return Change()
 
-    def _write(self, write: Callable[[Tables], Change]) -> None:
+    def write(self, write: Callable[[Tables], Change]) -> None:
+        """Write in one transaction, and take what changed into what is searched.
+
+        Raises:
+            DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
+        """
         with self.database.writing() as tables:
             change = write(tables)
         with self._state:
@@ -256,6 +266,31 @@ class Index:
                 stale, self._stale = self._stale, True  # it stays so where this fails
                 self._collection.refresh(added=change.added, removed=change.removed)
                 self._stale = stale
+
+    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Give passages their vectors, float32; `label` names the model.
+
+        Raises:
+            DamagedError, MemoryBackendError: as `write`.
+        """
+        with self.database.writing() as tables:
+            tables.embed(label, rows)
+        with self._state:
+            if self._collection is not None:
+                stale, self._stale = self._stale, True
+                self._collection.refresh(vectors=_vectors(rows))
+                self._stale = stale
+
+    def renew(self, write: Callable[[Tables], Change]) -> None:
+        """Write what makes all that is derived worthless; it is made anew beside the old."""
+        with self.database.writing() as tables:
+            tables.note(GENERATION, secrets.token_hex(8))
+            write(tables)
+        with self.database.reading() as tables:
+            made = self._collect(tables)
+        with self._state:
+            self._collection, self._stale = made, True
+        self._drop_old()
 
     def _current(self, tables: Tables) -> "Collection":
         """Return the collection, after taking in what it lacks of the tables."""
@@ -303,3 +338,13 @@ def _equal(collection: "Collection", tables: Tables) -> None:
     if lacking or held - ids:
         added = tables.passages(None if lacking == ids else sorted(lacking))
         collection.refresh(added=added, removed=held - ids)
+    bare = sorted(tables.embedded() - collection.embedded())
+    for begin in range(0, len(bare), VECTORS):
+        rows = list(tables.vectors(bare[begin : begin + VECTORS]))
+        collection.refresh(vectors=_vectors(rows))
+
+
+def _vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    return {key: np.frombuffer(blob, "<f4") for key, blob in rows}

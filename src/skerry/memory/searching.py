@@ -1,48 +1,167 @@
 """Answers a question of an open index. Blocking."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from skerry.memory.tables import Row, Tables
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
+    import numpy as np
+    from numpy.typing import NDArray
+
     from skerry_recall.collection import Collection
+    from skerry_recall.fuse import Ranked
+    from skerry_recall.scores import Scores
+
+PHRASES: Final = 4
+"""Of one question."""
+QUOTED: Final = 200
+"""Passages with its phrases that are lifted."""
+_QUOTED: Final = re.compile(
+    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`'
+)
 
 
-def search(tables: Tables, collection: "Collection", question: MemoryQuestion) -> list[MemoryHit]:
-    """Return the passages that answer the question, the best first."""
-    import numpy as np  # noqa: PLC0415 - it costs 20 MB, which only a search needs
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How words and meaning are weighed, as configured."""
 
-    from skerry_recall.terms import content  # noqa: PLC0415 - as above
+    profile: str = "best"
+    mmr: float | None = None
+    """Lambda of maximal marginal relevance; None leaves it out."""
+    half_life: float | None = None
+    """Days in which the score of a dated passage halves; None leaves ages alone."""
+    floor: float = 0.0
+    """The share of a score that no age takes."""
 
-    terms = dict.fromkeys(content(question.text), 1.0)
+
+def phrases(question: str) -> list[str]:
+    """Return what the question quotes, in `"`, typographic quotes or backticks (pure)."""
+    found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
+    return [one for one in dict.fromkeys(found) if one][:PHRASES]
+
+
+def search(
+    tables: Tables,
+    collection: "Collection",
+    question: MemoryQuestion,
+    vector: "NDArray[np.float32] | None",
+    weighing: Weighing,
+    now: int,
+) -> list[MemoryHit]:
+    """Return the passages that answer the question, the best first; `now` in ms since 1970."""
+    from skerry_recall.fuse import PROFILES, Decay, Options, rank  # noqa: PLC0415 - as said above
+    from skerry_recall.question import read  # noqa: PLC0415 - as said above
+    from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
+
     documents = None
     if question.sources != frozenset(MemorySource) or question.path or question.session:
         documents = tables.documents(question.sources, question.path, question.session)
+    asked = read(question.text, Words())
     scores = collection.scores(
-        terms, documents=documents, since=question.since, until=question.until
+        asked.terms,
+        vector,
+        documents=documents,
+        since=question.since,
+        until=question.until,
     )
-    values = scores.text if scores.mask is None else np.where(scores.mask, scores.text, 0)
-    best = [int(row) for row in np.argsort(-values, kind="stable")[: question.limit]]
-    found = tables.rows(int(scores.id[row]) for row in best)
-    top = max((float(values[row]) for row in best), default=0.0)
+    scores, quoted = _lifted(scores, tables, phrases(question.text))
+
+    def texts(rows: Sequence[int]) -> list[str]:
+        keys = [int(scores.id[row]) for row in rows]
+        found = tables.rows(keys)
+        return [found[key].passage.text if key in found else "" for key in keys]
+
+    half_life = weighing.half_life
+    options = Options(
+        min_score=question.min_score,
+        decay=None if half_life is None else Decay(now, half_life, weighing.floor),
+        mmr=weighing.mmr,
+        asked=asked,
+        texts=texts,
+    )
+    profile = PROFILES.get(question.profile or weighing.profile, PROFILES["best"])
+    ranked = rank(scores, profile, question.limit, options)
+    keys = [int(scores.id[one.row]) for one in ranked]
+    found = tables.rows(keys)
     return [
-        _hit(found[key], float(values[row]) / top, ())
-        for row in best
-        if values[row] > 0 and (key := int(scores.id[row])) in found
+        _hit(found[key], one, quoted if question.explain else None)
+        for key, one in zip(keys, ranked, strict=True)
+        if key in found and one.score > 0
     ]
 
 
-def _hit(row: Row, score: float, explanation: Sequence[tuple[str, float]]) -> MemoryHit:
-    one = row.passage
+def _lifted(
+    scores: "Scores", tables: Tables, wanted: Sequence[str]
+) -> tuple["Scores", AbstractSet[int]]:
+    """Return the scores with passages that have a phrase above all others, and those passages."""
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    quoted = {key for one in wanted for key in tables.matching(_phrase(one), QUOTED)}
+    if not quoted:
+        return scores, quoted
+    has = np.isin(scores.id, list(quoted))
+    text = np.where(has, scores.text + max(1.0, float(scores.text.max())), scores.text)
+    return replace(scores, text=text.astype(np.float32)), quoted
+
+
+def _phrase(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _hit(row: Row, one: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
+    """Return the hit; with `quoted`, the passages that have a phrase, it is explained."""
+    passage = row.passage
+    parts: Sequence[tuple[str, float]] = ()
+    if quoted is not None:
+        parts = ((("phrase", 1.0),) if passage.id in quoted else ()) + tuple(one.explanation)
     return MemoryHit(
         path=row.path,
-        start_line=one.start_line,
-        end_line=one.end_line,
-        score=score,
-        text=one.text,
+        start_line=passage.start_line,
+        end_line=passage.end_line,
+        score=one.score,
+        text=passage.text,
         source=row.source,
-        at=one.at,
-        explanation=explanation,
+        at=passage.at,
+        session=row.session,
+        explanation=parts,
+    )
+
+
+def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
+    """Return what the tables alone find, where nothing can be derived of them: a full disk, say.
+
+    The score is `1 / (1 + rank)`, the best having rank 0 (decisions 6, BM25).
+    """
+    expression = " OR ".join(_phrase(one) for one in re.findall(r"\w+", question.text)[:24])
+    keys = tables.matching(expression, QUOTED) if expression else []
+    found: Mapping[int, Row] = tables.rows(keys)
+    rows = [found[key] for key in keys if _fits(found[key], question)][: question.limit]
+    return [
+        MemoryHit(
+            row.path,
+            row.passage.start_line,
+            row.passage.end_line,
+            1 / (1 + place),
+            row.passage.text,
+            row.source,
+            row.passage.at,
+            row.session,
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def _fits(row: Row, question: MemoryQuestion) -> bool:
+    at, path = row.passage.at, question.path
+    return (
+        row.source in question.sources
+        and (path is None or row.path == path or (path.endswith("/") and row.path.startswith(path)))
+        and (question.session is None or row.session == question.session)
+        and (question.since is None or (at is not None and at >= question.since))
+        and (question.until is None or (at is not None and at < question.until))
     )

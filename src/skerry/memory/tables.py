@@ -262,6 +262,14 @@ class Tables:
             [(provider, model, sha, blob) for sha, blob in rows],
         )
 
+    def uncache(self, provider: str, model: str, ids: Iterable[int]) -> None:
+        """Forget the vectors of these passages' texts."""
+        self._db.execute(
+            "DELETE FROM embedding_cache WHERE provider = ? AND model = ? AND content_hash IN"
+            " (SELECT hash FROM chunks WHERE id IN (SELECT value FROM json_each(?)))",
+            (provider, model, _json(ids)),
+        )
+
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
         """Give passages their vectors; `label` names the model. Those that are gone get none."""
         self._db.executemany(

@@ -18,6 +18,7 @@ DELTA_ENTRIES: Final = 50
 REST_MS: Final = 5 * 60_000
 """Or nothing was said for so long: what comes before a pause is found too."""
 RETENTION_DAYS: Final = 30
+SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
 """Of one conversation; of a longer one the end is kept."""
 
@@ -31,7 +32,7 @@ _RECALLED: Final = re.compile(
 
 def path_of(conversation: Conversation) -> str:
     """Return the path of the document."""
-    return f"sessions/{conversation.session_id}.md"
+    return f"{SESSIONS}{conversation.session_id}.md"
 
 
 def stamp_of(conversation: Conversation) -> Stamp:

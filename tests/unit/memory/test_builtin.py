@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def memory(tmp_path: Path, workspace: Path) -> Iterator[BuiltinMemory]:
     index = Index(tmp_path / "memory" / "main.sqlite", Settings(Places(workspace)), SystemClock())
-    made = BuiltinMemory(AgentId("main"), index)
+    made = BuiltinMemory(AgentId("main"), index, SystemClock())
     yield made
     made.close()
 

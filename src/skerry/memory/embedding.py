@@ -1,0 +1,149 @@
+"""Gives passages their vectors, behind the text: from the cache, else from a model.
+
+Every batch is written before the next is asked for, so that a stop at any point costs one batch.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import anyio.to_thread
+
+from skerry.memory.index import Index
+from skerry.memory.tables import Change, Tables
+from skerry.model.memory import MemoryProgress
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+LOCAL_BATCH: Final = 16
+"""Texts; a local model takes some 0.2 s for each."""
+REMOTE_BATCH: Final = 256
+ADOPTED: Final = 2000
+"""Passages that get what the cache has in one transaction."""
+EMBEDDED_WITH: Final = "embedded with"
+CACHE_MOST: Final = 20_000
+"""Vectors, 30 MB, from which on those of texts that are gone are forgotten."""
+_FLOAT: Final = "<f4"
+
+
+async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]) -> int:
+    """Give every passage a vector of this model; return how many texts the model was asked for.
+
+    Where the index has vectors of another model they are taken out first: until all is embedded
+    again, words alone are compared.
+
+    Raises:
+        EmbeddingError: the model fails. What was embedded before stays.
+        MemoryBackendError: the index cannot be written.
+        DamagedError: it is damaged.
+    """
+    model = embedder.model
+    await _thread(partial(_prepare, index, model))
+    done = 0
+    while True:
+        lacking, total = await _thread(partial(_lacking, index, embedder))
+        if not lacking:
+            break
+        texts = {sha: text for _, sha, text in lacking}
+        vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
+        if embedder.model != model:
+            raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
+        await _thread(partial(_keep, index, model, list(texts), vectors))
+        done += len(texts)
+        report(MemoryProgress("embeddings", min(done, total), total))
+    if done:
+        await _thread(partial(_tidy, index))
+    return done
+
+
+def label_of(tables: Tables) -> str:
+    """Return whose vectors the tables have: `provider/model`, empty before the first."""
+    return tables.meta(EMBEDDED_WITH) or ""
+
+
+def _prepare(index: Index, model: EmbeddingModel) -> None:
+    """Take out the vectors of another model."""
+    with index.tables() as tables:
+        if label_of(tables) == str(model):
+            return
+
+    def change(tables: Tables) -> Change:
+        tables.unembed()
+        tables.note(EMBEDDED_WITH, str(model))
+        return Change()
+
+    index.renew(change)
+
+
+def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[int, str, str]], int]:
+    """Give what the cache has; return what a model is asked for next, and how much is left."""
+    model = embedder.model
+    while True:
+        with index.tables() as tables:
+            found = tables.cached(model.provider, model.model, ADOPTED)
+        sound = [(key, blob) for key, blob in found if is_sound(blob, embedder.dims)]
+        if len(sound) < len(found):
+            unsound = [key for key, blob in found if not is_sound(blob, embedder.dims)]
+            index.write(partial(_uncache, model=model, keys=unsound))
+        if not found:
+            break
+        index.embed(str(model), sound)
+    batch = LOCAL_BATCH if embedder.local else REMOTE_BATCH
+    with index.tables() as tables:
+        have, there = tables.vector_counts()
+        return tables.lacking(batch), there - have
+
+
+def _uncache(tables: Tables, model: EmbeddingModel, keys: Sequence[int]) -> Change:
+    tables.uncache(model.provider, model.model, keys)
+    return Change()
+
+
+def _keep(
+    index: Index, model: EmbeddingModel, hashes: Sequence[str], vectors: "NDArray[np.float32]"
+) -> None:
+    """Put the vectors in the cache, from which all passages with such a text get theirs."""
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    if vectors.ndim != 2 or len(vectors) != len(hashes) or not np.isfinite(vectors).all():  # noqa: PLR2004 - a matrix
+        raise EmbeddingRefusedError(f"{model} answered no vector for each text.")
+    blobs = [row.astype(_FLOAT).tobytes() for row in vectors]
+
+    def write(tables: Tables) -> Change:
+        tables.cache(model.provider, model.model, list(zip(hashes, blobs, strict=True)))
+        return Change()
+
+    index.write(write)
+
+
+def _tidy(index: Index) -> None:
+    def write(tables: Tables) -> Change:
+        _, there = tables.vector_counts()
+        tables.prune_cache(max(CACHE_MOST, 2 * there))
+        return Change()
+
+    index.write(write)
+
+
+def vector_of(blob: bytes) -> "NDArray[np.float32]":
+    """Return a vector as the tables have it."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    return np.frombuffer(blob, _FLOAT)
+
+
+def is_sound(blob: bytes, dims: int | None) -> bool:
+    """Return whether it is a vector of this length, without what is no number."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    if len(blob) % 4 or not blob or (dims is not None and len(blob) != 4 * dims):
+        return False
+    return bool(np.isfinite(vector_of(blob)).all())
+
+
+async def _thread(work: Callable[[], T]) -> T:
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
