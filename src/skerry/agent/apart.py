@@ -59,7 +59,7 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
 async def _end(
     runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
 ) -> None:
-    """Write the end, and tell of it; without `patient` a full disk leaves that to the next start."""
+    """Write the end, and tell of it; if not `patient`, a full disk leaves it to the next start."""
     request = active.request
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
