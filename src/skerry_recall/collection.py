@@ -65,10 +65,6 @@ class Collection:
         """Return of which model the vectors are, as it was given with them."""
         return self._opened().parts.model
 
-    def embedded(self) -> frozenset[int]:
-        """Return the ids of those that have a vector."""
-        return frozenset(self._vectors)
-
     def refresh(
         self,
         *,
