@@ -26,6 +26,7 @@ from skerry.app.delivery import Delivery, Sender
 from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
+from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import take_slot
 from skerry.app.receive import receive
 from skerry.app.reload import Reload
@@ -48,6 +49,7 @@ from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import http_client
 from skerry.infra.leash import Leash
 from skerry.infra.lock import LockedError, locked
+from skerry.infra.log import Redactor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import ConfigError, StateLockedError
@@ -122,20 +124,20 @@ async def open_application(
     """
     _check_secret(settings.config)
 
-    def hide(config: Config) -> None:
-        outside.hide(secrets(config, environ))
-
-    hide(settings.config)
-    settings.on_change(hide)
+    redact = _hide(settings, environ, outside)
     clock = outside.clock
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
     news = News(broadcast, clock.now_ms)
     indexer = Indexer()
 
+    own: BuiltinMemories | None = None
+
     def committed(session_ids: list[str]) -> None:
         news.touch(session_ids)
         indexer.touch(session_ids)
+        if own is not None:
+            own.touch()
 
     async with (
         open_state(settings.config, outside.reach, committed) as state,
@@ -144,7 +146,8 @@ async def open_application(
         outside.hooks,
     ):
         desk = Desk(lambda: settings.config, settings=settings)
-        memory = take_slot(outside.memories, lambda: settings.config, outside.hooks, clock)
+        own = BuiltinMemories(lambda: settings.config, state[0], clock, redact, outside.reach)
+        memory = take_slot(outside.memories or own, lambda: settings.config, outside.hooks, clock)
         extensions = await load_extensions(
             settings.config, outside.hooks, models, state[0], desk, memory
         )
@@ -183,8 +186,22 @@ async def open_application(
                 hurry=delivery.hurry,
             )
             desk.restart = reload.restart.set
-            async with _running(reload.run):
+            async with own.open(keep=memory.desk is not None), _running(reload.run):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
+
+
+def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
+    """Keep every secret out of the log and the memory, now and when they change."""
+    redactor = Redactor()
+
+    def hide(config: Config) -> None:
+        found = list(secrets(config, environ))
+        outside.hide(found)
+        redactor.know(found)
+
+    hide(settings.config)
+    settings.on_change(hide)
+    return redactor
 
 
 def _check_secret(config: Config) -> None:

@@ -1,0 +1,128 @@
+"""The built-in memories of all agents. Implements `ports.memory.Memories`."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from skerry.app.transcripts import StoredTranscripts
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.memory.keeping import Keeper, is_empty
+from skerry.model.ids import AgentId
+from skerry.model.memory import Conversation
+from skerry.store import Store, nothing
+
+if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
+    from skerry.memory.builtin import BuiltinMemory
+    from skerry.memory.documents import Document
+    from skerry.memory.files import Places
+    from skerry_recall.embed import Embedder
+
+FOLDER: Final = "memory"
+"""Of the state directory: `<agentId>.sqlite`."""
+
+
+def _no_embedder(_: AgentId) -> "Embedder | None":
+    return None
+
+
+@dataclass(slots=True)
+class BuiltinMemories:
+    """One memory an agent, each with its own file; made when it is first asked for.
+
+    `open` it for use, and `touch` it after commits.
+    """
+
+    config: Callable[[], Config]
+    store: Store
+    clock: Clock
+    redact: Callable[[str], str]
+    """Takes secrets out of what was said."""
+    reach: Callable[[str], None] = nothing
+    """Called at each named fault point."""
+    embedder: "Callable[[AgentId], Embedder | None]" = _no_embedder
+    _made: "dict[AgentId, BuiltinMemory]" = field(default_factory=dict)
+    _keepers: dict[AgentId, Keeper] = field(default_factory=dict)
+
+    def of(self, agent: AgentId) -> "BuiltinMemory":
+        """Return the agent's memory."""
+        if agent not in self._made:
+            self._made[agent] = self._make(agent)
+        return self._made[agent]
+
+    def touch(self) -> None:
+        """Note that something was said."""
+        for keeper in self._keepers.values():
+            keeper.touch()
+
+    @asynccontextmanager
+    async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
+        """Keep them fresh for the block, if `keep`, and let go of their files at its end."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                for agent in self.config().agents.ids if keep else ():
+                    self._keepers[agent] = keeper = self._keeper(agent)
+                    tasks.start_soon(keeper.run)
+                yield
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for one in self._made.values():
+                    await anyio.to_thread.run_sync(one.close)
+
+    def _keeper(self, agent: AgentId) -> Keeper:
+        def look() -> object:
+            from skerry.memory.files import scan  # noqa: PLC0415 - as said above
+
+            found = scan(self._places(agent))
+            return found.found, found.failed
+
+        return Keeper(lambda: self.of(agent), look, lambda: is_empty(self._places(agent)))
+
+    def _places(self, agent: AgentId) -> "Places":
+        from skerry.memory.files import Places  # noqa: PLC0415 - as said above
+
+        config = self.config()
+        extra = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
+        return Places(config.workspace(agent), extra)
+
+    def _make(self, agent: AgentId) -> "BuiltinMemory":
+        from skerry.memory.builtin import BuiltinMemory  # noqa: PLC0415 - as said above
+        from skerry.memory.filling import Settings  # noqa: PLC0415 - as said above
+        from skerry.memory.index import Index  # noqa: PLC0415 - as said above
+
+        path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
+        index = Index(path, Settings(self._places(agent)), self.clock, self.reach)
+        return BuiltinMemory(
+            agent,
+            index,
+            self.clock,
+            talks=_Talks(StoredTranscripts(self.store), agent, self.redact),
+            embedder=lambda: self.embedder(agent),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Talks:
+    """What was said, for a thread of anyio. Implements `memory.index.Talks`."""
+
+    transcripts: StoredTranscripts
+    agent: AgentId
+    redact: Callable[[str], str]
+
+    def conversations(self, since: int) -> Sequence[Conversation]:
+        """Return those in which something was said since then, in ms since 1970."""
+        return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
+
+    def document(self, conversation: Conversation) -> "Document":
+        """Return what was said in one."""
+        from skerry.memory.transcripts import document  # noqa: PLC0415 - as said above
+
+        said = anyio.from_thread.run(self.transcripts.said, conversation)
+        return document(conversation, said, self.redact)
