@@ -125,7 +125,7 @@ async def open_application(
     _check_secret(settings.config)
 
     redact = _hide(settings, environ, outside)
-    clock = outside.clock
+    clock, health = outside.clock, Health()
     started_ms = clock.now_ms()
     broadcast = Broadcast(clock)
     news = News(broadcast, clock.now_ms)
@@ -152,8 +152,8 @@ async def open_application(
             settings.config, outside.hooks, models, state[0], desk, memory
         )
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
-        opening = _core(settings, state, models, broadcast, outside, extensions)
-        async with opening as (dispatch, delivery, ledger):
+        async with _core(settings, state, models, broadcast, outside, extensions) as core:
+            dispatch, delivery, ledger = core
             desk.dispatch = dispatch
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
@@ -161,7 +161,6 @@ async def open_application(
 
                 return report(dispatch.runtime, key)
 
-            health = Health()
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             context = GatewayContext(
                 config=lambda: settings.config,

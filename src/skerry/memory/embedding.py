@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio.to_thread
 
-from skerry.memory.index import Index
+from skerry.memory.index import EMBEDDED_WITH, Index
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
@@ -24,7 +24,6 @@ LOCAL_BATCH: Final = 16
 REMOTE_BATCH: Final = 256
 ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
-EMBEDDED_WITH: Final = "embedded with"
 CACHE_MOST: Final = 20_000
 """Vectors, 30 MB, from which on those of texts that are gone are forgotten."""
 _FLOAT: Final = "<f4"
@@ -76,7 +75,7 @@ def _prepare(index: Index, model: EmbeddingModel) -> None:
         tables.note(EMBEDDED_WITH, str(model))
         return Change()
 
-    index.renew(change)
+    index.renew(str(model), change)
 
 
 def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[int, str, str]], int]:

@@ -31,6 +31,8 @@ YIELD_SECONDS: Final = 0.001
 """For the threads that wait, after each batch: the event loop's among them."""
 MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
+EMBEDDED_WITH: Final = "embedded with"
+"""The model of the vectors, as `provider/model`."""
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
 
@@ -278,19 +280,18 @@ class Index:
         with self._state:
             if self._collection is not None:
                 stale, self._stale = self._stale, True
-                self._collection.refresh(vectors=_vectors(rows))
+                self._collection.refresh(vectors=_vectors(rows), model=label)
                 self._stale = stale
 
-    def renew(self, write: Callable[[Tables], Change]) -> None:
-        """Write what makes all that is derived worthless; it is made anew beside the old."""
+    def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
+        """Write what takes all vectors out, since another model is used: `label` from now on."""
         with self.database.writing() as tables:
-            tables.note(GENERATION, secrets.token_hex(8))
             write(tables)
-        with self.database.reading() as tables:
-            made = self._collect(tables)
         with self._state:
-            self._collection, self._stale = made, True
-        self._drop_old()
+            if self._collection is not None:
+                stale, self._stale = self._stale, True
+                self._collection.refresh(model=label)
+                self._stale = stale
 
     def _current(self, tables: Tables) -> "Collection":
         """Return the collection, after taking in what it lacks of the tables."""
@@ -338,10 +339,13 @@ def _equal(collection: "Collection", tables: Tables) -> None:
     if lacking or held - ids:
         added = tables.passages(None if lacking == ids else sorted(lacking))
         collection.refresh(added=added, removed=held - ids)
+    label = tables.meta(EMBEDDED_WITH) or ""
+    if collection.model != label:
+        collection.refresh(model=label)
     bare = sorted(tables.embedded() - collection.embedded())
     for begin in range(0, len(bare), VECTORS):
         rows = list(tables.vectors(bare[begin : begin + VECTORS]))
-        collection.refresh(vectors=_vectors(rows))
+        collection.refresh(vectors=_vectors(rows), model=label)
 
 
 def _vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
