@@ -113,7 +113,9 @@ def _with_large_vectors(parts: Parts) -> Parts:
     """Return the same with all vectors of held passages in the large part, ordered as these."""
     old, recent = parts.vectors, parts.recent_vectors
     ids = np.concatenate([old.id, recent.id])
-    exact = recent.whole() if len(old) == 0 else np.concatenate([old.whole(), recent.whole()])
+    if not len(ids):
+        return replace(parts, vectors=_no_vectors(), recent_vectors=_no_vectors())
+    exact = np.concatenate([one.whole() for one in (old, recent) if len(one)])
     place = {passage: row for row, passage in enumerate(ids.tolist())}  # the recent one counts
     order = [place[one] for one in _held(parts).tolist() if one in place]
     return replace(parts, vectors=pack(ids[order], exact[order]), recent_vectors=_no_vectors())

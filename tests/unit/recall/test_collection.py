@@ -66,6 +66,8 @@ def test_scores_are_those_of_a_collection_made_at_once(
                 vectors.pop(one, None)
             held |= {one.id: one for one in added}
             vectors |= new
+            if len(batch) % 4 == 3:
+                collection.compact()
     grown = Collection(folder)
     question = _vector(5)
     found = grown.scores(ASKED, question)

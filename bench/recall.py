@@ -1,0 +1,208 @@
+"""What finding passages costs: words, vectors, both, beside FTS5 and a full scan in the same run.
+
+Texts are synthetic (words by Zipf's law), vectors stand around centres. Each size runs in a process
+of its own, so that its memory is its own. The embedding of the question is not in it.
+"""
+
+import random
+import resource
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from bench.measure import figure
+from skerry_recall.collection import Collection
+from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.passage import Passage
+from skerry_recall.scores import Floats
+from skerry_recall.terms import Words
+
+SIZES = (10_000, 100_000)
+BUDGETS = {10_000: "<= 5", 100_000: "<= 12"}
+DIMENSIONS = 384
+WORDS = 120
+"""Of a passage."""
+QUERIES = 60
+ASKED = 6
+"""Words of a question, each from another part of the vocabulary."""
+
+
+def vocabulary() -> list[str]:
+    """Return 60,000 words that look like words."""
+    letters = random.Random(3)
+    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er")]
+    return ["".join(letters.choices(syllables, k=letters.randint(1, 4))) for _ in range(60_000)]
+
+
+def texts(count: int, words: Sequence[str]) -> list[str]:
+    """Return passages of words by Zipf's law."""
+    generator = np.random.default_rng(5)
+    drawn = np.minimum(generator.zipf(1.15, (count, WORDS)) - 1, 10**9) % len(words)
+    return [" ".join([words[one] for one in row]) for row in drawn.tolist()]
+
+
+def questions(count: int, words: Sequence[str]) -> list[str]:
+    """Return questions of common, rarer and rare words."""
+    chosen = random.Random(11)
+    spans = ((30, 200), (200, 1000), (1000, 5000), (5000, 30_000))
+    return [
+        " ".join(words[chosen.randrange(*spans[at % len(spans)])] for at in range(ASKED))
+        for _ in range(count)
+    ]
+
+
+def vectors(count: int) -> tuple[Floats, Floats]:
+    """Return vectors around 500 centres away from the origin, as models have them; questions."""
+    generator = np.random.default_rng(7)
+    centres = generator.standard_normal((500, DIMENSIONS), np.float32)
+    centres += 2 * generator.standard_normal(DIMENSIONS, np.float32)
+    rows = centres[generator.integers(0, 500, count)]
+    rows += generator.standard_normal((count, DIMENSIONS), np.float32)
+    asked = rows[generator.integers(0, count, QUERIES)]
+    asked = asked + 0.6 * generator.standard_normal(asked.shape, np.float32)
+    for found in (rows, asked):
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return rows, asked
+
+
+def cost(ask: Callable[[int], object]) -> tuple[float, float, float]:
+    """Return CPU ms of a question at the median, at the 99th percentile, and wall ms at the median."""
+    cpu: list[float] = []
+    wall: list[float] = []
+    for number in range(3):
+        ask(number)
+    for _ in range(3):
+        for number in range(QUERIES):
+            begin, used = time.perf_counter(), time.process_time()
+            ask(number)
+            cpu.append((time.process_time() - used) * 1e3)
+            wall.append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(cpu), statistics.quantiles(cpu, n=100)[98], statistics.median(wall)
+
+
+def told(found: tuple[float, float, float]) -> str:
+    return f"p99 {found[1]:.2f}, wall p50 {found[2]:.2f}"
+
+
+def memory() -> float:
+    """Return the resident MB of this process."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(folder / "fts.sqlite")
+    database.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61')")
+    database.executemany("INSERT INTO t VALUES (?)", ((one,) for one in passages))
+    database.commit()
+    return database
+
+
+def index(size: int, folder: Path) -> None:
+    """Index, and say what it took, beside FTS5."""
+    passages = texts(size, vocabulary())
+    rows, _ = vectors(size)
+    begin = time.process_time()
+    fts(passages, folder).close()
+    theirs = time.process_time() - begin
+    collection = Collection(folder / "index")
+    given = [Passage(at + 1, at // 8, at % 8, text) for at, text in enumerate(passages)]
+    begin = time.process_time()
+    collection.refresh(added=given)
+    ours = time.process_time() - begin
+    figure(
+        f"index {size} passages, words, CPU s",
+        "<= 4" if size == SIZES[0] else "",
+        f"{ours:.2f}",
+        f"FTS5 {theirs:.2f}; {WORDS} words each",
+    )
+    begin = time.process_time()
+    collection.refresh(vectors={at + 1: row for at, row in enumerate(rows)})
+    figure(f"index {size} vectors, CPU s", "", f"{time.process_time() - begin:.2f}")
+    begin = time.process_time()
+    collection.refresh(removed=[1], added=[Passage(size + 1, size, 0, passages[0])])
+    once = time.process_time() - begin
+    figure(f"change one of {size} passages, CPU ms", "", f"{once * 1e3:.1f}")
+    begin = time.process_time()
+    collection.compact()
+    figure(f"compact {size} passages, CPU s", "", f"{time.process_time() - begin:.2f}")
+    disk = {path.name.split("-")[0]: path.stat().st_size for path in folder.glob("index/*")}
+    figure(
+        f"disk, {size} passages, MB",
+        "",
+        f"{sum(disk.values()) / 1e6:.0f}",
+        f"words {disk['words'] / 1e6:.0f}, vectors {disk['vectors'] / 1e6:.0f};"
+        f" FTS5 {(folder / 'fts.sqlite').stat().st_size / 1e6:.0f}",
+    )
+
+
+def search(size: int, folder: Path) -> None:
+    """Ask what was indexed, by words, vectors, both."""
+    asked = questions(QUERIES, vocabulary())
+    _, wanted = vectors(size)
+    words = Words()
+    before = memory()
+    begin = time.process_time()
+    collection = Collection(folder / "index")
+    terms = [dict.fromkeys(words.content(one), 1.0) for one in asked]
+    rank(collection.scores(terms[0], wanted[0]), BEST, 10, Options())
+    figure(
+        f"first question, {size} passages, CPU ms",
+        "",
+        f"{(time.process_time() - begin) * 1e3:.1f}",
+        "opens the files",
+    )
+    text = cost(lambda at: collection.scores(dict.fromkeys(words.content(asked[at]), 1.0)))
+    near = cost(lambda at: collection.scores({}, wanted[at]))
+    both = cost(
+        lambda at: rank(
+            collection.scores(dict.fromkeys(words.content(asked[at]), 1.0), wanted[at]),
+            BEST,
+            10,
+            Options(),
+        )
+    )
+    after = memory()
+    database = sqlite3.connect(folder / "fts.sqlite")
+    query = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT 10"
+    joined = [" OR ".join(one.split()) for one in asked]
+    peer = cost(lambda at: database.execute(query, (joined[at],)).fetchall())
+    database.close()
+    rows, _ = vectors(size)
+    full = cost(lambda at: np.argpartition(-(rows @ wanted[at]), 10)[:10])
+    name = f"{size} passages, CPU ms p50"
+    figure(f"words, {name}", "<= 15", f"{text[0]:.2f}", f"{told(text)}; FTS5 {peer[0]:.2f}")
+    figure(f"vectors, {name}", "<= 2", f"{near[0]:.2f}", f"{told(near)}; numpy scan {full[0]:.2f}")
+    figure(f"both, ranked, {name}", BUDGETS[size], f"{both[0]:.2f}", told(both))
+    hits = 0
+    for question in wanted:
+        scores = collection.scores({}, question)
+        assert scores.vector is not None
+        found = set(scores.id[np.argsort(-scores.vector)[:10]].tolist())
+        hits += len(found & set((np.argsort(-(rows @ question))[:10] + 1).tolist()))
+    figure(f"vectors, recall@10 of {size}, %", ">= 99.5", f"{hits * 10 / QUERIES:.1f}")
+    figure(
+        f"memory that {size} passages add, MB", "", f"{after - before:.0f}", f"{after:.0f} in all"
+    )
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        {"index": index, "search": search}[sys.argv[1]](int(sys.argv[2]), Path(sys.argv[3]))
+        return
+    for size in SIZES:
+        with TemporaryDirectory(prefix="skerry-") as folder:
+            for part in ("index", "search"):
+                command = [sys.executable, "-m", "bench.recall", part, str(size), folder]
+                subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
