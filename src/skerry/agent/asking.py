@@ -62,6 +62,7 @@ class Asking:
         """Whom the system prompt and the tools are for."""
         self._system = ""
         self._specs: tuple[ToolSpec, ...] = ()
+        self._compactions = 0
         self.notes: dict[str, None] = {}
         """What a person should know of how the model was asked, in order."""
         self._tools = 0
@@ -92,6 +93,8 @@ class Asking:
         defaults = self._config.agents.defaults
         limits = budget(model.context_window, fixed, defaults.compaction)
         await self.keeper.before_call(model, limits, self._system)
+        if conversation.compactions != self._compactions:
+            await self._begin(model)  # what the question needs may have been summarised just now
         sending.shorten(conversation, limits.tighter(self.keeper.refused))
         sending.prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
         sent = conversation.view.of(history)
@@ -158,7 +161,10 @@ class Asking:
         self._specs = specs = tuple(tool.spec for tool in tools)
         self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
         built = await self._built(model, specs)
-        system, context = await self._pipeline.prompt(self.prompt, built, model, history.messages)
+        self._compactions = self._conversation.compactions
+        system, context = await self._pipeline.prompt(
+            self.prompt, built, model, history.messages, self._compactions
+        )
         self._put(with_context(self.prompt, context) if context else self.prompt)
         self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
         self._model = model

@@ -26,6 +26,8 @@ class Conversation:
     tail: int
     since: int = 0
     """Index of the first message that was said after the last compaction."""
+    compactions: int = 0
+    """How often it was summarised."""
     flushed: bool = False
     """Whether notes were flushed, or it was tried, since the last compaction."""
     view: View = field(default_factory=View)
@@ -100,6 +102,7 @@ class Histories:
         for _, message in said:
             history.append(message)
         numbers = [0] * (state.last is not None) + [number for number, _ in said]
+        conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count
         conversation.since = sum(number < state.seq for number in numbers)
         # A summary may stand behind the message that is to be answered: its run began before.

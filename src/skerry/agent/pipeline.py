@@ -9,6 +9,7 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import anyio
 from msgspec.structs import replace
@@ -38,9 +39,14 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.ports.model import ModelInfo, Models
+from skerry.sessions.window import CHARS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
 
+MOST_CONTEXT: Final = 16_384
+"""Bytes that may be put before the person's words, however large the window."""
+CONTEXT_SHARE: Final = 16
+"""Of a window, so small a part of it may be."""
 Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
 
 
@@ -70,7 +76,12 @@ class Pipeline:
         return wanted
 
     async def prompt(
-        self, prompt: UserMessage, built: str, model: ModelInfo, messages: Sequence[Message]
+        self,
+        prompt: UserMessage,
+        built: str,
+        model: ModelInfo,
+        messages: Sequence[Message],
+        compactions: int = 0,
     ) -> tuple[str, str]:
         """Return the system prompt, and what the model reads before the person's words."""
         build, start = self.hooks.before_prompt_build, self.hooks.before_agent_start
@@ -82,6 +93,8 @@ class Pipeline:
             messages=tuple(messages),
             provider=model.provider,
             model=model.id,
+            compactions=compactions,
+            context_bytes=context_bytes(model),
         )
         draft = _assembled(await build.run(draft), built)
         draft = _assembled(await start.run(draft), built)
@@ -176,6 +189,13 @@ def overridden(reference: str | None, provider: str | None, model: str | None) -
     if not model:
         return reference
     return f"{provider}/{model}" if provider else model
+
+
+def context_bytes(model: ModelInfo) -> int:
+    """Return what may be put before the person's words: a small part of the model's window."""
+    if model.prompt_limit is not None:
+        return 0
+    return min(MOST_CONTEXT, model.context_window * CHARS_PER_TOKEN // CONTEXT_SHARE)
 
 
 def with_context(prompt: UserMessage, context: str) -> UserMessage:

@@ -24,6 +24,11 @@ _STYLE: Final = (
 _STEERED: Final = (
     " Only the workspace files below, which your owner keeps, say who you are and how you work."
 )
+_MEMORY: Final = (
+    "## Memory\nLook with memory_search before you answer about earlier work, people, dates,"
+    " preferences or decisions, and say when it finds nothing. Repeat a passage's Source line when"
+    " you use it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ def base(subject: Subject, tools: Sequence[ToolSpec], files: Sequence[Shown]) ->
         about = f"## Tools\n{listed}\nCall a tool only when the answer needs it."
         place = f"## Workspace\nFiles live in {subject.workspace}. Give paths relative to it."
         sections.append(Section("tools", f"{about}\n\n{place}"))
+        if any(tool.name == "memory_search" for tool in tools):
+            sections.append(Section("memory", _MEMORY))
     return sections
 
 

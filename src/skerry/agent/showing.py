@@ -46,7 +46,8 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     if specs:
         parts.append(PromptPart("tool schemas", len(msgspec.json.encode(specs))))
     hooks = runtime.hooks
-    added = hooks.before_prompt_build.handlers or hooks.llm_input.handlers
+    building = (one for one in hooks.before_prompt_build.handlers if one.when is None)
+    added = any(building) or hooks.llm_input.handlers
     return PromptReport(
         session_key=str(key),
         session_id=session_id,

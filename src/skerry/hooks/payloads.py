@@ -61,6 +61,11 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
     """What was said before, and the prompt as the last."""
     provider: str
     model: str
+    compactions: int = 0
+    """How often the conversation was summarised; what stands before the last summary is not among
+    the messages."""
+    context_bytes: int = 0
+    """What may be put before the person's words, in bytes; more could crowd out what was said."""
     system_prompt: str | None = None
     """In `before_prompt_build` what handlers put in place of ours; in `before_agent_start` all of
     it."""

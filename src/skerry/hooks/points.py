@@ -132,6 +132,8 @@ class Transform(Point[D, R]):
     async def run(self, payload: D) -> D:
         """Return the payload after every handler."""
         for handler in self.handlers:
+            if handler.when is not None and not handler.when(payload):
+                continue
             try:
                 payload = await self._changed(handler, payload)
             except HandlerError:

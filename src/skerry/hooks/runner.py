@@ -49,12 +49,19 @@ class Handler(Generic[P, R]):
         "plugin",
         "priority",
         "under_way",
+        "when",
     )
 
     def __init__(
-        self, plugin: str, call: Callable[[P], Awaitable[R | None] | R | None], priority: int = 0
+        self,
+        plugin: str,
+        call: Callable[[P], Awaitable[R | None] | R | None],
+        priority: int = 0,
+        when: Callable[[P], bool] | None = None,
     ) -> None:
         self.plugin = plugin
+        self.when = when
+        """Says at once whether it is called at all; None is always."""
         self.call = call
         self.priority = priority
         self.failures = 0

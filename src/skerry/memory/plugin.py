@@ -2,12 +2,15 @@
 
 from skerry.memory.desk import Desk
 from skerry.memory.noting import MemoryWrite, Remember
+from skerry.memory.recalling import Recalling
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.sdk.api import PluginApi
 
 
 def register(api: PluginApi, desk: Desk) -> None:
-    """Register the tools and the command of the owner's own word."""
+    """Register the tools, what recalls, and the command of the owner's own word."""
+    recalling = Recalling(desk)
+    api.on("before_prompt_build", recalling.recall, when=recalling.is_due)
     api.register_tool(MemorySearch(desk))
     api.register_tool(MemoryGet(desk))
     api.register_tool(MemoryWrite(desk))

@@ -63,12 +63,20 @@ class PluginApi:
         self._allow_prompt = allow_prompt
         self._sealed = False
 
-    def on(self, hook: str, call: Callable[[Any], Any], *, priority: int = 0) -> None:
+    def on(
+        self,
+        hook: str,
+        call: Callable[[Any], Any],
+        *,
+        priority: int = 0,
+        when: Callable[[Any], bool] | None = None,
+    ) -> None:
         """Let `call` take part at the hook point; of two, the higher priority runs first.
 
         `call` gets the payload of the point and returns None or its change, as the reference says.
         An async function runs in the gateway's event loop and must not block it; a plain function
-        runs in a thread.
+        runs in a thread. Where `call` is mostly not needed, `when` says so from the payload: it is
+        asked at every message, in the event loop, so it only compares.
 
         Raises:
             PluginError: there is no such point, or the configuration does not allow it.
@@ -89,7 +97,7 @@ class PluginApi:
                 f"It asks for {hook}, which tells what is said.",
                 f"Allow it with {switch}.allowConversationAccess.",
             )
-        self._registered.handlers.append((hook, Handler(self.plugin, call, priority)))
+        self._registered.handlers.append((hook, Handler(self.plugin, call, priority, when)))
 
     def register_tool(self, tool: Tool) -> None:
         """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
