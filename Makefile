@@ -48,5 +48,5 @@ bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one)
 	@$(BIN)/python -m bench $(ONLY)
 
 clean: ## Remove what the other targets made
-	@rm -rf .venv .venv-llmock .venv-sdk tests/conformance/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-llmock .venv-sdk tests/conformance/node/node_modules tests/conformance/qmd/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

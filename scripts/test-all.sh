@@ -28,6 +28,14 @@ if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed-lock.json"; 
     cp "$node/package-lock.json" "$node/node_modules/installed-lock.json"
 fi
 
+# Without what runs models, which the tests do not need: 200 MB instead of 900.
+qmd=tests/conformance/qmd
+if ! cmp -s "$qmd/package.json" "$qmd/node_modules/installed.json"; then
+    echo "Installing QMD in $qmd"
+    npm install --prefix "$qmd" --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
+    cp "$qmd/package.json" "$qmd/node_modules/installed.json"
+fi
+
 # Its dependencies must not mix with ours, so it has an environment of its own.
 llmock='llmock==0.2.2'
 if [[ "$(cat .venv-llmock/installed 2>/dev/null)" != "$llmock" ]]; then

@@ -30,6 +30,7 @@ from skerry.memory.qmd_results import (
     printed,
     whole,
 )
+from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
@@ -286,10 +287,12 @@ class QmdMemory:
             self._cycle = replace(self._cycle, updated=now, changed=None)
             try:
                 self._report = await self._index(embed=embed, progress=progress)
-            except QmdError as error:
-                self._error = error
+            except (SkerryError, OSError) as error:
+                # What reads conversations, or writes files, has errors of its own.
+                failure = error if isinstance(error, QmdError) else QmdError(str(error))
+                self._error = failure
                 self._bound = self._bound and self._home.index.exists()
-                raise
+                raise failure from error
             self._error, self._indexed_at = None, now
             return self._report
 
