@@ -140,7 +140,7 @@ async def open_application(
             own.touch()
 
     async with (
-        open_state(settings.config, outside.reach, committed) as state,
+        open_state(settings.config, outside.reach, committed, starting=True) as state,
         _running(partial(indexer.run, state[0])),
         _models(settings, environ, outside, state[0]) as models,
         outside.hooks,
@@ -219,8 +219,12 @@ async def open_state(
     config: Config,
     reach: Callable[[str], None] = nothing,
     on_commit: Callable[[list[str]], None] = lambda _: None,
+    *,
+    starting: bool = False,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:
     """Own the state directory and its database for the block, with the mirror brought up to it.
+
+    `starting` a gateway is what people are told of where another one has the directory.
 
     Raises:
         StateLockedError: another gateway owns the directory.
@@ -231,7 +235,8 @@ async def open_state(
             holding = locked(config.state_dir / LOCK, note=str(config.gateway.port))
             orderly = stack.enter_context(holding)
         except LockedError as error:
-            raise StateLockedError(str(config.state_dir), error.owner.pid) from error
+            directory, pid = str(config.state_dir), error.owner.pid
+            raise StateLockedError(directory, pid, starting=starting) from error
         for agent in config.agents.ids:
             seed(config.workspace(agent), skip=config.agents.defaults.skip_bootstrap)
         workspace = config.workspace(config.agents.default_id)

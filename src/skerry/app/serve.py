@@ -192,7 +192,8 @@ def _refusal(config: Config, address: str, error: OSError) -> StateError:
         case errno.EADDRNOTAVAIL:
             return AddressRefusedError(address)
         case errno.EADDRINUSE if (running := owner(config.state_dir / LOCK)) is not None:
-            return StateLockedError(str(config.state_dir), running.pid)  # most likely it has it
+            # Most likely it is that one.
+            return StateLockedError(str(config.state_dir), running.pid, starting=True)
         case errno.EADDRINUSE:
             return PortTakenError(port)
         case _:

@@ -45,7 +45,7 @@ async def report(
     except GatewayUnreachableError:
         if url is not None:
             raise
-    return _read(load_good(environ).config, params), False
+    return _read(load_good(environ, fetch=False).config, params), False
 
 
 def _read(config: Config, params: Mapping[str, Any]) -> dict[str, Any]:

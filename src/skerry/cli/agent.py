@@ -130,7 +130,8 @@ class Run:
         except GatewayRefusedError as refusal:
             if not isinstance(refusal.payload, dict):
                 raise
-            return {"status": "error", **refusal.payload, "error": str(refusal)}
+            told = {"error": str(refusal), "remedy": refusal.remedy}
+            return {"status": "error", **refusal.payload, **told}
         if not isinstance(answer, dict) or "status" not in answer:
             raise GatewayRefusedError("INVALID_RESPONSE", "The answer to `agent` has no status.")
         return answer
@@ -152,7 +153,7 @@ def _report(answer: dict[str, Any], *, as_json: bool) -> int:
         return 0
     late = "timeout" in {answer["status"], _meta(answer).get("stopReason")}
     reason = one_line(str(answer.get("error") or answer.get("summary") or answer["status"]))
-    remedy = ""
+    remedy = str(answer.get("remedy", ""))
     if late:
         remedy = "Allow more with --timeout."
     elif _meta(answer).get("aborted"):

@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _get(arguments: Namespace) -> int:
-    loaded = load_good(os.environ)
+    loaded = load_good(os.environ, fetch=arguments.reveal)
     if loaded.broken is not None:
         notice(f"{loaded.config.path} is broken; this is the last good configuration.")
     found = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))

@@ -18,7 +18,7 @@ _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "f
 
 def run(arguments: Namespace) -> int:
     """Run `skerry hooks ...`; return the exit code."""
-    config = load_good(os.environ).config
+    config = load_good(os.environ, fetch=False).config
     found = [one.report for one in find_hooks(config, os.environ)]
     match arguments.action:
         case "list":

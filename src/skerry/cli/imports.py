@@ -50,7 +50,11 @@ async def _import(arguments: Namespace) -> int:
         error = ClientError("There is no transcript: no file ends in .jsonl.")
         error.remedy = "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home."
         raise error
-    config = load(os.environ).config
+    if lost := [str(file) for file in files if not file.exists()]:
+        error = ClientError(f"There is no {', '.join(lost)}.")
+        error.remedy = "Correct the name."
+        raise error
+    config = load(os.environ, fetch=False).config
     agent = agent_id(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:
         raise ClientError(f"There is no agent {agent!r}: {', '.join(config.agents.ids)}.")

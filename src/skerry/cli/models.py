@@ -167,12 +167,12 @@ def _use(arguments: Namespace) -> int:
 
 
 def _is_alias(choice: str) -> bool:
-    return choice.lower() in Names(load(os.environ).config.agents).aliases
+    return choice.lower() in Names(load(os.environ, fetch=False).config.agents).aliases
 
 
 def _reason() -> str:
     """Say why another model than the file answers."""
-    if load(os.environ).config.agents.defaults.model.primary:
+    if load(os.environ, fetch=False).config.agents.defaults.model.primary:
         return f"{PRIMARY} names a model"
     return "a provider's key in the environment and a local model server come before a file"
 

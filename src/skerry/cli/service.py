@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _unit() -> str:
-    return current(load(os.environ).config)
+    return current(load(os.environ, fetch=False).config)
 
 
 def _install(*, start: bool) -> int:

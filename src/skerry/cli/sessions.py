@@ -210,7 +210,7 @@ async def _mirror(arguments: Namespace) -> int:
     from skerry.app.build import open_state  # noqa: PLC0415 - see above
     from skerry.config.load import load  # noqa: PLC0415 - see above
 
-    config = load(os.environ).config
+    config = load(os.environ, fetch=False).config
     async with open_state(config) as (store, mirror):
         count = await mirror.rebuild(store)
     if arguments.json:

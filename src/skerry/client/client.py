@@ -40,6 +40,7 @@ _REMEDIES: Final = {
     "AUTH_TOKEN_MISSING": _LET_IN,
     "DEVICE_IDENTITY_REQUIRED": _LET_IN,
     "PROTOCOL_MISMATCH": "Use a client and a gateway of the same version.",
+    "usage.budget": "`skerry usage` shows where it went; usage.budgets has the limits.",
     "INVALID_REQUEST": "Correct it: the same request would be refused again.",
 }
 _MESSAGES: Final = {

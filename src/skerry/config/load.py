@@ -59,9 +59,15 @@ def locate(environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def load(
-    environ: Mapping[str, str], state_dir: Path | None = None, path: Path | None = None
+    environ: Mapping[str, str],
+    state_dir: Path | None = None,
+    path: Path | None = None,
+    *,
+    fetch: bool = True,
 ) -> Loaded:
     """Return the configuration; nothing is written. No file is the same as an empty one.
+
+    Without `fetch`, `UNFETCHED` stands for each secret that a file or a program has.
 
     Of the environment `SKERRY_GATEWAY_TOKEN`, then `OPENCLAW_GATEWAY_TOKEN`, stands over
     `gateway.auth.token` and switches the mode to `token`; without them `SKERRY_GATEWAY_PASSWORD`,
@@ -73,7 +79,7 @@ def load(
     """
     found_state, found_path = locate(environ)
     state_dir, path = state_dir or found_state, path or found_path
-    return checked(source.read(path), environ, state_dir)
+    return checked(source.read(path), environ, state_dir, fetch=fetch)
 
 
 def checked(
@@ -104,17 +110,21 @@ def checked(
 
 
 def load_good(
-    environ: Mapping[str, str], state_dir: Path | None = None, path: Path | None = None
+    environ: Mapping[str, str],
+    state_dir: Path | None = None,
+    path: Path | None = None,
+    *,
+    fetch: bool = True,
 ) -> Loaded:
     """Return the configuration, or where the file is broken the last good one, with the reason.
 
-    `SKERRY_STRICT_CONFIG` switches the second off.
+    `SKERRY_STRICT_CONFIG` switches the second off; see `load` for `fetch`.
 
     Raises:
         ConfigInvalidError: all that is wrong, and there is no good one.
     """
     try:
-        return load(environ, state_dir, path)
+        return load(environ, state_dir, path, fetch=fetch)
     except ConfigInvalidError as error:
         if environ.get(STRICT):
             raise
@@ -122,7 +132,8 @@ def load_good(
         state_dir, path = state_dir or found_state, path or found_path
         try:
             good = source.read(beside(path.resolve(), LAST_GOOD))
-            loaded = checked(replace(good, path=path), environ, state_dir) if good.exists else None
+            good = replace(good, path=path)
+            loaded = checked(good, environ, state_dir, fetch=fetch) if good.exists else None
         except ConfigInvalidError:
             loaded = None
         if loaded is None:

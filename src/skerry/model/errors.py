@@ -154,12 +154,12 @@ class StateLockedError(StateError):
 
     code = "state.locked"
 
-    def __init__(self, directory: str, pid: int) -> None:
+    def __init__(self, directory: str, pid: int, *, starting: bool = False) -> None:
         self.pid = pid
-        self.remedy = (
-            f"`skerry gateway status` shows its page. To stop it: kill {pid}."
-            " Another gateway needs another SKERRY_STATE_DIR."
-        )
+        then = "Then start it again: skerry gateway run."
+        if starting:
+            then = "`skerry gateway status` shows its page. Another needs another SKERRY_STATE_DIR."
+        self.remedy = f"To stop it: kill {pid}. {then}"
         super().__init__(f"A gateway with process id {pid} already owns {directory}.")
 
 

@@ -38,6 +38,10 @@ READY_SECONDS: Final = 20.0
 _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
+class EndedEarlyError(AssertionError):
+    """A gateway ended before it was ready."""
+
+
 class GatewayProcess:
     """A gateway in a process of its own. `start` it, and end it as rudely as the test needs.
 
@@ -141,7 +145,9 @@ class GatewayProcess:
                 text += await stream.receive()
             except anyio.EndOfStream:
                 code = await self.wait()
-                raise AssertionError(f"the gateway ended with {code} before it was ready") from None
+                raise EndedEarlyError(
+                    f"the gateway ended with {code} before it was ready"
+                ) from None
         lines = text.decode().splitlines()
         self.output += lines
         ready = next(line for line in lines if line.startswith("ready ws://"))

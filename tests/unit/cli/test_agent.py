@@ -96,6 +96,16 @@ async def test_a_run_that_failed_prints_what_there_is_and_exits_by_its_reason(
     assert done.stderr.startswith(b"Reason: The run ended early: it broke\n")
 
 
+async def test_a_used_up_budget_names_where_it_went(gateway: FakeGateway, command: Command) -> None:
+    async def fails(exchange: Exchange) -> None:
+        payload = {"status": "error", "result": {"payloads": [], "meta": {}}}
+        await exchange.refuse("UNAVAILABLE", "used up", {"code": "usage.budget"}, payload)
+
+    gateway.methods["agent"] = fails
+    done = await command("agent", "--message", "hi")
+    assert b"Try: `skerry usage` shows where it went" in done.stderr
+
+
 async def test_an_aborted_run_is_no_success(gateway: FakeGateway, command: Command) -> None:
     async def aborted(exchange: Exchange) -> None:
         result = {"payloads": [], "meta": {"aborted": True}}

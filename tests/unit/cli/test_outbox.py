@@ -68,6 +68,8 @@ async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
     assert await text(rig, "outbox", "retry", "--all") == "No part has failed.\n"
     rows = json.loads(await text(rig, "outbox", "list", "--json"))
     assert [(row["serial"], row["state"]) for row in rows] == [(1, "pending"), (3, "pending")]
+    refused = await skerry(rig, "outbox", "show", "9")
+    assert b"skerry outbox list" in refused.stderr
     refused = await skerry(rig, "outbox", "drop", "9")
     assert refused.returncode == 1
     assert b"skerry outbox list" in refused.stderr

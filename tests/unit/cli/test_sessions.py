@@ -171,7 +171,12 @@ async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Pat
         refused = await skerry(here, "import", str(exported))
         assert refused.returncode == 1
         assert b"already owns" in refused.stderr
+        assert b"Then start it again" in refused.stderr
         assert b"Traceback" not in refused.stderr
+        missing = await skerry(here, "import", str(tmp_path / "no.jsonl"))
+        assert missing.returncode == 1
+        assert b"There is no" in missing.stderr
+        assert b"owns" not in missing.stderr
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{}\n")
     there.mkdir()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from skerry.client.discover import find
 from skerry.config import source
 from skerry.config.expand import expand
 from skerry.config.load import load
@@ -107,6 +108,24 @@ def test_a_program_is_asked_once_for_all_and_gets_only_the_named_variables(home:
     got = (home / "env").read_text()
     assert "BOX=on" in got
     assert "OPENAI_API_KEY" not in got
+
+
+def test_who_looks_for_the_gateway_asks_a_program_only_for_its_token(home: Path) -> None:
+    command = str(program(home, f'echo x >> "{home}/asked"; echo {CANARY}'))
+    provider = {"source": "exec", "command": command, "jsonOnly": False}
+    environ = written(home, provider)
+    assert find(environ).token == CANARY
+    assert (home / "asked").read_text() == "x\n"
+    tree = json.loads((home / "skerry.json").read_text())
+    key = tree["gateway"]["auth"]["token"]
+    tree["gateway"]["auth"]["token"] = "0123456789abcdef"  # noqa: S105 - no secret
+    tree["models"] = {"providers": {"p": {"baseUrl": "http://127.0.0.1/v1", "apiKey": key}}}
+    write_atomic(home / "skerry.json", json.dumps(tree).encode())
+    assert find(environ).token == "0123456789abcdef"  # noqa: S105 - no secret
+    assert (home / "asked").read_text() == "x\n"
+    held = load(environ).config.models.providers["p"].api_key
+    assert held is not None
+    assert held.get_secret_value() == CANARY
 
 
 def test_a_program_whose_answer_is_the_secret(home: Path) -> None:

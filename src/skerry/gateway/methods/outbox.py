@@ -46,7 +46,8 @@ async def outbox_get(call: Call, params: PartParams) -> Json:
     kept = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
     if kept is None:
         message = f"the outbox has no part {params.serial}"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        details: dict[str, Json] = {"remedy": "`skerry outbox list` shows their numbers."}
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details)
     return {"part": _row(kept, short=False)}
 
 
