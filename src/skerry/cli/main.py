@@ -20,6 +20,7 @@ from skerry.cli.options import port as _port
 from skerry.cli.options import reach as _reach
 from skerry.cli.options import session as _session
 from skerry.cli.options import timeout as _timeout
+from skerry.cli.parsing_memory import add_memory
 from skerry.cli.parsing_state import add_backup, add_import, add_outbox, add_usage
 
 INTERRUPTED = 130
@@ -30,7 +31,7 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("usage", "outbox", "backup", "import")),
+    ("its state", ("memory", "usage", "outbox", "backup", "import")),
     ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks", "devices")),
     ("this shell", ("completion",)),
 )
@@ -128,6 +129,7 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "sessions": _sessions,
         "devices": _devices,
         "doctor": _doctor,
+        "memory": add_memory,
         "usage": add_usage,
         "outbox": add_outbox,
         "backup": add_backup,

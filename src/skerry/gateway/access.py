@@ -108,6 +108,8 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "last-heartbeat": READERS,
         "logs.tail": READERS,
         "markdown.render": READERS,
+        "memory.status": READERS,
+        "memory.sync": WRITERS,
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,7 +12,7 @@ import anyio.to_thread
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
 from skerry.memory.filling import StoppedError
-from skerry.memory.index import INDEXED_AT, Index, Talks, no_report
+from skerry.memory.index import INDEXED_AT, Index, Talks
 from skerry.memory.searching import Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
 from skerry.model.ids import AgentId
@@ -72,6 +73,7 @@ class BuiltinMemory:
         self._embedding = anyio.Lock()
         self._dirty = True
         self._fallback: MemoryFallback | None = None
+        self._progress: MemoryProgress | None = None
 
     @property
     def name(self) -> str:
@@ -111,26 +113,34 @@ class BuiltinMemory:
     ) -> SyncReport:
         """Bring the index up to what the files say; `force` builds it anew beside the old one.
 
-        Vectors follow behind: see `embed`.
+        Words first, which are searched at once, then the vectors.
 
         Raises:
             MemoryBackendError: the index cannot be written.
         """
+        report = await self.read(force=force, progress=progress)
+        return replace(report, embedded=await self.embed(progress))
+
+    async def read(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[MemoryProgress], None] | None = None,
+    ) -> SyncReport:
+        """Do `sync` without the vectors."""
         self._dirty = False
+
+        report = partial(self._tell, progress)
+        work = partial(self._index.sync, force=force, talks=self._talks, report=report)
         try:
-            return await _thread(
-                partial(
-                    self._index.sync,
-                    force=force,
-                    talks=self._talks,
-                    report=progress or no_report,
-                )
-            )
+            return await _thread(work)
         except BaseException as error:
             self._dirty = True
             if isinstance(error, StoppedError):
                 raise MemoryBackendError("The memory is closed.") from error
             raise
+        finally:
+            self._progress = None
 
     async def embed(self, progress: Callable[[MemoryProgress], None] | None = None) -> int:
         """Give every passage its vector; return how many texts the model was asked for.
@@ -148,13 +158,15 @@ class BuiltinMemory:
 
         async with self._embedding:
             try:
-                done = await embed(self._index, embedder, progress or no_report)
+                done = await embed(self._index, embedder, partial(self._tell, progress))
             except EmbeddingError as error:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
                 logger.warning("the memory is searched by words: %s", error)
                 return 0
             except DamagedError as error:  # the next sync makes it anew
                 raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
+            finally:
+                self._progress = None
         self._fallback = None
         return done
 
@@ -176,6 +188,11 @@ class BuiltinMemory:
     def close(self) -> None:
         """Let go of the index. Blocks until a job that runs has noticed."""
         self._index.close()
+
+    def _tell(self, progress: Callable[[MemoryProgress], None] | None, now: MemoryProgress) -> None:
+        self._progress = now
+        if progress is not None:
+            progress(now)
 
     async def _freshen(self) -> Sequence[str]:
         """Bring in files that changed; return what keeps the answer from being complete."""
@@ -212,7 +229,7 @@ class BuiltinMemory:
         try:
             return await _thread(work)
         except DamagedError:
-            await self.sync()
+            await self.read()
         try:
             return await _thread(work)
         except DamagedError as error:
@@ -280,6 +297,7 @@ class BuiltinMemory:
             sources=tuple(sources),
             database=str(self._index.database.path),
             notes=(*self._index.notes, *notes),
+            progress=self._progress,
         )
 
 

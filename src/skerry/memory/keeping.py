@@ -110,7 +110,7 @@ class Keeper:
         """Bring it up; return whether there may be passages without vectors."""
         self._since = None
         try:
-            report = await self.memory().sync()
+            report = await self.memory().read()
         except SkerryError as error:
             logger.warning("the memory is not indexed; it is tried again: %s", error)
             return False

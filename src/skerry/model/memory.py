@@ -203,6 +203,8 @@ class MemoryStatus:
     """Where the index is."""
     notes: Sequence[str] = ()
     """What is not as it should be, each with what helps."""
+    progress: MemoryProgress | None = None
+    """Of the index job that runs now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,51 @@
+"""Methods about the index of what is remembered: `memory.status`, `memory.sync`."""
+
+from typing import Final
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.model.ids import agent_id
+from skerry.model.memory_json import report_of, status_of
+from skerry.ports.memory import MemoryBackend
+
+
+class MemoryStatusParams(Params):
+    """Parameters of `memory.status`: of this agent, else of the default one."""
+
+    agent_id: Name | None = None
+
+
+class MemorySyncParams(MemoryStatusParams):
+    """Parameters of `memory.sync`: with `force` the index is made anew beside the old one."""
+
+    force: bool = False
+
+
+async def memory_status(call: Call, params: MemoryStatusParams) -> Json:
+    """Return the state of an agent's memory, and how far an index job is that runs."""
+    return status_of(await _memory(call, params).status())
+
+
+async def memory_sync(call: Call, params: MemorySyncParams) -> Json:
+    """Bring an agent's index up to what the files say; answer when it is done."""
+    return report_of(await _memory(call, params).sync(force=params.force))
+
+
+def _memory(call: Call, params: MemoryStatusParams) -> MemoryBackend:
+    config = call.context.config()
+    agent = agent_id(params.agent_id) if params.agent_id else config.agents.default_id
+    if agent not in config.agents.ids:
+        known = ", ".join(config.agents.ids)
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no agent {agent!r}, only {known}")
+    desk = call.context.memory
+    found = None if desk is None else desk.of(agent)
+    if found is None:
+        message = f"agent {agent!r} has no memory: see agents.defaults.memorySearch"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return found
+
+
+METHODS: Final = (
+    Method("memory.status", MemoryStatusParams, memory_status),
+    Method("memory.sync", MemorySyncParams, memory_sync),
+)
