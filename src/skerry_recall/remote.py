@@ -54,6 +54,10 @@ def nobody(spent: Spent) -> None:
     """Keep no book."""
 
 
+def anything() -> None:
+    """Allow every request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remote:
     """Where a model is asked, and how."""
@@ -118,7 +122,10 @@ class Asking:
 
 
 class RemoteEmbedder:
-    """Asks a hosted model, or a server of one's own. `on_spent` hears of each request."""
+    """Asks a hosted model, or a server of one's own. `on_spent` hears of each request.
+
+    `allow` raises `EmbeddingError` where none may be sent.
+    """
 
     local = False
     bulk = 256
@@ -129,6 +136,7 @@ class RemoteEmbedder:
         remote: Remote,
         *,
         on_spent: Callable[[Spent], None] = nobody,
+        allow: Callable[[], None] = anything,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -137,6 +145,7 @@ class RemoteEmbedder:
         self._asking = Asking(http, remote)
         self._wire = remote.wire
         self._on_spent = on_spent
+        self._allow = allow
         self._sleep = sleep
         self._chance = chance
         self._slots = anyio.Semaphore(CONCURRENCY)
@@ -180,6 +189,7 @@ class RemoteEmbedder:
         raise AssertionError("the last failure is raised")
 
     async def _booked(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+        self._allow()
         begin = anyio.current_time()
         try:
             rows, tokens = await self._once(texts, kind)

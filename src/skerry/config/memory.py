@@ -10,6 +10,7 @@ from pydantic import Field
 
 from skerry.config.base import OpenSection, Section
 from skerry.config.memory_qmd import QmdConfig
+from skerry.config.memory_search import EmbeddingConfig
 from skerry.config.session import SendMatch
 
 
@@ -61,8 +62,8 @@ class MemoryConfig(OpenSection):
     qmd: MemoryQmd = MemoryQmd()
 
 
-class MemorySearchConfig(OpenSection):
-    """Whether an agent has a memory."""
+class MemorySearchConfig(EmbeddingConfig):
+    """Whether an agent has a memory, and how it is searched."""
 
     enabled: bool = True
     """Whether its model is offered the memory tools and reads passages again after a summary."""

@@ -39,7 +39,8 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return value
 
 
-def _plain(value: HttpUrl) -> HttpUrl:
+def plain_address(value: HttpUrl) -> HttpUrl:
+    """Return the address if the rest can be added to it. Raises `ValueError`."""
     if value.query is not None or value.fragment is not None:
         message = "an address to which the rest is added can hold no '?' and no '#'"
         raise ValueError(message)
@@ -89,7 +90,7 @@ class ModelConfig(OpenSection):
 class ProviderConfig(OpenSection):
     """One model API."""
 
-    base_url: Annotated[HttpUrl, AfterValidator(_plain)]
+    base_url: Annotated[HttpUrl, AfterValidator(plain_address)]
     """Up to and including the version, such as `/v1`; the rest of the address is added."""
     api_key: SecretStr | None = None
     """Sent to `baseUrl` and nowhere else."""

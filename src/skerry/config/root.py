@@ -17,6 +17,7 @@ from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.hooks import HooksConfig
 from skerry.config.memory import MemoryConfig, MemorySearchConfig
+from skerry.config.memory_search import overlaid
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
@@ -126,11 +127,12 @@ class Config(OpenSection):
         return self.agents.defaults.model.fallbacks or ()
 
     def memory_search(self, agent: AgentId) -> MemorySearchConfig:
-        """Return what holds for the agent's memory: its own section counts as a whole."""
+        """Return what holds for the agent's memory: its own section wins, key by key."""
         own = self.agents.get(agent)
+        defaults = self.agents.defaults.memory_search
         if own is not None and own.memory_search is not None:
-            return own.memory_search
-        return self.agents.defaults.memory_search
+            return overlaid(defaults, own.memory_search)
+        return defaults
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Return where the agent's credentials are: never what its tools may touch."""

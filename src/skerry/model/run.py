@@ -32,6 +32,8 @@ class Purpose(StrEnum):
     SUBAGENT = "subagent"
     TEST = "test"
     """`skerry models test`."""
+    EMBEDDING = "embedding"
+    """Vectors for the memory; no run makes them."""
 
 
 class OpeningKind(StrEnum):

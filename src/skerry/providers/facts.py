@@ -44,6 +44,8 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
     reasoning: bool = False
     input: tuple[Literal["text", "image"], ...] = ("text",)
     cost: Cost = Cost()
+    embeds: bool = False
+    """Whether it makes vectors instead of answers."""
 
 
 class Facts:
@@ -74,8 +76,9 @@ class Facts:
             return Fact()
 
     def models(self, provider: str) -> list[str]:
-        """Return the models of a provider that something is known of."""
-        return list(self._all().get(provider, {}))
+        """Return the models of a provider that answer and of which something is known."""
+        known = self._all().get(provider, {})
+        return [model for model, entry in known.items() if not entry.get("embeds")]
 
     def _all(self) -> dict[str, Any]:
         if self._providers is None:

