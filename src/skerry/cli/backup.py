@@ -45,7 +45,7 @@ def _create(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
-    there = backups.every(state_dir)
+    there = [*backups.every(state_dir), *backups.replaced(state_dir)]
     if arguments.json:
         show_json([_row(one) for one in there])
         return 0
@@ -86,6 +86,8 @@ def _restore(state_dir: Path, arguments: Namespace) -> int:
     try:
         with locked(state_dir / LOCK):
             chosen = _chosen(state_dir, arguments.name)
+            if chosen is not None and not arguments.yes:
+                _ask(state_dir, chosen)
             done = restore.restore(
                 state_dir,
                 chosen,
@@ -107,6 +109,24 @@ def _chosen(state_dir: Path, name: str | None) -> Backup | None:
     if name is None and not backups.every(state_dir):
         return None
     return backups.find(state_dir, name or "latest")
+
+
+def _ask(state_dir: Path, chosen: Backup) -> None:
+    """Let a person say whether a sound database with newer messages is to give way.
+
+    Raises:
+        BackupError: it is not, or nobody is there to say so.
+    """
+    if not restore.loses(state_dir, chosen):
+        return
+    what = f"The database is sound and has what came after {_time(chosen.made_at)}"
+    if sys.stdin.isatty():
+        notice(f"{what}; it is put aside and can be restored by its name. Go back all the same?")
+        if input("[y/N] ").strip().lower() in {"y", "yes"}:
+            return
+    error = backups.BackupError(f"{what}; nothing was changed.")
+    error.remedy = f"To go back all the same: skerry backup restore {chosen.name} --yes"
+    raise error
 
 
 def _report(done: Restored) -> object:
@@ -146,7 +166,7 @@ def _tell(done: Restored) -> None:
         unread = " and could not be read" if broken else ""
         show(f"What came after {_time(done.backup.made_at)}{unread} is not in it.")
     if done.aside:
-        notice(f"What was there is kept: {done.aside}")
+        notice(f"What was there is kept. To undo this: skerry backup restore {done.aside.name}")
     notice("Start the gateway: skerry gateway run")
 
 

@@ -42,6 +42,9 @@ def add_backup(add: Add) -> None:
     restore.add_argument(
         "--no-salvage", action="store_true", help="take nothing over from a damaged database"
     )
+    restore.add_argument(
+        "--yes", action="store_true", help="do not ask where a sound database has newer messages"
+    )
     parsers = {"create": create, "list": listing, "verify": verify, "restore": restore}
     for name, parser in parsers.items():
         parser.set_defaults(action=name)

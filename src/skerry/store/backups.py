@@ -15,6 +15,8 @@ from skerry.store.store import DATABASE
 
 FOLDER: Final = "backups"
 """In the state directory."""
+ASIDE: Final = "replaced-"
+"""With a time, the folder in that one of what a restore puts aside."""
 KEPT_DAILY: Final = 7
 _STAMP: Final = "%Y%m%dT%H%M%S"
 
@@ -34,6 +36,8 @@ class BackupKind(StrEnum):
     DAILY = "daily"
     MIGRATION = "migration"
     """Before a newer version changed the tables."""
+    REPLACED = "replaced"
+    """What a restore put aside, in a folder of its own; kept until somebody deletes that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Backup:
     @property
     def name(self) -> str:
         """Return what a person calls it."""
-        return self.path.name
+        return (self.path.parent if self.kind is BackupKind.REPLACED else self.path).name
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +112,33 @@ def every(state_dir: Path) -> list[Backup]:
     return sorted(there, key=lambda one: (one.made_at, one.name), reverse=True)
 
 
+def replaced(state_dir: Path) -> list[Backup]:
+    """Return the databases that restores put aside, the latest first."""
+    found = []
+    for folder in (state_dir / FOLDER).glob(f"{ASIDE}*"):
+        path = folder / DATABASE
+        try:
+            stamp = folder.name.removeprefix(ASIDE)[:15]
+            made = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+            at = round(made.timestamp() * 1000)
+            found.append(Backup(path, BackupKind.REPLACED, at, path.stat().st_size))
+        except (ValueError, FileNotFoundError):
+            continue
+    return sorted(found, key=lambda one: (one.made_at, one.name), reverse=True)
+
+
 def find(state_dir: Path, name: str) -> Backup:
-    """Return the backup of that name; `latest` is the newest.
+    """Return the backup of that name, or what a restore put aside; `latest` is the newest backup.
 
     Raises:
         BackupError: there is none.
     """
     there = every(state_dir)
+    if there and name == "latest":
+        return there[0]
+    there += replaced(state_dir)
     for one in there:
-        if name in {"latest", one.name}:
+        if name == one.name:
             return one
     raise BackupError(f"There is no backup {name!r}." if there else "There is no backup yet.")
 

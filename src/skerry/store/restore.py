@@ -14,7 +14,7 @@ from typing import Final
 
 from skerry.infra import sqlite
 from skerry.store import salvage
-from skerry.store.backups import FOLDER, Backup, BackupError
+from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, contents
 from skerry.store.salvage import Gap, Table
 from skerry.store.schema import STEPS
 from skerry.store.store import DATABASE
@@ -46,6 +46,18 @@ def damage(state_dir: Path) -> tuple[str, ...]:
         return tuple(sqlite.problems(path, whole=True))
     except sqlite3.Error as error:
         return (str(error),)
+
+
+def loses(state_dir: Path, backup: Backup) -> bool:
+    """Return whether the database can be used and has what came after the backup."""
+    path = state_dir / DATABASE
+    try:
+        if not path.exists() or sqlite.problems(path, whole=False):
+            return False
+        now, then = contents(path), contents(backup.path)
+    except (sqlite3.Error, BackupError):
+        return False
+    return now.newest > then.newest or now.entries > then.entries
 
 
 def restore(
@@ -115,11 +127,11 @@ def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
 def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:
     """Move the database away, and copy the transcript files that have what it lacks."""
     stamp = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%dT%H%M%S")
-    folder = state_dir / FOLDER / f"replaced-{stamp}"
+    folder = state_dir / FOLDER / f"{ASIDE}{stamp}"
     number = 1
     while folder.exists():
         number += 1
-        folder = folder.with_name(f"replaced-{stamp}-{number}")
+        folder = folder.with_name(f"{ASIDE}{stamp}-{number}")
     folder.mkdir(mode=0o700, parents=True)
     for gap in missing:
         for file in state_dir.glob(f"agents/*/sessions/{gap.session_id}.jsonl*"):

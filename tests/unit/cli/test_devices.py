@@ -1,17 +1,15 @@
 """`skerry devices` as a process, against a gateway with real devices."""
 
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import anyio
 import pytest
 
+from tests.support.cli import skerry
 from tests.support.device import REMOTE, Device
-from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.gateway import Rig, running_gateway
 
 READ = ["operator.read"]
 
@@ -23,17 +21,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 async def devices(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
-    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
-    home = str(rig.context.config().state_dir)
-    environ = kept | {
-        "HOME": home,
-        "SKERRY_STATE_DIR": home,
-        "SKERRY_GATEWAY_PORT": str(rig.port),
-        "SKERRY_GATEWAY_TOKEN": TOKEN,
-    }
-    command = [sys.executable, "-m", "skerry", "devices", *arguments]
-    with anyio.fail_after(30):
-        return await anyio.run_process(command, env=environ, check=False)
+    return await skerry(rig, "devices", *arguments)
 
 
 async def test_a_device_waits_is_approved_rotated_revoked_and_removed(rig: Rig) -> None:

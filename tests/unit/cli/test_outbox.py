@@ -1,20 +1,17 @@
 """`skerry outbox` and `skerry backup` as processes."""
 
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from subprocess import CompletedProcess
 
-import anyio
 import pytest
 
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.store import Unit, outbox
 from skerry.store.outbox import PartState
-from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.cli import skerry
+from tests.support.gateway import Rig, running_gateway
 
 TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "alice"), "m1")
 
@@ -23,20 +20,6 @@ TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "a
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with running_gateway(tmp_path) as rig:
         yield rig
-
-
-async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
-    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
-    home = str(rig.context.config().state_dir)
-    environ = kept | {
-        "HOME": home,
-        "SKERRY_STATE_DIR": home,
-        "SKERRY_GATEWAY_PORT": str(rig.port),
-        "SKERRY_GATEWAY_TOKEN": TOKEN,
-    }
-    command = [sys.executable, "-m", "skerry", *arguments]
-    with anyio.fail_after(30):
-        return await anyio.run_process(command, env=environ, check=False)
 
 
 async def text(rig: Rig, *arguments: str) -> str:

@@ -14,7 +14,7 @@ from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.store import DATABASE, Store, Unit, backups, open_store, outbox, runs, sessions
 from skerry.store.backups import BackupError, BackupKind
-from skerry.store.restore import Restored, restore
+from skerry.store.restore import Restored, loses, restore
 from skerry.store.schema import STEPS
 from tests.support.core import request
 from tests.support.damage import break_pages
@@ -190,3 +190,19 @@ async def test_a_backup_of_the_version_before_is_brought_to_the_newest(tmp_path:
     restore(tmp_path, backups.find(tmp_path, old.name), NOW)
     await fill(tmp_path, said("a", 1))
     assert await found(tmp_path, "a") == [1]
+
+
+async def test_a_restore_is_undone_by_the_name_of_what_it_put_aside(tmp_path: Path) -> None:
+    await fill(tmp_path, said("chat", 2))
+    old = backed_up(tmp_path)
+    assert not loses(tmp_path, old)
+    await fill(tmp_path, said("chat", 3))
+    assert loses(tmp_path, old)
+    aside = restore(tmp_path, old, NOW + 1000).aside
+    assert aside is not None
+    (listed,) = backups.replaced(tmp_path)
+    assert (listed.name, listed.made_at) == (aside.name, NOW + 1000)
+    assert backups.find(tmp_path, "latest") == old
+    restore(tmp_path, backups.find(tmp_path, aside.name), NOW + 2000)
+    assert await found(tmp_path, "chat") == [1, 2, 3, 4, 5]
+    assert len(backups.replaced(tmp_path)) == 2
