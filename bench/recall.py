@@ -142,7 +142,7 @@ def index(size: int, folder: Path) -> None:
     )
 
 
-def search(size: int, folder: Path) -> None:
+def search(size: int, folder: Path) -> None:  # noqa: PLR0915 - one figure after the other
     """Ask what was indexed, by words, vectors, both."""
     asked = questions(QUERIES, vocabulary())
     _, wanted = vectors(size)

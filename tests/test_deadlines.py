@@ -69,7 +69,7 @@ WITHOUT: Final = {
     "infra/sockets.py:_Stream.read": "has `timeout`",
     "infra/sockets.py:_Stream.write": "has `timeout`",
     "infra/threads.py:in_daemon_thread": CALLER,
-    "app/memories.py:BuiltinMemories.open": "a job notices at its next batch that the index is closed",
+    "app/memories.py:BuiltinMemories.open": "a job notices soon that the index is closed",
     "memory/builtin.py:_thread": CALLER,
     "memory/embedding.py:_thread": DISK,
     "memory/keeping.py:Keeper._look": DISK,
