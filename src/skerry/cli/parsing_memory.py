@@ -1,6 +1,13 @@
 """The parsers of the commands about what agents remember: `skerry memory`."""
 
+from argparse import ArgumentTypeError
+
 from skerry.cli.options import Add, command, output, reach
+
+KINDS = ("turn", "session", "chunking", "language", "cross")
+"""As `memory.bench.sets` has them, which help does without."""
+PROFILES = ("best", "openclaw", "classic")
+"""As `skerry_recall.fuse` has them."""
 
 
 def add_memory(add: Add) -> None:
@@ -8,6 +15,7 @@ def add_memory(add: Add) -> None:
     group = command(add, "memory", None, "what agents remember")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _index(add)
+    _bench(add)
 
 
 def _index(add: Add) -> None:
@@ -18,3 +26,30 @@ def _index(add: Add) -> None:
         parser.set_defaults(action=name)
         parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
         output(reach(parser))
+
+
+def _bench(add: Add) -> None:
+    text = "measure what the memory finds in data sets, for each profile and beside FTS5"
+    bench = command(add, "bench", "memory_bench", text)
+    bench.add_argument(
+        "--data", metavar="DIR", help="the data sets (default: $SKERRY_DATA, else ../shared/data)"
+    )
+    bench.add_argument(
+        "--cache", metavar="DIR", help="keep vectors here, so that the next run embeds nothing"
+    )
+    bench.add_argument("--only", action="append", choices=KINDS, help="only this; may be repeated")
+    bench.add_argument(
+        "--profile", action="append", choices=PROFILES, help="only this; may be repeated"
+    )
+    bench.add_argument(
+        "--conversations", type=_count, metavar="N", help="only the first so many of each set"
+    )
+    bench.add_argument("--text", action="store_true", help="by words alone, without a model")
+    bench.add_argument("--plot", metavar="FILE", help="write recall against budget as SVG")
+    output(bench)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)

@@ -1,0 +1,57 @@
+"""`skerry memory bench` prints what the memory finds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skerry.cli.main import main
+
+TALK = {"scope": "c", "id": "D1", "session": "s", "speaker": "Ada", "text": "The boat is red."}
+ASKED = {"scope": "c", "question": "Which colour has the boat?", "category": 1, "evidence": ["D1"]}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with one set of one conversation."""
+    (tmp_path / "talk.docs.jsonl").write_text(json.dumps(TALK), encoding="utf-8")
+    (tmp_path / "talk.queries.jsonl").write_text(json.dumps(ASKED), encoding="utf-8")
+    return tmp_path
+
+
+def test_json_has_one_object_a_profile(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", "bench", "--data", str(data), "--text", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["best", "openclaw", "classic", "fts5-and", "fts5-or"]
+    assert found["best"]["talk.turn.recall@5"] == 100.0
+
+
+def test_the_folder_comes_from_the_environment(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKERRY_DATA", str(data))
+    assert main(["memory", "bench", "--text", "--only", "session", "--profile", "best"]) == 0
+    printed = capsys.readouterr().out
+    assert "talk.session.recall@5" in printed
+    assert "classic" not in printed
+    assert "turn" not in printed
+
+
+def test_a_folder_without_data_fails_and_says_what_helps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["memory", "bench", "--data", str(tmp_path), "--text"]) == 1
+    assert "SKERRY_DATA" in capsys.readouterr().err
+
+
+def test_a_kind_that_is_not_there_names_those_that_are(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["memory", "bench", "--data", str(data), "--text", "--only", "chunking"]) == 1
+    assert "session, turn" in capsys.readouterr().err
+
+
+def test_the_plot_is_written(data: Path, tmp_path: Path) -> None:
+    plot = tmp_path / "recall.svg"
+    assert main(["memory", "bench", "--data", str(data), "--text", "--plot", str(plot)]) == 0
+    assert plot.read_text(encoding="utf-8").startswith("<svg ")
