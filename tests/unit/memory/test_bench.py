@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ ASKED = (
 )
 
 
-def lines(path: Path, *rows: dict[str, object]) -> None:
+def lines(path: Path, *rows: Mapping[str, object]) -> None:
     path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
 
 
