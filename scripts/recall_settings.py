@@ -35,9 +35,10 @@ SETTINGS: Final = (
         for name in ("said", "asks", "when", "count", "document")
     ),
     replace(BEST, name="no neighbours", text_near=Near(), vector_near=Near()),
-    replace(BEST, name="nearer .5 .3", text_near=Near(0.5, 0.3)),
-    replace(BEST, name="nearer .6 .3", text_near=Near(0.6, 0.3)),
-    replace(BEST, name="fewer .3 .2", text_near=Near(0.3, 0.2)),
+    replace(BEST, name="near .3 .2", text_near=Near(0.3, 0.2)),
+    replace(BEST, name="near .4 .2", text_near=Near(0.4, 0.2)),
+    replace(BEST, name="near .5 .3", text_near=Near(0.5, 0.3)),
+    replace(BEST, name="near .8 .4", text_near=Near(0.8, 0.4)),
     replace(BEST, name="vector 0.6", vector_weight=0.6, text_weight=0.4),
     replace(BEST, name="vector 0.4", vector_weight=0.4, text_weight=0.6),
     replace(BEST, name="said 0.15", hints=Hints(said=0.15)),

@@ -18,6 +18,8 @@ from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
 DAY_MS: Final = 86_400_000
 CANDIDATES: Final = 4
 """Hits among which maximal marginal relevance chooses, for each that is wanted."""
+SHORT: Final = 40
+"""Terms up to which a passage gets the whole share of its neighbours: a turn of a conversation."""
 POOL: Final = 100
 """Hits whose texts the hints look at."""
 _BLOCK: Final = 128
@@ -56,7 +58,7 @@ BEST: Final = Profile(
     "best",
     0.5,
     0.5,
-    text_near=Near(0.4, 0.2),
+    text_near=Near(0.6, 0.3),
     vector_near=Near(0.1, 0.1),
     distinct=0.9,
     hints=Hints(),
@@ -180,22 +182,26 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     return hits
 
 
-def smoothed(scores: Floats, document: Ints, near: Near) -> Floats:
+def smoothed(scores: Floats, document: Ints, near: Near, length: Ints | None = None) -> Floats:
     """Return each score with a share of those of its neighbours in the same document.
 
     `s'(i) = s(i) + beside * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
-    stands beside the passage that has the question's words.
+    stands beside the passage that has the question's words. Given the lengths, a passage of more
+    than `SHORT` terms gets proportionally less: it holds its own context.
     """
     shares = [(1, near.beside), (2, near.beyond)]
     if not any(share for _, share in shares):
         return scores
-    out = scores.copy()
+    gain = np.zeros_like(scores)
     for distance, share in shares:
         if share and len(scores) > distance:
             same = (document[distance:] == document[:-distance]) * np.float32(share)
-            out[distance:] += same * scores[:-distance]
-            out[:-distance] += same * scores[distance:]
-    return out
+            gain[distance:] += same * scores[:-distance]
+            gain[:-distance] += same * scores[distance:]
+    if length is not None:
+        gain *= np.float32(SHORT) / np.maximum(length, SHORT).astype(np.float32)
+    gain += scores
+    return gain
 
 
 def decayed(at: Longs, decay: Decay) -> Floats:
@@ -245,7 +251,7 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
 
 def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
     """Weigh what shares words with the question, or stands beside such a passage."""
-    near = smoothed(scores.text, scores.document, profile.text_near)
+    near = smoothed(scores.text, scores.document, profile.text_near, scores.length)
     allowed = near if scores.mask is None else near * scores.mask
     if profile.candidates is None:
         high = float(allowed.max())
@@ -260,7 +266,9 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
     if profile.candidates is None:
         # Above the lowest: a passage at the edge of its document is not to lose a whole cosine.
         lowest = float(raw.min())
-        near = smoothed(raw - np.float32(lowest), scores.document, profile.vector_near)
+        near = smoothed(
+            raw - np.float32(lowest), scores.document, profile.vector_near, scores.length
+        )
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
         if high > low:

@@ -30,6 +30,8 @@ class Scores:
     place: Ints
     at: Longs
     """Its date in ms since 1970, or -1."""
+    length: Ints
+    """How many terms each passage has."""
     mask: Mask | None = None
     """Which rows may be found; None is all. The others still count as neighbours."""
 

@@ -32,6 +32,8 @@ class Snapshot:
     document: Ints
     place: Ints
     at: Longs
+    length: Ints
+    """In terms."""
     rows: tuple[Longs | None, ...]
     """Of each part of the vectors the row of the passage, -1 for none; None is the row itself."""
 
@@ -52,6 +54,7 @@ class Snapshot:
             document=self.document,
             place=self.place,
             at=self.at,
+            length=self.length,
             mask=self._mask(documents, since, until),
         )
 
@@ -148,6 +151,7 @@ def snapshot(parts: Parts) -> Snapshot:
         document=_ordered(base, delta, "document", order),
         place=_ordered(base, delta, "place", order),
         at=_ordered(base, delta, "at", order),
+        length=length,
         rows=_rows(vectors, held),
     )
 

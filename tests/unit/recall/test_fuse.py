@@ -14,6 +14,7 @@ from skerry_recall.fuse import (
     DAY_MS,
     OPENCLAW,
     PROFILES,
+    SHORT,
     Decay,
     Near,
     Options,
@@ -45,6 +46,7 @@ def scores(
         document=np.asarray(range(count) if document is None else document, np.int32),
         place=np.zeros(count, np.int32),
         at=np.asarray([-1] * count if at is None else at, np.int64),
+        length=np.full(count, 10, np.int32),
         mask=None if mask is None else np.asarray(mask, np.bool_),
     )
 
@@ -133,6 +135,13 @@ def test_a_neighbour_in_the_same_document_shares_its_score() -> None:
     document = np.asarray([1, 1, 1, 2], np.int32)
     given = np.asarray([0, 0, 10, 0], np.float32)
     assert smoothed(given, document, Near(0.4, 0.2)).tolist() == [2, 4, 10, 0]
+
+
+def test_a_long_passage_gets_less_of_its_neighbours() -> None:
+    document = np.asarray([1, 1, 1], np.int32)
+    given = np.asarray([0, 10, 0], np.float32)
+    length = np.asarray([SHORT, 5, 4 * SHORT], np.int32)
+    assert smoothed(given, document, Near(0.4), length).tolist() == [4, 10, 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=30))
