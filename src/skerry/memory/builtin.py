@@ -209,12 +209,13 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None or not text.strip():
             return None, ""
-        from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
+        from skerry_recall.embed import EmbeddingError, Kind, checked  # noqa: PLC0415 - as said above
 
         model = embedder.model
         try:
             with anyio.fail_after(QUERY_SECONDS):
-                (vector,) = await embedder.embed([text], Kind.QUERY)
+                answered = await embedder.embed([text], Kind.QUERY)
+            (vector,) = checked(answered, 1, embedder.dims, str(model))
         except TimeoutError:
             self._fallback = MemoryFallback(model.provider, "it did not answer in time")
         except EmbeddingError as error:

@@ -62,7 +62,7 @@ class Database:
                 damage = self.damage(whole=False)
         if damage is None:
             try:
-                with self._noticed():
+                with self._noticed(OSError):
                     self._connect()
                     return None
             except DamagedError as error:
@@ -84,7 +84,7 @@ class Database:
 
     def discard(self) -> None:
         """Throw the file away and begin an empty one."""
-        with self._writing, self._free, self._noticed():
+        with self._writing, self._free, self._noticed(OSError):
             self.close()
             _remove(self.path)
             self._connect()
@@ -143,7 +143,7 @@ class Database:
             DamagedError: the file is damaged.
             MemoryBackendError: it cannot be written: a full disk, say. Nothing is changed.
         """
-        with self._writing, self._noticed():
+        with self._writing, self._noticed(OSError):
             if self._writer is None:
                 raise MemoryBackendError("The memory's index is closed.")
             with _transaction(self._writer):
@@ -166,7 +166,7 @@ class Database:
             DamagedError, MemoryBackendError: as `writing`; the old file is as it was.
         """
         new = self._temporary
-        with self._writing, self._noticed():
+        with self._writing, self._noticed(OSError):
             try:
                 _remove(new)
                 with closing(_temporary(new)) as made:
@@ -226,11 +226,12 @@ class Database:
         self._writer = connection
 
     @contextmanager
-    def _noticed(self) -> Generator[None]:
-        """Turn what SQLite raises into what callers know."""
+    def _noticed(self, *more: type[Exception]) -> Generator[None]:
+        """Turn what SQLite raises, and these, into what callers know."""
+        kinds: tuple[type[Exception], ...] = (sqlite3.Error, *more)
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except kinds as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in _DAMAGE or "vtable constructor failed" in str(error):
                 raise DamagedError(str(error)) from error

@@ -12,16 +12,13 @@ import anyio.to_thread
 from skerry.memory.index import EMBEDDED_WITH, Index
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress
-from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind, checked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 T = TypeVar("T")
-LOCAL_BATCH: Final = 16
-"""Texts; a local model takes some 0.2 s for each."""
-REMOTE_BATCH: Final = 256
 ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
 CACHE_MOST: Final = 20_000
@@ -51,7 +48,7 @@ async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgre
         vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
         if embedder.model != model:
             raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
-        await _thread(partial(_keep, index, model, list(texts), vectors))
+        await _thread(partial(_keep, index, model, embedder.dims, list(texts), vectors))
         done += len(texts)
         report(MemoryProgress("embeddings", min(done, total), total))
     if done:
@@ -91,10 +88,9 @@ def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[int, str, str
         if not found:
             break
         index.embed(str(model), sound)
-    batch = LOCAL_BATCH if embedder.local else REMOTE_BATCH
     with index.tables() as tables:
         have, there = tables.vector_counts()
-        return tables.lacking(batch), there - have
+        return tables.lacking(embedder.bulk), there - have
 
 
 def _uncache(tables: Tables, model: EmbeddingModel, keys: Sequence[int]) -> Change:
@@ -103,14 +99,15 @@ def _uncache(tables: Tables, model: EmbeddingModel, keys: Sequence[int]) -> Chan
 
 
 def _keep(
-    index: Index, model: EmbeddingModel, hashes: Sequence[str], vectors: "NDArray[np.float32]"
+    index: Index,
+    model: EmbeddingModel,
+    dims: int | None,
+    hashes: Sequence[str],
+    vectors: "NDArray[np.float32]",
 ) -> None:
     """Put the vectors in the cache, from which all passages with such a text get theirs."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
-    if vectors.ndim != 2 or len(vectors) != len(hashes) or not np.isfinite(vectors).all():  # noqa: PLR2004 - a matrix
-        raise EmbeddingRefusedError(f"{model} answered no vector for each text.")
-    blobs = [row.astype(_FLOAT).tobytes() for row in vectors]
+    sound = checked(vectors, len(hashes), dims, str(model))
+    blobs = [row.astype(_FLOAT).tobytes() for row in sound]
 
     def write(tables: Tables) -> Change:
         tables.cache(model.provider, model.model, list(zip(hashes, blobs, strict=True)))
