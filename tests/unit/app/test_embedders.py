@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,16 @@ def test_a_million_tokens_cost_what_the_table_says() -> None:
     cost = Facts().of("openai", "text-embedding-3-small").cost.known()
     call = booked(spent, cost, Wanted(purpose=Purpose.EMBEDDING))
     assert (call.priced, call.usage.cost.total) == (True, 0.02)
+    later = booked(replace(spent, batch=True), cost, Wanted(purpose=Purpose.EMBEDDING))
+    assert later.usage.cost.total == 0.01
+
+
+async def test_jobs_are_for_those_who_want_them() -> None:
+    for enabled, bulk in ((False, 256), (True, 5000)):
+        remote = {"batch": {"enabled": enabled}}
+        async with _embedders(_config({"provider": "openai", "remote": remote})) as embedders:
+            (only,) = (await embedders.of(MAIN)).embedders
+            assert only.bulk == bulk
 
 
 def test_models_that_embed_are_not_offered_as_models_that_answer() -> None:
