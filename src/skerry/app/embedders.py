@@ -185,7 +185,7 @@ class Embedders(anyio.AsyncContextManagerMixin):
             yield self
             self._tasks.cancel_scope.cancel()
 
-    async def of(self, agent: AgentId) -> Chain:
+    def of(self, agent: AgentId) -> Chain:
         """Return the agent's models: the same object until something of its settings changes.
 
         It starts and asks nothing.
@@ -207,7 +207,7 @@ class Embedders(anyio.AsyncContextManagerMixin):
             named = search.model if provider == search.provider else None
             if provider == "local":
                 minutes = search.local.idle_minutes
-                chain.append(await self._local_model(named or LOCAL_MODEL, minutes * 60))
+                chain.append(self._local_model(named or LOCAL_MODEL, minutes * 60))
             else:
                 hosted = self._hosted(agent, provider, places[provider], named, search.remote.batch)
                 chain.append(hosted)
@@ -215,20 +215,17 @@ class Embedders(anyio.AsyncContextManagerMixin):
         self._chains[agent] = key, found
         return found
 
-    async def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
+    def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
         """Return the model, with a process of its own once it is asked; agents share it."""
         known = self._local.get((model, idle_seconds))
         if known is None:
             known = LocalEmbedder(model, environ=self._environ, idle_seconds=idle_seconds)
             self._local[model, idle_seconds] = known
-            await self._tasks.start(self._keep, known)
+            self._tasks.start_soon(self._keep, known)
         return known
 
-    async def _keep(
-        self, embedder: LocalEmbedder, *, task_status: anyio.abc.TaskStatus[None]
-    ) -> None:
+    async def _keep(self, embedder: LocalEmbedder) -> None:
         async with embedder:
-            task_status.started()
             await anyio.sleep_forever()
 
     def _hosted(

@@ -194,7 +194,7 @@ async def test_leaving_ends_the_process_and_those_who_wait() -> None:
         assert process is not None
         await _until(lambda: _gone(process))
     assert failed == ["local/tiny is ending."]
-    with pytest.raises(EmbeddingUnavailableError, match="has no process"):
+    with pytest.raises(EmbeddingUnavailableError, match="has ended"):
         await embedder.embed(["a"], Kind.PASSAGE)
 
 
