@@ -1,5 +1,6 @@
 """The embedding models in the order in which they are used; one that fails rests for a while."""
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from skerry_recall.embed import (
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
 
 RESTS: Final = (60.0, 300.0, 1500.0)
 """Seconds after the first, second and each later failure in a row."""
@@ -72,6 +75,7 @@ class Chain:
         self._search_seconds = search_seconds
         self._monotonic = monotonic
         self._trouble: dict[EmbeddingModel, Trouble] = {}
+        self._current: EmbeddingModel | None = None
         self._questions: OrderedDict[tuple[EmbeddingModel, str], NDArray[np.float32]] = (
             OrderedDict()
         )
@@ -87,6 +91,14 @@ class Chain:
             if trouble is None or (one.model == current and trouble.failures == 1):
                 return one
         return None
+
+    def face(self) -> "Embedder | None":
+        """Return the chosen model, asked with all that this chain knows; None is by words alone.
+
+        What it is may change between two calls; what is returned stays.
+        """
+        one = self.chosen(self._current)
+        return _Face(self, one) if one else None
 
     def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
         """Return why `model`, or the first of the chain, is not used now; None where it is."""
@@ -182,6 +194,8 @@ class Chain:
             self._failed(model, error)
             raise
         self._trouble.pop(model, None)
+        if kind is Kind.PASSAGE:
+            self._current = model
         return rows
 
     def _failed(self, model: EmbeddingModel, error: EmbeddingError) -> None:
@@ -192,3 +206,34 @@ class Chain:
         failures = before.failures + 1 if before else 1
         until = now + RESTS[min(failures, len(RESTS)) - 1]
         self._trouble[model] = Trouble(model, str(error), error.remedy, failures, until)
+
+
+class _Face:
+    """One model of a chain, for those who want one. Implements `embed.Embedder`."""
+
+    def __init__(self, chain: Chain, inner: Embedder) -> None:
+        self._chain = chain
+        self._inner = inner
+        self.model = inner.model
+        self.local = inner.local
+        self.bulk = inner.bulk
+
+    @property
+    def dims(self) -> int | None:
+        return self._inner.dims
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Return one row a text. A passage that the model refuses among others gets only zeros."""
+        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+        if kind is Kind.QUERY:
+            return np.stack([await self._chain.query(text, self.model) for text in texts])
+        found = await self._chain.passages(texts, self.model)
+        sound = next((one for one in found.vectors if one is not None), None)
+        if sound is None and texts:
+            raise EmbeddingRefusedError(found.refused[0][1])
+        for place, reason in found.refused:
+            logger.warning("passage %d of %d has no vector: %s", place + 1, len(texts), reason)
+        empty = np.zeros_like(sound) if sound is not None else np.zeros(0, np.float32)
+        rows = [empty if one is None else one for one in found.vectors]
+        return np.stack(rows) if rows else np.zeros((0, self.dims or 0), np.float32)

@@ -95,7 +95,8 @@ class _DiedError(Exception):
 class LocalEmbedder(anyio.AsyncContextManagerMixin):
     """Starts the process with the first texts, again after it died, ends it when it was idle.
 
-    Use as `async with LocalEmbedder(...)`; leaving the block ends the process. Questions come
+    Use as `async with LocalEmbedder(...)`; leaving the block ends the process. What is asked before
+    waits for it. Questions come
     before passages, and a caller that is cancelled leaves the process as it is. `model` is one of
     `skerry_recall.models`, `path` the file of one that is given by its file.
     """
@@ -125,17 +126,16 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         self._news = anyio.Event()
         self._process: anyio.abc.Process | None = None
         self._job: _Job | None = None
-        self._entered = False
+        self._ended = False
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        self._entered = True
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run)
             try:
                 yield self
             finally:
-                self._entered = False
+                self._ended = True
                 self._fail_all(EmbeddingUnavailableError(f"{self.model} is ending."))
                 tasks.cancel_scope.cancel()
 
@@ -158,8 +158,8 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         return joined(np.concatenate(rows), all_pieces, len(texts))
 
     async def _ask(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
-        if not self._entered:
-            raise EmbeddingUnavailableError(f"{self.model} has no process.")
+        if self._ended:
+            raise EmbeddingUnavailableError(f"{self.model} has ended.")
         job = _Job(Texts(kind.value, texts), QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS)
         self._waiting[kind].append(job)
         self._news.set()

@@ -142,10 +142,10 @@ class RemoteEmbedder:
     ) -> None:
         self.model = remote.model
         self.dims: int | None = None
-        self._asking = Asking(http, remote)
-        self._wire = remote.wire
-        self._on_spent = on_spent
-        self._allow = allow
+        self.asking = Asking(http, remote)
+        self.wire = remote.wire
+        self.on_spent = on_spent
+        self.allow = allow
         self._sleep = sleep
         self._chance = chance
         self._slots = anyio.Semaphore(CONCURRENCY)
@@ -154,8 +154,8 @@ class RemoteEmbedder:
         """Return one row a text; see `embed.Embedder`."""
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
-        all_pieces = pieces(texts, self._wire.limits.text_tokens)
-        batches = list(requests(all_pieces, self._wire.limits))
+        all_pieces = pieces(texts, self.wire.limits.text_tokens)
+        batches = list(requests(all_pieces, self.wire.limits))
         rows: list[NDArray[np.float32]] = [np.zeros((0, 0), np.float32)] * len(batches)
         failed: list[EmbeddingError] = []
 
@@ -189,26 +189,26 @@ class RemoteEmbedder:
         raise AssertionError("the last failure is raised")
 
     async def _booked(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
-        self._allow()
+        self.allow()
         begin = anyio.current_time()
         try:
             rows, tokens = await self._once(texts, kind)
         except EmbeddingError as error:
-            self._on_spent(Spent(self.model, None, anyio.current_time() - begin, error))
+            self.on_spent(Spent(self.model, None, anyio.current_time() - begin, error))
             raise
-        self._on_spent(Spent(self.model, tokens, anyio.current_time() - begin))
+        self.on_spent(Spent(self.model, tokens, anyio.current_time() - begin))
         return rows
 
     async def _once(self, texts: list[str], kind: Kind) -> "tuple[NDArray[np.float32], int | None]":
-        content = msgspec.json.encode(self._wire.body(self.model.model, texts, kind))
+        content = msgspec.json.encode(self.wire.body(self.model.model, texts, kind))
         seconds = QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS
         try:
             with anyio.fail_after(seconds):
-                body = await self._asking.ask("POST", self._wire.path(self.model.model), content)
+                body = await self.asking.ask("POST", self.wire.path(self.model.model), content)
         except TimeoutError as error:
             text = f"{self.model} needed more than {seconds:g} s."
             raise EmbeddingTimeoutError(text) from error
-        answer = self._wire.answer(body)
+        answer = self.wire.answer(body)
         rows = checked(answer.rows, len(texts), self.dims, str(self.model))
         self.dims = rows.shape[1]
         return rows, answer.tokens

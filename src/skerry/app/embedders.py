@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
@@ -11,7 +11,7 @@ import anyio.abc
 import httpx2
 
 from skerry.config.memory import MemorySearchConfig
-from skerry.config.memory_search import Provider
+from skerry.config.memory_search import EmbeddingBatch, Provider
 from skerry.config.models import Mode
 from skerry.config.root import Config
 from skerry.model.errors import BudgetError
@@ -21,6 +21,7 @@ from skerry.model.run import Purpose, RunFailure
 from skerry.ports.model import UNPRICED, ModelCost
 from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.facts import Facts
+from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
 from skerry_recall.local import LocalEmbedder
@@ -184,7 +185,7 @@ class Embedders(anyio.AsyncContextManagerMixin):
             yield self
             self._tasks.cancel_scope.cancel()
 
-    async def of(self, agent: AgentId) -> Chain:
+    def of(self, agent: AgentId) -> Chain:
         """Return the agent's models: the same object until something of its settings changes.
 
         It starts and asks nothing.
@@ -206,31 +207,34 @@ class Embedders(anyio.AsyncContextManagerMixin):
             named = search.model if provider == search.provider else None
             if provider == "local":
                 minutes = search.local.idle_minutes
-                chain.append(await self._local_model(named or LOCAL_MODEL, minutes * 60))
+                chain.append(self._local_model(named or LOCAL_MODEL, minutes * 60))
             else:
-                chain.append(self._hosted(agent, provider, places[provider], named))
+                hosted = self._hosted(agent, provider, places[provider], named, search.remote.batch)
+                chain.append(hosted)
         found = Chain(chain)
         self._chains[agent] = key, found
         return found
 
-    async def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
+    def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
         """Return the model, with a process of its own once it is asked; agents share it."""
         known = self._local.get((model, idle_seconds))
         if known is None:
             known = LocalEmbedder(model, environ=self._environ, idle_seconds=idle_seconds)
             self._local[model, idle_seconds] = known
-            await self._tasks.start(self._keep, known)
+            self._tasks.start_soon(self._keep, known)
         return known
 
-    async def _keep(
-        self, embedder: LocalEmbedder, *, task_status: anyio.abc.TaskStatus[None]
-    ) -> None:
+    async def _keep(self, embedder: LocalEmbedder) -> None:
         async with embedder:
-            task_status.started()
             await anyio.sleep_forever()
 
     def _hosted(
-        self, agent: AgentId, provider: Provider, where: Place, named: str | None
+        self,
+        agent: AgentId,
+        provider: Provider,
+        where: Place,
+        named: str | None,
+        batch: EmbeddingBatch,
     ) -> Embedder:
         hosted = _HOSTED[provider]
         who = provider if where.url == hosted.base_url else f"{provider}@{where.host}"
@@ -252,12 +256,17 @@ class Embedders(anyio.AsyncContextManagerMixin):
             self._book(booked(one, cost, wanted))
 
         remote = Remote(model, where.url, hosted.wire, where.key, where.headers)
-        return RemoteEmbedder(self._http, remote, on_spent=spent, allow=allow)
+        at_once = RemoteEmbedder(self._http, remote, on_spent=spent, allow=allow)
+        if provider != "openai" or not batch.enabled:
+            return at_once
+        settings = BatchSettings(batch.poll_interval_ms / 1000, batch.timeout_minutes * 60)
+        return BatchEmbedder(at_once, settings)
 
 
 def booked(spent: Spent, cost: ModelCost, wanted: Wanted) -> ModelCallEnded:
     """Return what the ledger is told of a request."""
-    used = cost.of(Usage(input=spent.tokens or 0))
+    whole = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
+    used = replace(cost, input=whole).of(Usage(input=spent.tokens or 0))
     error = spent.error
     return ModelCallEnded(
         provider=spent.model.provider,

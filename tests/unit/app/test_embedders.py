@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_a_key_goes_to_its_own_address_alone(
 async def test_each_provider_has_its_usual_model() -> None:
     config = _config({"provider": "openai", "fallback": "auto"})
     async with _embedders(config) as embedders:
-        chain = await embedders.of(MAIN)
+        chain = embedders.of(MAIN)
     assert [str(one.model) for one in chain.embedders if not one.local] == [
         "openai/text-embedding-3-small",
         "gemini/gemini-embedding-001",
@@ -142,13 +143,13 @@ async def test_a_server_of_one_s_own_has_vectors_of_its_own() -> None:
         {"provider": "openai", "model": "bge", "remote": {"baseUrl": "http://127.0.0.1:1/v1/"}}
     )
     async with _embedders(config) as embedders:
-        (only,) = (await embedders.of(MAIN)).embedders
+        (only,) = embedders.of(MAIN).embedders
     assert str(only.model) == "openai@127.0.0.1:1/v1/bge"
 
 
 async def test_a_provider_without_its_key_says_what_is_missing() -> None:
     async with _embedders(_config({"provider": "voyage"}), {}) as embedders:
-        chain = await embedders.of(MAIN)
+        chain = embedders.of(MAIN)
         with pytest.raises(EmbeddingUnavailableError, match="no key for voyage"):
             await chain.embed(["a"])
         trouble = chain.trouble()
@@ -164,19 +165,19 @@ async def test_the_chain_stays_until_its_settings_change() -> None:
             lambda: config, http, KEYS, book=Book().calls.append, allow=Book().allow
         ) as embedders,
     ):
-        first = await embedders.of(MAIN)
+        first = embedders.of(MAIN)
         config = _config({"provider": "openai"})
-        assert await embedders.of(MAIN) is first
+        assert embedders.of(MAIN) is first
         config = _config({"provider": "openai", "model": "text-embedding-3-large"})
-        second = await embedders.of(MAIN)
+        second = embedders.of(MAIN)
         assert [one.model.model for one in second.embedders] == ["text-embedding-3-large"]
 
 
 async def test_agents_share_the_process_of_a_local_model() -> None:
     config = _config({"provider": "local", "model": "wordllama"})
     async with _embedders(config) as embedders:
-        first = await embedders.of(MAIN)
-        second = await embedders.of(AgentId("other"))
+        first = embedders.of(MAIN)
+        second = embedders.of(AgentId("other"))
         assert first.embedders == second.embedders
         assert str(first.embedders[0].model) == "local/wordllama"
 
@@ -188,7 +189,7 @@ async def test_what_a_hosted_model_costs_is_booked() -> None:
         remote = {"baseUrl": server.url}
         config = _config({"provider": "openai", "remote": remote})
         async with _embedders(config, book=book) as embedders:
-            chain = await embedders.of(MAIN)
+            chain = embedders.of(MAIN)
             await chain.embed(["abc", "d"])
             server.replies = [Reply(401, {"error": "no"})]
             with pytest.raises(EmbeddingError):
@@ -207,7 +208,7 @@ async def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
         config = _config({"provider": "openai", "remote": {"baseUrl": server.url}})
         async with _embedders(config, book=book) as embedders:
             with pytest.raises(EmbeddingError, match="main has used up its day"):
-                await (await embedders.of(MAIN)).embed(["a"])
+                await embedders.of(MAIN).embed(["a"])
     assert server.asked == []
 
 
@@ -216,6 +217,16 @@ def test_a_million_tokens_cost_what_the_table_says() -> None:
     cost = Facts().of("openai", "text-embedding-3-small").cost.known()
     call = booked(spent, cost, Wanted(purpose=Purpose.EMBEDDING))
     assert (call.priced, call.usage.cost.total) == (True, 0.02)
+    later = booked(replace(spent, batch=True), cost, Wanted(purpose=Purpose.EMBEDDING))
+    assert later.usage.cost.total == 0.01
+
+
+async def test_jobs_are_for_those_who_want_them() -> None:
+    for enabled, bulk in ((False, 256), (True, 5000)):
+        remote = {"batch": {"enabled": enabled}}
+        async with _embedders(_config({"provider": "openai", "remote": remote})) as embedders:
+            (only,) = embedders.of(MAIN).embedders
+            assert only.bulk == bulk
 
 
 def test_models_that_embed_are_not_offered_as_models_that_answer() -> None:

