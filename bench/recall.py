@@ -5,7 +5,6 @@ of its own, so that its memory is its own. The embedding of the question is not 
 """
 
 import random
-import resource
 import sqlite3
 import statistics
 import subprocess
@@ -90,12 +89,6 @@ def told(found: tuple[float, float, float]) -> str:
     return f"p99 {found[1]:.2f}, wall p50 {found[2]:.2f}"
 
 
-def memory() -> float:
-    """Return the resident MB of this process."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * resource.getpagesize() / 1e6
-
-
 def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
     database = sqlite3.connect(folder / "fts.sqlite")
     database.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61')")
@@ -107,7 +100,8 @@ def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
 def index(size: int, folder: Path) -> None:
     """Index, and say what it took, beside FTS5."""
     passages = texts(size, vocabulary())
-    rows, _ = vectors(size)
+    rows, asked = vectors(size)
+    np.save(folder / "asked.npy", asked)
     begin = time.process_time()
     fts(passages, folder).close()
     theirs = time.process_time() - begin
@@ -145,9 +139,8 @@ def index(size: int, folder: Path) -> None:
 def search(size: int, folder: Path) -> None:  # noqa: PLR0915 - one figure after the other
     """Ask what was indexed, by words, vectors, both."""
     asked = questions(QUERIES, vocabulary())
-    _, wanted = vectors(size)
+    rows, wanted = vectors(size)
     words = Words()
-    before = memory()
     begin = time.process_time()
     collection = Collection(folder / "index")
     terms = [dict.fromkeys(words.content(one), 1.0) for one in asked]
@@ -168,13 +161,11 @@ def search(size: int, folder: Path) -> None:  # noqa: PLR0915 - one figure after
             Options(),
         )
     )
-    after = memory()
     database = sqlite3.connect(folder / "fts.sqlite")
     query = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT 10"
     joined = [" OR ".join(one.split()) for one in asked]
     peer = cost(lambda at: database.execute(query, (joined[at],)).fetchall())
     database.close()
-    rows, _ = vectors(size)
     full = cost(lambda at: np.argpartition(-(rows @ wanted[at]), 10)[:10])
     name = f"{size} passages, CPU ms p50"
     figure(f"words, {name}", "<= 15", f"{text[0]:.2f}", f"{told(text)}; FTS5 {peer[0]:.2f}")
@@ -187,18 +178,39 @@ def search(size: int, folder: Path) -> None:  # noqa: PLR0915 - one figure after
         found = set(scores.id[np.argsort(-scores.vector)[:10]].tolist())
         hits += len(found & set((np.argsort(-(rows @ question))[:10] + 1).tolist()))
     figure(f"vectors, recall@10 of {size}, %", ">= 99.5", f"{hits * 10 / QUERIES:.1f}")
-    figure(
-        f"memory that {size} passages add, MB", "", f"{after - before:.0f}", f"{after:.0f} in all"
+
+
+def memory(size: int, folder: Path) -> None:
+    """Ask both ways, and say what of the memory is resident."""
+    words = Words()
+    collection = Collection(folder / "index")
+    for asked, wanted in zip(
+        questions(QUERIES, vocabulary()), np.load(folder / "asked.npy"), strict=True
+    ):
+        terms = dict.fromkeys(words.content(asked), 1.0)
+        rank(collection.scores(terms, wanted), BEST, 10, Options())
+    status = Path("/proc/self/status").read_text("ascii").split()
+    whole, mapped = (
+        int(status[status.index(f"{name}:") + 1]) * 1024 / 1e6 for name in ("VmRSS", "RssFile")
     )
+    figure(
+        f"memory, {size} passages, {QUERIES} questions, MB",
+        "<= 150",
+        f"{whole:.0f}",
+        f"{mapped:.0f} of it mapped files",
+    )
+
+
+PARTS = {"index": index, "search": search, "memory": memory}
 
 
 def main() -> None:
     if len(sys.argv) > 1:
-        {"index": index, "search": search}[sys.argv[1]](int(sys.argv[2]), Path(sys.argv[3]))
+        PARTS[sys.argv[1]](int(sys.argv[2]), Path(sys.argv[3]))
         return
     for size in SIZES:
         with TemporaryDirectory(prefix="skerry-") as folder:
-            for part in ("index", "search"):
+            for part in PARTS:
                 command = [sys.executable, "-m", "bench.recall", part, str(size), folder]
                 subprocess.run(command, check=True)
 

@@ -7,6 +7,7 @@ written without spaces are cut into overlapping pairs of characters.
 
 import re
 import unicodedata
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from skerry_recall.common import COMMON
@@ -18,6 +19,8 @@ Terms: TypeAlias = tuple[str, ...]
 
 MAX_TERM: Final = 64
 """Characters of a term; of a longer one the beginning is kept."""
+MAX_QUESTION: Final = 10_000
+"""Characters of a question that are looked at."""
 _CACHED: Final = 100_000
 """Forms whose terms are remembered, of about 150 bytes each."""
 
@@ -47,6 +50,22 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
+class _Known(dict[str, Terms]):
+    """The terms of forms that were seen; up to its limit, then it forgets all."""
+
+    def __init__(self, find: "Callable[[str], list[str]]") -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, form: str) -> Terms:
+        found = tuple(self._find(form))
+        if len(self) >= _CACHED:
+            self.clear()
+        if len(form) <= MAX_TERM:
+            self[form] = found
+        return found
+
+
 class Words:
     """Turns texts into terms; it remembers what it saw. Not to be shared by threads."""
 
@@ -54,38 +73,26 @@ class Words:
         # Here, so that who never searches never loads it.
         from Stemmer import Stemmer  # type: ignore[import-not-found] # noqa: PLC0415
 
-        self._stemmer: Callable[[str], _Stemmer] = Stemmer
-        self._stemmers: dict[str, _Stemmer] = {"english": Stemmer("english")}
-        self._known: dict[str, Terms] = {}
+        # Its own cache costs more than stemming does.
+        self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
+        self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}
+        self._known = _Known(self._found)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of the text in order, repeated as there."""
-        known, found = self._known, list[str]()
-        for form in _FORM.findall(text):
-            found += known.get(form) or self.form(form)
-        return found
+        return list(chain.from_iterable(map(self._known.__getitem__, _FORM.findall(text))))
 
     def content(self, question: str) -> list[str]:
         """Return the terms of the question, each once, without those of its common words.
 
         A question of common words alone keeps them.
         """
-        forms = _FORM.findall(question)
+        forms = _FORM.findall(question[:MAX_QUESTION])
         telling = [form for form in forms if _plain(form) not in COMMON]
-        return list(dict.fromkeys(one for form in telling or forms for one in self.form(form)))
-
-    def form(self, form: str) -> Terms:
-        """Return the terms of what stands between two spaces."""
-        found = self._known.get(form)
-        if found is None:
-            found = tuple(self._found(form))
-            if len(self._known) >= _CACHED:
-                self._known.clear()
-            if len(form) <= MAX_TERM:
-                self._known[form] = found
-        return found
+        return list(dict.fromkeys(one for form in telling or forms for one in self._known[form]))
 
     def _found(self, form: str) -> list[str]:
+        """Return the terms of what stands between two spaces."""
         parts = _PART.findall(form)
         if len(parts) == 1 and parts[0] == form:
             return self._word(form)

@@ -26,6 +26,7 @@ def test_every_visible_character_is_in_a_piece(text: str, sizes: tuple[int, int]
     assert not [at for at, char in enumerate(text) if not char.isspace() and at not in covered]
 
 
+@pytest.mark.requirement("chunk-line-numbers")
 @given(TEXTS, SIZES)
 def test_a_piece_is_the_text_that_its_lines_say(text: str, sizes: tuple[int, int]) -> None:
     lines = text.split("\n")
@@ -37,6 +38,7 @@ def test_a_piece_is_the_text_that_its_lines_say(text: str, sizes: tuple[int, int
         assert one.end_line == one.start_line + one.text.count("\n")
 
 
+@pytest.mark.requirement("chunk-size-overlap")
 @given(TEXTS, SIZES)
 def test_pieces_have_their_size_and_share_no_more_than_the_overlap(
     text: str, sizes: tuple[int, int]
@@ -64,6 +66,14 @@ def test_nothing_has_no_pieces() -> None:
     assert chunks(" \n\t\n") == []
 
 
+@pytest.mark.requirement("chunk-line-aware")
+def test_a_line_without_the_end_of_a_sentence_is_never_cut() -> None:
+    lines = [f"- item {number} of a list" for number in range(40)]
+    for one in chunks("\n".join(lines), size=64, overlap=8):
+        assert set(one.text.split("\n")) <= set(lines)
+
+
+@pytest.mark.requirement("chunk-line-aware")
 def test_a_long_line_is_cut_at_the_end_of_a_sentence() -> None:
     found = chunks("One is here. Two is there! Is three? " * 4, size=16, overlap=0)
     assert all(one.text[-1] in ".!?" for one in found)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry_recall.terms import MAX_TERM, content, terms
+from skerry_recall.terms import MAX_TERM, Words, content, terms
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,8 @@ def test_a_text_is_its_terms(text: str, found: list[str]) -> None:
         ("What is the name of my dog?", ["name", "dog"]),
         ("who are you", ["who", "are", "you"]),
         ("Dogs, dog and DOG", ["dog"]),
+        ("Где находится библиотека?", ["наход", "библиотек"]),
+        ("أين المكتبة", ["مكتب"]),
         ("???", []),
     ],
 )
@@ -44,3 +46,14 @@ def test_a_question_finds_an_identifier_by_a_part() -> None:
 
 def test_a_term_has_a_limit() -> None:
     assert max(map(len, terms("x" * 500 + " " + "a_" * 300))) <= MAX_TERM
+
+
+def test_more_words_than_are_remembered_are_still_right() -> None:
+    words = Words()
+    for number in range(0, 250_000, 50):
+        words.terms(" ".join(f"x{one}" for one in range(number, number + 50)))
+    assert words.terms("x7 dogs") == ["x7", "dog"]
+
+
+def test_a_question_has_a_limit() -> None:
+    assert len(content("word " * 100_000 + "last")) == 1
