@@ -37,7 +37,9 @@ def config(folder: Path, **memory: Any) -> Config:
     return Config.model_validate(tree)
 
 
-@pytest.mark.requirement("qmd-exclusive-backend", "qmd-config-backend", "qmd-status-backend")
+@pytest.mark.requirement("qmd-exclusive-backend")
+@pytest.mark.requirement("qmd-config-backend")
+@pytest.mark.requirement("qmd-status-backend")
 async def test_qmd_serves_where_it_is_configured_and_the_built_in_one_behind_it(
     tmp_path: Path,
 ) -> None:

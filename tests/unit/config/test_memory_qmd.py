@@ -9,7 +9,9 @@ from skerry.config.memory import MemoryConfig
 from skerry.config.memory_qmd import QmdConfig, QmdSearchMode
 
 
-@pytest.mark.requirement("qmd-config-backend", "qmd-config-update", "memory-session-retention")
+@pytest.mark.requirement("qmd-config-backend")
+@pytest.mark.requirement("qmd-config-update")
+@pytest.mark.requirement("memory-session-retention")
 def test_the_reference_configuration_is_read_and_is_what_holds_without_one() -> None:
     reference = {
         "backend": "qmd",
@@ -38,7 +40,8 @@ def test_the_reference_configuration_is_read_and_is_what_holds_without_one() -> 
     assert (update.interval, update.embed_interval) == (300_000, 3_600_000)
 
 
-@pytest.mark.requirement("qmd-timeouts", "memory-clamp-timeout")
+@pytest.mark.requirement("qmd-timeouts")
+@pytest.mark.requirement("memory-clamp-timeout")
 def test_a_query_has_4_seconds_and_an_update_120() -> None:
     config = QmdConfig()
     assert (config.limits.timeout_ms, config.update.timeout_ms) == (4_000, 120_000)

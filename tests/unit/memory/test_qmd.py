@@ -24,7 +24,9 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-@pytest.mark.requirement("qmd-commands", "qmd-custom-collections", "qmd-result-paths")
+@pytest.mark.requirement("qmd-commands")
+@pytest.mark.requirement("qmd-custom-collections")
+@pytest.mark.requirement("qmd-result-paths")
 async def test_it_registers_collections_indexes_and_finds(place: Place) -> None:
     memory = place.memory(searchMode="search")
     report = await memory.sync()
@@ -55,7 +57,8 @@ async def test_it_registers_collections_indexes_and_finds(place: Place) -> None:
     assert query.count("-c") == 3
 
 
-@pytest.mark.requirement("qmd-env", "qmd-storage-layout")
+@pytest.mark.requirement("qmd-env")
+@pytest.mark.requirement("qmd-storage-layout")
 async def test_it_has_folders_of_the_agent_and_no_keys(place: Place) -> None:
     place.fake.command.write_text(f"#!/bin/sh\nenv > {place.fake.folder}/env\nexit 1\n", "utf-8")
     with pytest.raises(QmdError, match="failed with code 1"):
@@ -231,7 +234,8 @@ async def test_no_more_hits_than_the_limit(place: Place) -> None:
     assert len((await memory.search(MemoryQuestion("harbour", limit=50))).hits) == 6
 
 
-@pytest.mark.requirement("memory-session-export", "memory-session-retention")
+@pytest.mark.requirement("memory-session-export")
+@pytest.mark.requirement("memory-session-retention")
 async def test_conversations_are_exported_before_each_update_and_found(place: Place) -> None:
     async def export(folder: Path) -> Mapping[str, str]:
         (folder / "abc.md").write_text("User: where is the harbour?\n", "utf-8")
@@ -262,7 +266,9 @@ async def test_a_document_is_a_markdown_file_of_a_collection(place: Place) -> No
         assert await memory.document(f"qmd/{path}") is None
 
 
-@pytest.mark.requirement("memory-cycle-boot", "memory-cycle-periodic", "memory-cycle-embed")
+@pytest.mark.requirement("memory-cycle-boot")
+@pytest.mark.requirement("memory-cycle-periodic")
+@pytest.mark.requirement("memory-cycle-embed")
 async def test_it_updates_at_the_start_and_in_its_cycles(place: Place) -> None:
     place.with_model()
     memory = place.memory()
@@ -279,7 +285,8 @@ async def test_it_updates_at_the_start_and_in_its_cycles(place: Place) -> None:
     assert await done(5) == (4, 2)
 
 
-@pytest.mark.requirement("memory-cycle-debounce", "qmd-config-update")
+@pytest.mark.requirement("memory-cycle-debounce")
+@pytest.mark.requirement("qmd-config-update")
 async def test_a_change_is_indexed_after_15_seconds_of_rest(place: Place) -> None:
     memory = place.memory()
     await memory.work()

@@ -43,7 +43,8 @@ def export(said: Said) -> SessionExport:
     )
 
 
-@pytest.mark.requirement("memory-session-export", "memory-session-sanitised")
+@pytest.mark.requirement("memory-session-export")
+@pytest.mark.requirement("memory-session-sanitised")
 async def test_roles_are_kept_and_secrets_are_not(tmp_path: Path) -> None:
     said = Said(
         {
