@@ -94,6 +94,7 @@ async def test_only_what_grew_is_read_again(tmp_path: Path) -> None:
     assert said.read == ["a", "b"]
 
 
+@pytest.mark.requirement("qmd-topic-export")
 def test_a_topic_is_named_and_no_name_leads_elsewhere() -> None:
     key = "agent:main:telegram:group:7:topic:42"
     assert file_name(talk("abc", key=key)) == "abc-topic-42.md"
