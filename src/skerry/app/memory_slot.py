@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import httpx2
 
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
+from skerry.infra.http import http_client
 from skerry.infra.tasks import beside
 from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, Transcripts
 
 if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
+    import httpx2
+
     from skerry.memory.qmd import QmdMemory
     from skerry.memory.slot import FallbackMemoryManager
 
@@ -31,7 +33,6 @@ class SlotMemories:
     config: Callable[[], Config]
     builtin: Memories
     transcripts: Transcripts
-    http: httpx2.AsyncClient
     clock: Clock
     redact: Callable[[str], str]
     """Takes secrets out of what was said."""
@@ -48,32 +49,33 @@ class SlotMemories:
         return self._chains.get(agent) or self.builtin.of(agent)
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
-        """Keep QMD's indexes fresh, and its servers, for the block."""
-        if not self.has_qmd:
+    async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
+        """Keep QMD's indexes fresh, and its servers, for the block, if `keep`."""
+        if not (keep and self.has_qmd):
             yield
             return
         from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
 
         # A little more than QMD's own limit, whose error says more.
         seconds = self.config().memory.qmd.limits.timeout_ms / 1000 + 1
-        running = []
-        for agent in self.config().agents.ids:
-            qmd, behind = self._qmd(agent), self.builtin.of(agent)
-            chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
-            self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
-            running.append(qmd)
+        running: list[QmdMemory] = []
 
         async def run() -> None:
             async with anyio.create_task_group() as tasks:
                 for one in running:
                     tasks.start_soon(one.run)
 
-        async with beside(run):
-            yield
-        self._chains.clear()
+        async with http_client() as http:
+            for agent in self.config().agents.ids:
+                qmd, behind = self._qmd(agent, http), self.builtin.of(agent)
+                chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
+                self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
+                running.append(qmd)
+            async with beside(run):
+                yield
+            self._chains.clear()
 
-    def _qmd(self, agent: AgentId) -> "QmdMemory":
+    def _qmd(self, agent: AgentId, http: "httpx2.AsyncClient") -> "QmdMemory":
         from skerry.memory.files import Places, scan  # noqa: PLC0415 - as said above
         from skerry.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
         from skerry.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
@@ -91,7 +93,7 @@ class SlotMemories:
             workspace=workspace,
             home=QmdHome(config.state_dir / "agents" / agent / "qmd"),
             clock=self.clock,
-            daemon=QmdDaemon(self.http, self.clock),
+            daemon=QmdDaemon(http, self.clock),
             environ=self.environ,
             export=SessionExport(agent, self.transcripts, self.clock, self.redact, days),
             look=lambda: scan(places).found,

@@ -8,7 +8,6 @@ import pytest
 
 from skerry.app.memory_slot import SlotMemories
 from skerry.config.root import Config
-from skerry.infra.http import http_client
 from skerry.memory.slot import FallbackMemoryManager
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import Conversation, MemoryQuestion, Utterance
@@ -48,41 +47,30 @@ async def test_qmd_serves_where_it_is_configured_and_the_built_in_one_behind_it(
     loaded = config(tmp_path, backend="qmd", qmd=qmd)
     (tmp_path / "workspace/MEMORY.md").write_text("The harbour.\n", "utf-8")
     backend = FakeBackend()
-    async with http_client() as http:
-        slot = SlotMemories(
-            lambda: loaded,
-            FakeMemories(backend),
-            Nobody(),
-            http,
-            FakeClock(),
-            str,
-            fake.environ,
-        )
-        async with slot.open():
-            memory = slot.of(MAIN)
-            assert isinstance(memory, FallbackMemoryManager)
-            await until(lambda: fake.calls("update"))
-            await memory.sync()
-            answer = await memory.search(MemoryQuestion("harbour"))
-            assert (answer.backend, len(answer.hits)) == ("qmd", 1)
-            assert (await memory.status()).backend == "qmd"
-            assert (tmp_path / "agents/main/qmd/xdg-cache/qmd/index.sqlite").exists()
-            fake.behave(query="segfault")
-            answer = await memory.search(MemoryQuestion("harbour"))
-            assert answer.fallback is not None
-            assert answer.fallback.origin == "qmd"
-            assert "segmentation fault" in answer.fallback.reason
-            assert (await memory.status()).fallback == answer.fallback
-        assert slot.of(MAIN) is backend
+    clock, memories = FakeClock(), FakeMemories(backend)
+    slot = SlotMemories(lambda: loaded, memories, Nobody(), clock, str, fake.environ)
+    async with slot.open():
+        memory = slot.of(MAIN)
+        assert isinstance(memory, FallbackMemoryManager)
+        await until(lambda: fake.calls("update"))
+        await memory.sync()
+        answer = await memory.search(MemoryQuestion("harbour"))
+        assert (answer.backend, len(answer.hits)) == ("qmd", 1)
+        assert (await memory.status()).backend == "qmd"
+        assert (tmp_path / "agents/main/qmd/xdg-cache/qmd/index.sqlite").exists()
+        fake.behave(query="segfault")
+        answer = await memory.search(MemoryQuestion("harbour"))
+        assert answer.fallback is not None
+        assert answer.fallback.origin == "qmd"
+        assert "segmentation fault" in answer.fallback.reason
+        assert (await memory.status()).fallback == answer.fallback
+    assert slot.of(MAIN) is backend
     await until(lambda: fake.running() == [])
 
 
 async def test_without_it_the_built_in_one_serves_alone(tmp_path: Path) -> None:
     loaded, backend = config(tmp_path), FakeBackend()
-    async with http_client() as http:
-        slot = SlotMemories(
-            lambda: loaded, FakeMemories(backend), Nobody(), http, FakeClock(), str, {}
-        )
-        async with slot.open():
-            assert slot.of(MAIN) is backend
+    slot = SlotMemories(lambda: loaded, FakeMemories(backend), Nobody(), FakeClock(), str, {})
+    async with slot.open():
+        assert slot.of(MAIN) is backend
     assert not (tmp_path / "agents").exists()
