@@ -84,7 +84,9 @@ def processes(word: str) -> list[int]:
     return found
 
 
-@pytest.mark.requirement("qmd-commands", "qmd-result-paths", "qmd-result-fields")
+@pytest.mark.requirement("qmd-commands")
+@pytest.mark.requirement("qmd-result-paths")
+@pytest.mark.requirement("qmd-result-fields")
 async def test_it_finds_passages_with_their_lines_whatever_a_file_is_called(folder: Path) -> None:
     one = memory(folder)
     await one.sync()

@@ -27,12 +27,14 @@ from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.memories import BuiltinMemories
-from skerry.app.memory import take_slot
+from skerry.app.memory import MemoryParts, take_slot
+from skerry.app.memory_slot import SlotMemories
 from skerry.app.receive import receive
 from skerry.app.reload import Reload
 from skerry.app.retain import retain
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
+from skerry.app.transcripts import StoredTranscripts
 from skerry.app.upkeep import Upkeep, looked_after, unless_damaged
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.root import Config
@@ -147,7 +149,7 @@ async def open_application(
     ):
         desk = Desk(lambda: settings.config, settings=settings)
         own = BuiltinMemories(lambda: settings.config, state[0], clock, redact, outside.reach)
-        memory = take_slot(outside.memories or own, lambda: settings.config, outside.hooks, clock)
+        slot, memory = _remembering(settings, outside, own, state[0], redact, environ)
         extensions = await load_extensions(
             settings.config, outside.hooks, models, state[0], desk, memory
         )
@@ -185,8 +187,32 @@ async def open_application(
                 hurry=delivery.hurry,
             )
             desk.restart = reload.restart.set
-            async with own.open(keep=memory.desk is not None), _running(reload.run):
+            async with (
+                own.open(keep=memory.desk is not None and not slot.has_qmd),
+                slot.open(keep=memory.desk is not None),
+                _running(reload.run),
+            ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
+
+
+def _remembering(
+    settings: Settings,
+    outside: Outside,
+    own: BuiltinMemories,
+    store: Store,
+    redact: Redactor,
+    environ: Mapping[str, str],
+) -> tuple[SlotMemories, MemoryParts]:
+    """Put a memory into the slot: QMD before the built-in one, if that is configured."""
+    slot = SlotMemories(
+        lambda: settings.config,
+        outside.memories or own,
+        StoredTranscripts(store),
+        outside.clock,
+        redact,
+        environ,
+    )
+    return slot, take_slot(slot, lambda: settings.config, outside.hooks, outside.clock)
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import doctor_auth, doctor_files, doctor_running, doctor_safety, doctor_state
+from skerry.app import (
+    doctor_auth,
+    doctor_files,
+    doctor_memory,
+    doctor_running,
+    doctor_safety,
+    doctor_state,
+)
 from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
@@ -54,6 +61,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += [await _gateway(environ, loaded), await _model(environ)]
         checks += await _asked(environ, loaded)
         checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
+        checks += await doctor_memory.qmd(loaded.config, loaded.expanded.environ)
         checks.append(doctor_safety.conversations(loaded.config))
         checks.append(doctor_safety.service(environ, loaded.config))
         checks.append(doctor_files.mirror(state_dir, loaded))

@@ -1,25 +1,22 @@
 """The memory `qmd`: the program QMD indexes an agent's files and answers; we drive and watch it."""
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
-import msgspec
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import Clock
-from skerry.memory.qmd_collections import Collection, changes, listed, wanted
+from skerry.memory.qmd_collections import Collection, wanted
+from skerry.memory.qmd_commands import QmdCommands, QmdUnknownError
 from skerry.memory.qmd_cycles import Cycle
 from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_filter import fits, wide
-from skerry.memory.qmd_process import Finished, QmdError, run
-from skerry.memory.qmd_program import QmdHome, QmdProgram, find_program
+from skerry.memory.qmd_process import QmdError
+from skerry.memory.qmd_program import QmdHome, find_program
 from skerry.memory.qmd_query import Asked, asked
 from skerry.memory.qmd_results import (
     Result,
@@ -52,13 +49,10 @@ Export = Callable[[Path], Awaitable[Mapping[str, str]]]
 """Writes the agent's conversations into a folder as Markdown and removes those that are too old;
 gives the key of each by the name of its file."""
 
-COMMAND_SECONDS: Final = 30.0
-"""For commands that neither search nor index (openclaw-behaviour 10.10)."""
+LOOK_SECONDS: Final = 3.0
+"""Between two looks at the files."""
 _PATIENCE_SECONDS: Final = 0.5
 """What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
-_INDEXED: Final = re.compile(
-    r"^Indexed: (\d+) new, (\d+) updated, (\d+) unchanged, (\d+) removed", re.MULTILINE
-)
 _NO_MODELS: Final = (
     "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
 )
@@ -84,7 +78,21 @@ class QmdMemory:
         daemon: QmdDaemon | None,
         environ: Mapping[str, str],
         export: Export | None = None,
+        look: Callable[[], object] | None = None,
     ) -> None:
+        """Take what it is given.
+
+        Args:
+            agent: Whose memory it is.
+            config: The section `memory.qmd`.
+            workspace: The agent's.
+            home: The agent's folder of QMD.
+            clock: The time.
+            daemon: QMD's server, of this agent alone; None where each query is a process.
+            environ: Where the program is looked for; little of it is handed on.
+            export: Writes conversations; without it none are searched.
+            look: Gives the state of the files, equal where nothing changed. Blocks.
+        """
         self._agent = agent
         self._config = config
         self._workspace = workspace
@@ -93,12 +101,13 @@ class QmdMemory:
         self._daemon = daemon if config.daemon else None
         self._environ = environ
         self._export = export
+        self._look = look
         self._cycle = Cycle(clock.now_ms())
         self._changed = anyio.Event()
         self._working = anyio.Lock()
         self._begun, self._embeds = 0, False
         self._report = SyncReport()
-        self._program: QmdProgram | None = None
+        self._commands: QmdCommands | None = None
         self._collections: dict[str, Collection] = {}
         self._refused: Sequence[str] = ()
         self._sessions: Mapping[str, str] = {}
@@ -113,6 +122,8 @@ class QmdMemory:
         async with anyio.create_task_group() as tasks:
             if self._daemon is not None:
                 tasks.start_soon(self._daemon.run)
+            if self._look is not None:
+                tasks.start_soon(self._watch, self._look)
             while True:
                 await self.work()
                 with anyio.move_on_after(
@@ -120,6 +131,17 @@ class QmdMemory:
                 ):
                     await self._changed.wait()
                 self._changed = anyio.Event()
+
+    async def _watch(self, look: Callable[[], object]) -> None:
+        """Look at the files now and then, for at most a thousandth of the time."""
+        seen = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+        while True:
+            begin = anyio.current_time()
+            found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+            if found != seen:
+                seen = found
+                self.touch()
+            await anyio.sleep(max(LOOK_SECONDS, 1000 * (anyio.current_time() - begin)))
 
     async def work(self) -> None:
         """Do what is due now; what fails is logged, and told by the next search."""
@@ -255,8 +277,8 @@ class QmdMemory:
 
     async def _ask(self, ask: Asked, seconds: float) -> list[Result]:
         """Return QMD's hits, from its server where it runs, else from a process."""
-        program = self._program
-        if program is None:
+        commands = self._commands
+        if commands is None:
             raise MemoryStartingError("QMD has not indexed the files yet")
         try:
             with anyio.fail_after(seconds):
@@ -266,11 +288,15 @@ class QmdMemory:
                     except QmdError as error:
                         logger.warning("%s The query goes to a process.", error)
                 elif self._daemon is not None:
-                    self._daemon.want(program, self._home.folder)
+                    self._daemon.want(commands.program, self._home.folder)
                 left = anyio.current_effective_deadline() - anyio.current_time()
-                return printed((await self._qmd(program, ask.arguments(), min(seconds, left))).out)
+                return printed((await commands.run(ask.arguments(), min(seconds, left))).out)
         except TimeoutError:
             raise QmdError(f"QMD did not answer within {seconds:g} s.") from None
+        except QmdUnknownError:
+            self._bound = False  # the index was removed beneath us: the next cycle makes it anew
+            self.touch()
+            raise
 
     async def _sync(
         self, *, embed: bool, progress: Callable[[MemoryProgress], None] | None = None
@@ -302,24 +328,24 @@ class QmdMemory:
         told = progress or (lambda _: None)
         await anyio.to_thread.run_sync(self._home.prepare, self._environ)
         program = await find_program(self._config.command, self._environ, self._home)
-        self._program = program
+        self._commands = commands = QmdCommands(program, self._home)
         if self._export is not None and self._config.sessions.enabled:
             told(MemoryProgress("sessions", 0, 1))
             self._sessions = await self._export(self._home.sessions)
-        await self._bind(program)
+        await self._bind(commands)
         told(MemoryProgress("files", 0, 1))
         seconds = self._config.update.timeout_ms / 1000
-        report = _report((await self._qmd(program, ["update"], seconds)).out)
+        report = await commands.update(seconds)
         told(MemoryProgress("files", 1, 1))
         self._counts = (report.added + report.changed + report.unchanged, 0)
         if embed:
             self._cycle = replace(self._cycle, embedded=self._clock.now_ms())
             if self._home.has_model():
                 told(MemoryProgress("embeddings", 0, 1))
-                await self._qmd(program, ["embed"], seconds)
+                await commands.run(["embed"], seconds)
         return report
 
-    async def _bind(self, program: QmdProgram) -> None:
+    async def _bind(self, commands: QmdCommands) -> None:
         """Have QMD know just the agent's collections, each with its present folder and pattern."""
         found, self._refused = await anyio.to_thread.run_sync(
             wanted,
@@ -331,54 +357,5 @@ class QmdMemory:
         if self._bound and by_name == self._collections and self._home.index.exists():
             return
         self._bound = False
-        names = listed((await self._command(program, "list")).out.decode(errors="replace"))
-        record = await anyio.to_thread.run_sync(_record, self._home.record)
-        plan = changes(found, names, record)
-        for name in plan.remove:
-            await self._command(program, "remove", name)
-            record.pop(name, None)
-        for one in plan.add:
-            await self._command(
-                program, "add", str(one.root), "--name", one.name, "--mask", one.mask
-            )
-            record[one.name] = [str(one.root), one.mask]
-            await anyio.to_thread.run_sync(
-                partial(write_atomic, self._home.record, msgspec.json.encode(record))
-            )
+        await commands.bind(found)
         self._collections, self._bound = by_name, True
-
-    async def _command(self, program: QmdProgram, *arguments: str) -> Finished:
-        return await self._qmd(program, ["collection", *arguments], COMMAND_SECONDS)
-
-    async def _qmd(self, program: QmdProgram, arguments: Sequence[str], seconds: float) -> Finished:
-        """Run one command.
-
-        Raises:
-            QmdError: it failed.
-        """
-        done = await run(
-            # Named, so that a folder `.qmd` above ours does not take its place.
-            [str(program.path), *arguments, "--index", "index"],
-            environ=program.environ,
-            folder=self._home.folder,
-            seconds=seconds,
-        )
-        if done.code and "Collection not found" in done.err:
-            self._bound = False  # the index was removed beneath us: the next cycle makes it anew
-            self.touch()
-        return done.checked(f"qmd {arguments[0]}")
-
-
-def _record(file: Path) -> dict[str, list[str]]:
-    """Return which collections were registered with what; nothing where that cannot be read."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
-def _report(out: bytes) -> SyncReport:
-    """Return the sums of what `qmd update` says of each collection."""
-    rows = [tuple(map(int, row)) for row in _INDEXED.findall(out.decode(errors="replace"))]
-    sums = [sum(column) for column in zip(*rows, strict=True)] or [0, 0, 0, 0]
-    return SyncReport(added=sums[0], changed=sums[1], unchanged=sums[2], removed=sums[3])

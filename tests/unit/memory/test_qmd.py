@@ -1,21 +1,14 @@
 """The memory `qmd` over a program that does what it is told, well or badly."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.infra.http import http_client
-from skerry.memory.qmd import QmdMemory
-from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_process import QmdError
-from skerry.memory.qmd_program import QmdHome
-from skerry.model.ids import agent_id
 from skerry.model.memory import (
     MemoryMode,
     MemoryQuestion,
@@ -23,44 +16,7 @@ from skerry.model.memory import (
     MemoryStartingError,
     SyncReport,
 )
-from skerry.testing.clock import FakeClock
-from skerry.testing.qmd import FakeQmd
-
-MINUTE = 60_000
-WHERE = MemoryQuestion("Where is the harbour?")
-
-
-class Place:
-    """One agent's workspace, its folder of QMD, and the program."""
-
-    def __init__(self, folder: Path) -> None:
-        self.workspace = folder / "workspace"
-        (self.workspace / "memory").mkdir(parents=True)
-        (self.workspace / "MEMORY.md").write_text("# Facts\nThe cat is Momo.\n", "utf-8")
-        (self.workspace / "memory/2026-01-01.md").write_text("The harbour opens at 7.\n", "utf-8")
-        self.home = QmdHome(folder / "agents/main/qmd")
-        self.fake = FakeQmd(folder / "program")
-        self.clock = FakeClock()
-
-    def memory(
-        self, *, server: QmdDaemon | None = None, export: Any = None, **config: object
-    ) -> QmdMemory:
-        asked = {"command": str(self.fake.command)} | config
-        return QmdMemory(
-            agent_id("main"),
-            QmdConfig.model_validate(asked),
-            workspace=self.workspace,
-            home=self.home,
-            clock=self.clock,
-            daemon=server,
-            environ=self.fake.environ | {"OPENAI_API_KEY": "sk-secret"},
-            export=export,
-        )
-
-    def with_model(self) -> None:
-        self.home.models.mkdir(parents=True)
-        name = "hf_ggml-org_embeddinggemma-300M-Q8_0.gguf"
-        (self.home.models / name).write_bytes(b"")
+from tests.support.qmd import MINUTE, WHERE, Place, until
 
 
 @pytest.fixture
@@ -68,13 +24,9 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-async def until(happened: Callable[[], object]) -> None:
-    with anyio.fail_after(20):
-        while not happened():  # noqa: ASYNC110 - another process does it, and tells nobody
-            await anyio.sleep(0.01)
-
-
-@pytest.mark.requirement("qmd-commands", "qmd-custom-collections", "qmd-result-paths")
+@pytest.mark.requirement("qmd-commands")
+@pytest.mark.requirement("qmd-custom-collections")
+@pytest.mark.requirement("qmd-result-paths")
 async def test_it_registers_collections_indexes_and_finds(place: Place) -> None:
     memory = place.memory(searchMode="search")
     report = await memory.sync()
@@ -105,7 +57,8 @@ async def test_it_registers_collections_indexes_and_finds(place: Place) -> None:
     assert query.count("-c") == 3
 
 
-@pytest.mark.requirement("qmd-env", "qmd-storage-layout")
+@pytest.mark.requirement("qmd-env")
+@pytest.mark.requirement("qmd-storage-layout")
 async def test_it_has_folders_of_the_agent_and_no_keys(place: Place) -> None:
     place.fake.command.write_text(f"#!/bin/sh\nenv > {place.fake.folder}/env\nexit 1\n", "utf-8")
     with pytest.raises(QmdError, match="failed with code 1"):
@@ -281,7 +234,8 @@ async def test_no_more_hits_than_the_limit(place: Place) -> None:
     assert len((await memory.search(MemoryQuestion("harbour", limit=50))).hits) == 6
 
 
-@pytest.mark.requirement("memory-session-export", "memory-session-retention")
+@pytest.mark.requirement("memory-session-export")
+@pytest.mark.requirement("memory-session-retention")
 async def test_conversations_are_exported_before_each_update_and_found(place: Place) -> None:
     async def export(folder: Path) -> Mapping[str, str]:
         (folder / "abc.md").write_text("User: where is the harbour?\n", "utf-8")
@@ -312,7 +266,9 @@ async def test_a_document_is_a_markdown_file_of_a_collection(place: Place) -> No
         assert await memory.document(f"qmd/{path}") is None
 
 
-@pytest.mark.requirement("memory-cycle-boot", "memory-cycle-periodic", "memory-cycle-embed")
+@pytest.mark.requirement("memory-cycle-boot")
+@pytest.mark.requirement("memory-cycle-periodic")
+@pytest.mark.requirement("memory-cycle-embed")
 async def test_it_updates_at_the_start_and_in_its_cycles(place: Place) -> None:
     place.with_model()
     memory = place.memory()
@@ -329,7 +285,8 @@ async def test_it_updates_at_the_start_and_in_its_cycles(place: Place) -> None:
     assert await done(5) == (4, 2)
 
 
-@pytest.mark.requirement("memory-cycle-debounce", "qmd-config-update")
+@pytest.mark.requirement("memory-cycle-debounce")
+@pytest.mark.requirement("qmd-config-update")
 async def test_a_change_is_indexed_after_15_seconds_of_rest(place: Place) -> None:
     memory = place.memory()
     await memory.work()
@@ -381,88 +338,6 @@ async def test_jobs_that_are_asked_for_at_once_share_one(place: Place) -> None:
             tasks.start_soon(fail)
     assert len(failed) == 3
     assert len(place.fake.calls("update")) == 3
-
-
-@asynccontextmanager
-async def served(
-    place: Place, *, idle: float = 900, **config: object
-) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
-    """Run the memory with its server."""
-    async with http_client() as http:
-        daemon = QmdDaemon(http, place.clock, idle_seconds=idle)
-        memory = place.memory(server=daemon, limits={"timeoutMs": 20_000}, **config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(memory.run)
-            await until(lambda: place.fake.calls("update"))
-            await memory.sync()
-            yield memory, daemon
-            tasks.cancel_scope.cancel()
-
-
-async def test_the_server_answers_once_it_runs_and_ends_with_us(place: Place) -> None:
-    async with served(place) as (memory, daemon):
-        first = await memory.search(WHERE)
-        await until(lambda: daemon.ready)
-        processes = len(place.fake.calls("query"))
-        second = await memory.search(WHERE)
-        assert first == second
-        assert len(place.fake.calls("query")) == processes
-        ((body,),) = place.fake.calls("http")
-        assert body["searches"] == [{"type": "lex", "query": "harbour"}]
-        assert body["rerank"] is False
-        assert body["collections"] == ["memory-root", "memory-alt", "memory-dir"]
-    assert daemon.process_id is None
-    await until(lambda: place.fake.running() == [])
-
-
-@pytest.mark.requirement("qmd-fallback-manager")
-async def test_when_the_server_dies_in_a_query_a_process_answers_it(place: Place) -> None:
-    async with served(place) as (memory, daemon):
-        await memory.search(WHERE)
-        await until(lambda: daemon.ready)
-        place.fake.behave(http="die")
-        assert len((await memory.search(WHERE)).hits) == 1
-        await until(lambda: not daemon.ready)
-        assert "ended with code 7" in (await memory.status()).notes[-1]
-        starts = len(place.fake.calls("mcp"))
-        await memory.search(WHERE)
-        assert len(place.fake.calls("mcp")) == starts, "it rests"
-        place.fake.behave()
-        place.clock.advance(MINUTE)
-        await memory.search(WHERE)
-        await until(lambda: daemon.ready)
-        assert daemon.reason == ""
-
-
-@pytest.mark.parametrize("how", ["die", "segfault", "orphan"])
-async def test_a_server_that_does_not_start_leaves_the_queries_to_processes(
-    place: Place, how: str
-) -> None:
-    place.fake.behave(mcp=how)
-    async with served(place) as (memory, daemon):
-        await memory.search(WHERE)
-        await until(lambda: daemon.reason or daemon.ready)
-        assert daemon.ready is (how == "orphan")
-        assert len((await memory.search(WHERE)).hits) == 1
-    await until(lambda: place.fake.running() == [])
-
-
-async def test_an_idle_server_is_ended_and_started_again_when_asked(place: Place) -> None:
-    async with served(place, idle=0.3) as (memory, daemon):
-        await memory.search(WHERE)
-        await until(lambda: daemon.ready)
-        await until(lambda: not daemon.ready and daemon.process_id is None)
-        assert daemon.reason == ""
-        await memory.search(WHERE)
-        await until(lambda: daemon.ready)
-
-
-async def test_without_the_server_each_query_is_a_process(place: Place) -> None:
-    async with served(place, daemon=False) as (memory, _):
-        await memory.search(WHERE)
-        await memory.search(WHERE)
-    assert place.fake.calls("mcp") == []
-    assert len(place.fake.calls("query")) == 2
 
 
 async def test_the_record_of_collections_may_be_broken(place: Place) -> None:

@@ -29,7 +29,8 @@ def folder(tmp_path: Path) -> dict[str, Collection]:
     return {"memory-dir": Collection("memory-dir", root, "memory/**/*.md")}
 
 
-@pytest.mark.requirement("qmd-result-fields", "qmd-result-paths")
+@pytest.mark.requirement("qmd-result-fields")
+@pytest.mark.requirement("qmd-result-paths")
 def test_command_and_server_give_the_same_passage(folder: dict[str, Collection]) -> None:
     (hit,) = hits(printed(REAL), folder)
     assert (hit.path, hit.start_line, hit.end_line, hit.text) == (
@@ -94,7 +95,8 @@ def test_one_file_in_two_collections_is_one_hit(folder: dict[str, Collection]) -
     assert len(list(hits(results, folder | {"custom-1": again}))) == 1
 
 
-@pytest.mark.requirement("memory-clamp-snippet-chars", "memory-clamp-injected-chars")
+@pytest.mark.requirement("memory-clamp-snippet-chars")
+@pytest.mark.requirement("memory-clamp-injected-chars")
 def test_hits_are_cut_to_the_limits() -> None:
     rows = "\n".join("x" * 99 for _ in range(10))
     found = [MemoryHit("p", 5, 14, 1.0, rows, MemorySource.MEMORY) for _ in range(9)]

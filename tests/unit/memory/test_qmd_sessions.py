@@ -43,7 +43,8 @@ def export(said: Said) -> SessionExport:
     )
 
 
-@pytest.mark.requirement("memory-session-export", "memory-session-sanitised")
+@pytest.mark.requirement("memory-session-export")
+@pytest.mark.requirement("memory-session-sanitised")
 async def test_roles_are_kept_and_secrets_are_not(tmp_path: Path) -> None:
     said = Said(
         {
@@ -93,6 +94,7 @@ async def test_only_what_grew_is_read_again(tmp_path: Path) -> None:
     assert said.read == ["a", "b"]
 
 
+@pytest.mark.requirement("qmd-topic-export")
 def test_a_topic_is_named_and_no_name_leads_elsewhere() -> None:
     key = "agent:main:telegram:group:7:topic:42"
     assert file_name(talk("abc", key=key)) == "abc-topic-42.md"

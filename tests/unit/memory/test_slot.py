@@ -98,7 +98,8 @@ async def test_the_first_of_the_chain_answers_alone() -> None:
     assert (first.synced, second.synced) == (1, 0)
 
 
-@pytest.mark.requirement("qmd-fallback-manager", "qmd-status-backend")
+@pytest.mark.requirement("qmd-fallback-manager")
+@pytest.mark.requirement("qmd-status-backend")
 async def test_the_next_answers_within_the_same_query_and_tells_why() -> None:
     memory, _ = slot(Scripted("qmd", MemoryBackendError("it crashed")), Scripted("builtin"))
     answer = await memory.search(QUESTION)

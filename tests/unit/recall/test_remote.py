@@ -77,7 +77,8 @@ async def test_openai_is_asked_as_it_wants_and_its_rows_are_put_in_order(bench: 
     assert [(one.tokens, one.error) for one in bench.spent] == [(2, None)]
 
 
-@pytest.mark.requirement("embed-provider-gemini", "embed-batch-gemini")
+@pytest.mark.requirement("embed-provider-gemini")
+@pytest.mark.requirement("embed-batch-gemini")
 async def test_gemini_gets_several_texts_in_one_synchronous_request(bench: Bench) -> None:
     bench.server.replies = [
         Reply(body={"embeddings": [{"values": [3, 4]}, {"values": [0, 1]}]}),

@@ -1,0 +1,100 @@
+"""The memories in the slot: the built-in ones, or QMD with them behind it."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.infra.http import http_client
+from skerry.infra.tasks import beside
+from skerry.model.ids import AgentId
+from skerry.ports.memory import Memories, MemoryBackend, Transcripts
+
+if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
+    import httpx2
+
+    from skerry.memory.qmd import QmdMemory
+    from skerry.memory.slot import FallbackMemoryManager
+
+
+@dataclass(slots=True)
+class SlotMemories:
+    """One memory an agent, as `memory.backend` says. Implements `ports.memory.Memories`.
+
+    With `qmd`, the built-in memory answers whatever QMD does not, and indexes only then. `open` it
+    for use.
+    """
+
+    config: Callable[[], Config]
+    builtin: Memories
+    transcripts: Transcripts
+    clock: Clock
+    redact: Callable[[str], str]
+    """Takes secrets out of what was said."""
+    environ: Mapping[str, str]
+    _chains: "dict[AgentId, FallbackMemoryManager]" = field(default_factory=dict)
+
+    @property
+    def has_qmd(self) -> bool:
+        """Return whether QMD is to answer first; the built-in index then need not be kept fresh."""
+        return self.config().memory.backend == "qmd"
+
+    def of(self, agent: AgentId) -> MemoryBackend | None:
+        """Return the agent's memory."""
+        return self._chains.get(agent) or self.builtin.of(agent)
+
+    @asynccontextmanager
+    async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
+        """Keep QMD's indexes fresh, and its servers, for the block, if `keep`."""
+        if not (keep and self.has_qmd):
+            yield
+            return
+        from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
+
+        # A little more than QMD's own limit, whose error says more.
+        seconds = self.config().memory.qmd.limits.timeout_ms / 1000 + 1
+        running: list[QmdMemory] = []
+
+        async def run() -> None:
+            async with anyio.create_task_group() as tasks:
+                for one in running:
+                    tasks.start_soon(one.run)
+
+        async with http_client() as http:
+            for agent in self.config().agents.ids:
+                qmd, behind = self._qmd(agent, http), self.builtin.of(agent)
+                chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
+                self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
+                running.append(qmd)
+            async with beside(run):
+                yield
+            self._chains.clear()
+
+    def _qmd(self, agent: AgentId, http: "httpx2.AsyncClient") -> "QmdMemory":
+        from skerry.memory.files import Places, scan  # noqa: PLC0415 - as said above
+        from skerry.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
+        from skerry.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
+        from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
+        from skerry.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
+
+        config = self.config()
+        qmd = config.memory.qmd
+        workspace = config.workspace(agent)
+        places = Places(workspace, tuple(Path(one.path) for one in qmd.paths))
+        days = qmd.sessions.retention_days
+        return QmdMemory(
+            agent,
+            qmd,
+            workspace=workspace,
+            home=QmdHome(config.state_dir / "agents" / agent / "qmd"),
+            clock=self.clock,
+            daemon=QmdDaemon(http, self.clock),
+            environ=self.environ,
+            export=SessionExport(agent, self.transcripts, self.clock, self.redact, days),
+            look=lambda: scan(places).found,
+        )

@@ -1,0 +1,78 @@
+"""QMD's own server, beside the memory that uses it: watched, replaced, ended."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.qmd import MINUTE, WHERE, Place, served, until
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def test_the_server_answers_once_it_runs_and_ends_with_us(place: Place) -> None:
+    async with served(place) as (memory, daemon):
+        first = await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        processes = len(place.fake.calls("query"))
+        second = await memory.search(WHERE)
+        assert first == second
+        assert len(place.fake.calls("query")) == processes
+        ((body,),) = place.fake.calls("http")
+        assert body["searches"] == [{"type": "lex", "query": "harbour"}]
+        assert body["rerank"] is False
+        assert body["collections"] == ["memory-root", "memory-alt", "memory-dir"]
+    assert daemon.process_id is None
+    await until(lambda: place.fake.running() == [])
+
+
+@pytest.mark.requirement("qmd-fallback-manager")
+async def test_when_the_server_dies_in_a_query_a_process_answers_it(place: Place) -> None:
+    async with served(place) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        place.fake.behave(http="die")
+        assert len((await memory.search(WHERE)).hits) == 1
+        await until(lambda: not daemon.ready)
+        assert "ended with code 7" in (await memory.status()).notes[-1]
+        starts = len(place.fake.calls("mcp"))
+        await memory.search(WHERE)
+        assert len(place.fake.calls("mcp")) == starts, "it rests"
+        place.fake.behave()
+        place.clock.advance(MINUTE)
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        assert daemon.reason == ""
+
+
+@pytest.mark.parametrize("how", ["die", "segfault", "orphan"])
+async def test_a_server_that_does_not_start_leaves_the_queries_to_processes(
+    place: Place, how: str
+) -> None:
+    place.fake.behave(mcp=how)
+    async with served(place) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.reason or daemon.ready)
+        assert daemon.ready is (how == "orphan")
+        assert len((await memory.search(WHERE)).hits) == 1
+    await until(lambda: place.fake.running() == [])
+
+
+async def test_an_idle_server_is_ended_and_started_again_when_asked(place: Place) -> None:
+    async with served(place, idle=0.3) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        await until(lambda: not daemon.ready and daemon.process_id is None)
+        assert daemon.reason == ""
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+
+
+async def test_without_the_server_each_query_is_a_process(place: Place) -> None:
+    async with served(place, daemon=False) as (memory, _):
+        await memory.search(WHERE)
+        await memory.search(WHERE)
+    assert place.fake.calls("mcp") == []
+    assert len(place.fake.calls("query")) == 2
