@@ -3,10 +3,12 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.to_thread
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,25 +18,25 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 import skerry
-from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.auth import Failures
-from skerry.gateway.connection import Connection
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import PROTOCOL, Json, StateVersion
 from skerry.gateway.gate import Gate
-from skerry.gateway.methods import rows
-from skerry.gateway.methods.chat import transcript_line
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY
-from skerry.model.session import TranscriptEntry
+from skerry.model.session import SessionEntry, TranscriptEntry
+
+if TYPE_CHECKING:
+    from skerry.gateway.dispatch import MethodTable
 
 logger = logging.getLogger(__name__)
 
 _HEALTH_SECONDS: Final = 60.0
 _PRESENCE_SECONDS: Final = 0.5
+_SERVING: Final = "skerry.gateway.connection"
+"""What serves a client, with the methods of a conversation: imported with the first client."""
 _MAX_HANDSHAKES: Final = 256
 _NEWS_BYTES: Final = 256 * 1024
 """Of a message in an event; every subscriber gets a copy."""
@@ -69,8 +71,7 @@ class _Sockets:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        plugins = context.plugins
-        self._methods = MethodTable(plugins.methods) if plugins else MethodTable()
+        self._methods: MethodTable | None = None
         self._failures = Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 
@@ -80,7 +81,10 @@ class _Sockets:
         await send({"type": "websocket.accept"})
         protocol = scope["state"][STATE_KEY]
         peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
-        client = Connection(self._context, self._methods, self._failures, peer, protocol, receive)
+        methods = await self._table()
+        from skerry.gateway.connection import Connection  # noqa: PLC0415 - as `_SERVING` says
+
+        client = Connection(self._context, methods, self._failures, peer, protocol, receive)
         if len(self._handshakes) >= _MAX_HANDSHAKES:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
@@ -96,6 +100,16 @@ class _Sockets:
             protocol.end(1013, "too many handshakes")
         if admitted is not None:
             await client.serve(admitted)
+
+    async def _table(self) -> "MethodTable":
+        """Return the methods, made for the first client; the loop does not stand meanwhile."""
+        if self._methods is None:
+            await anyio.to_thread.run_sync(import_module, _SERVING)
+            from skerry.gateway.dispatch import MethodTable  # noqa: PLC0415 - as `_SERVING` says
+
+            plugins = self._context.plugins
+            self._methods = MethodTable(plugins.methods) if plugins else MethodTable()
+        return self._methods
 
 
 async def _healthz(_request: Request) -> Response:
@@ -175,18 +189,23 @@ async def _tell_news(context: GatewayContext) -> None:
     """Tell of sessions in the words of version 4: version 3 has no such events."""
     while True:
         try:
-            await context.news.run(
-                context.store,
-                lambda session: rows.row(session, PROTOCOL),
-                _news_line,
-            )
+            await context.news.run(context.store, _news_row, _news_line)
         except Exception:
             # Who does not hear of a session can still read it; the gateway goes on.
             logger.exception("the news of sessions could not be told")
 
 
+def _news_row(session: SessionEntry) -> Json:
+    from skerry.gateway.methods import rows  # noqa: PLC0415 - only who is there hears news
+
+    return rows.row(session, PROTOCOL)
+
+
 def _news_line(entry: TranscriptEntry) -> bytes:
     """Return a message as its event has it; large images are left to who reads the history."""
+    from skerry.gateway.attachments import has_images, without_images  # noqa: PLC0415 - likewise
+    from skerry.gateway.methods.chat import transcript_line  # noqa: PLC0415 - likewise
+
     line = transcript_line(entry, PROTOCOL)
     if len(line) > _NEWS_BYTES and has_images(entry.message):
         return without_images(line)
