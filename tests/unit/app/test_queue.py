@@ -280,31 +280,6 @@ async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_pat
         assert await words(core) == ["a", "b", "own", "c"]
 
 
-async def test_a_stranger_in_a_group_interrupts_strangers_and_waits_for_the_owner(
-    tmp_path: Path,
-) -> None:
-    model = ScriptedModel([[gate := Gate(), "whole"], ["now"]])
-    place = replace(written("x"), key=SessionKey.parse("agent:main:memory:group:family"))
-    messages = [
-        replace(place, run_id=RunId(name), text=name, origin=origin, queue_mode=QueueMode.INTERRUPT)
-        for name, origin in (
-            ("a", Origin.OWNER),
-            ("b", Origin.STRANGER),
-            ("c", Origin.STRANGER),
-        )
-    ]
-    async with open_core(tmp_path, model) as core:
-        await core.dispatch.submit(messages[0])
-        with anyio.fail_after(10):
-            await gate.reached.wait()
-        for one in messages[1:]:
-            await core.dispatch.submit(one)
-        gate.open()
-        assert (await ended(core, "a")).payloads == ("whole",)
-        assert (await ended(core, "b")).aborted_by == "interrupt"
-        assert (await ended(core, "c")).payloads == ("now",)
-
-
 async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["0"], [gate, "1"], ["2"], ["3"]])) as core:
