@@ -3,8 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Final
 
 from skerry.model.errors import SkerryError
+
+LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
+"""What always counts; older workspaces have the second."""
+FOLDER: Final = "memory"
+"""Of the workspace: the logs of the days, and whatever is put there."""
+
+
+def is_memory(path: str) -> bool:
+    """Return whether a path in the workspace names a file of the memory (pure)."""
+    parts = PurePosixPath(path).parts
+    if ".." in parts or not path.endswith(".md"):
+        return False
+    return parts[:1] == (FOLDER,) if len(parts) > 1 else parts[0] in LONG_TERM
 
 
 class MemoryBackendError(SkerryError):
