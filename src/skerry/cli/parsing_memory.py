@@ -1,6 +1,7 @@
 """The parsers of the commands about what agents remember: `skerry memory`."""
 
 from skerry.cli.options import Add, command, output, reach
+from skerry.cli.parsing_notes import add_notes
 
 
 def add_memory(add: Add) -> None:
@@ -8,6 +9,7 @@ def add_memory(add: Add) -> None:
     group = command(add, "memory", None, "what agents remember")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _index(add)
+    add_notes(add)
 
 
 def _index(add: Add) -> None:
