@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.citations import shows
 from skerry.memory.desk import Desk
-from skerry.memory.results import clamped, clean, failed, found, gives_orders
+from skerry.memory.results import clamped, clean, failed, found, gives_orders, unmarked
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
@@ -108,7 +108,7 @@ class MemoryGet:
             found = await self._desk.get(agent, params.path, params.start, params.lines, caller)
         except SkerryError as error:
             return _json({**refused, "error": str(error)})
-        told: dict[str, Any] = {"path": found.path, "text": clean(found.text)}
+        told: dict[str, Any] = {"path": found.path, "text": unmarked(clean(found.text))}
         if found.next_line is not None:
             told["nextFrom"] = found.next_line
         if found.hint:

@@ -43,6 +43,9 @@ async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
         assert (noted["path"], noted["startLine"]) == ("MEMORY.md", 3)
         found = await wire.call("memory.get", {"path": "MEMORY.md", "from": 3})
         assert found["text"].startswith("- Rome <!-- skerry:")
+        (note,) = found["notes"]
+        assert (note["id"], note["line"], note["origin"]) == (noted["id"], 3, "owner")
+        assert (note["where"], note["edited"]) == ("gateway", False)
         undone = await wire.call("memory.undo", {"id": noted["id"]})
         assert undone["text"] == "Rome"
         error = (await wire.ask("memory.undo", {"id": noted["id"]}))["error"]

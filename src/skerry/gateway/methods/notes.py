@@ -84,6 +84,17 @@ async def memory_get(call: Call, params: MemoryGetParams) -> Json:
         "from": found.start_line,
         "nextFrom": found.next_line,
         "hint": found.hint or None,
+        "notes": [
+            {
+                "id": one.id,
+                "line": one.line,
+                "origin": one.origin.value,
+                "where": one.where,
+                "at": one.at,
+                "edited": one.is_edited,
+            }
+            for one in found.notes
+        ],
     }
 
 
