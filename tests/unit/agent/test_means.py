@@ -90,7 +90,7 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
     tmp_path: Path,
 ) -> None:
 
-    steps = [
+    steps: list[list[str | ToolCall]] = [
         calls("write", path="MEMORY.md", content="I like tea."),
         calls("read", path="MEMORY.md"),
         calls("edit", path="MEMORY.md", oldText="tea", newText="milk"),
