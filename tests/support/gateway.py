@@ -40,6 +40,7 @@ from skerry.model.run import (
     StopReason,
 )
 from skerry.ports.dispatch import InLine, QueueReport
+from skerry.ports.memory import MemoryDesk
 from skerry.ports.model import (
     ModelInfo,
     ModelPick,
@@ -239,6 +240,7 @@ async def running_gateway(
     send_buffer: int | None = None,
     pages: Path | None = None,
     hooks: Hooks | None = None,
+    memory: MemoryDesk | None = None,
 ) -> AsyncIterator[Rig]:
     """Serve a gateway whose state is in `home`."""
     given = config or {}
@@ -274,6 +276,7 @@ async def running_gateway(
             notices=Notices(clock),
             configuration=settings,
             hooks=hooks,
+            memory=memory,
         )
         rig = Rig(context, dispatcher, models, store)
         async with serving(create_app(context, pages), send_buffer=send_buffer) as rig.port:

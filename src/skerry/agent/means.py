@@ -12,8 +12,11 @@ from skerry.model.message import AssistantMessage, Message, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 
-_OWN: Final = frozenset({Origin.OWNER})
-_REMEMBERED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
+_NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
+_CONFIRMS: Final = frozenset({"edit", "memory_write", "write"})
+"""Tools that answer what the model did."""
+_QUOTES: Final = frozenset({"session_search"})
+"""Tools that answer with what was said, by whomever."""
 
 
 def caller_of(request: RunRequest) -> Caller:
@@ -46,15 +49,20 @@ def run_context(
 def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     """Return the origins of what the model reads and neither its owner nor it itself has said.
 
-    What a tool found in the owner's memory counts as the owner's. A summary of what was said long
-    ago does not: nobody can tell any more what it was made of.
+    What a tool found in the owner's notes counts as the owner's, and what `write` answers is about
+    the model's own words. A transcript does not, nor a summary: nobody can tell any more what they
+    repeat.
     """
     return frozenset(origin for one in messages if (origin := _foreign(one)) is not None)
 
 
 def _foreign(message: Message) -> Origin | None:
     origin = message.origin
-    if isinstance(message, AssistantMessage):
-        return origin
-    clean = _REMEMBERED if isinstance(message, ToolResultMessage) else _OWN
-    return None if origin in clean else origin
+    match message:
+        case AssistantMessage():
+            return origin
+        case ToolResultMessage(tool_name=name) if name in _CONFIRMS:
+            return None
+        case ToolResultMessage(tool_name=name) if name not in _QUOTES:
+            return None if origin in _NOTED else origin
+    return None if origin is Origin.OWNER else origin

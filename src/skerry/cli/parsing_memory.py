@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError
 
 from skerry.cli.options import Add, command, output, reach
+from skerry.cli.parsing_notes import add_notes
 
 KINDS = ("turn", "session", "chunking", "language", "cross")
 """As `memory.bench.sets` has them, which help does without."""
@@ -15,6 +16,7 @@ def add_memory(add: Add) -> None:
     group = command(add, "memory", None, "what agents remember")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _index(add)
+    add_notes(add)
     _bench(add)
 
 

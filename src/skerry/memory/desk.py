@@ -13,7 +13,7 @@ from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day
-from skerry.memory.notes import Provenance
+from skerry.memory.notes import Note, Provenance, notes
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, window
 from skerry.memory.scope import is_open, may_read
 from skerry.memory.writing import Notebook
@@ -24,6 +24,7 @@ from skerry.model.memory import (
     MemoryBackendError,
     MemoryHit,
     MemoryNoted,
+    MemoryProvenance,
     MemoryQuestion,
     MemoryText,
     MemoryUndone,
@@ -107,7 +108,8 @@ class Desk:
             return await self._document(agent, path, start, lines, caller)
         place = place_of(path, config.workspace(agent), extra)
         work = partial(read_lines, place, path, start, lines, protected(config))
-        return await anyio.to_thread.run_sync(work)
+        found = await anyio.to_thread.run_sync(work)
+        return replace(found, notes=[_told(one, start) for one in notes(found.text)])
 
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
@@ -165,3 +167,9 @@ class Desk:
         with anyio.move_on_after(seconds):
             return await backend.search(question)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
+
+
+def _told(note: Note, start: int) -> MemoryProvenance:
+    said = note.provenance
+    line = note.last + start - 1
+    return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)

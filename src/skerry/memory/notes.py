@@ -13,13 +13,9 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote, unquote
 
-from skerry.memory.results import clean
+from skerry.memory.results import MARK, clean
 from skerry.model.origin import Origin
 
-_MARK: Final = re.compile(
-    r"[ \t]*<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
-    r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$"
-)
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*")
 _ORIGINS: Final = {one.value: one for one in Origin}
 _FENCE: Final = ("```", "~~~")
@@ -87,7 +83,7 @@ def notes(content: str) -> list[Note]:
     lines = content.splitlines()
     found = []
     for number, line in enumerate(lines):
-        mark = _MARK.search(line)
+        mark = MARK.search(line)
         if mark is None:
             continue
         first = number

@@ -11,15 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from skerry.infra.beneath import Beneath, EscapeError, Rules
-from skerry.model.memory import MemoryBackendError, MemoryText
+from skerry.model.memory import MemoryBackendError, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
 """Of one answer."""
 LINE_BYTES: Final = 8192
 """Of one line; the rest is left out."""
 SUFFIX: Final = ".md"
-_LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
-_FOLDER: Final = "memory"
 ELSEWHERE: Final = ("qmd", "sessions")
 """What begins so, and lies in no collection of files, is asked of the backend."""
 
@@ -28,14 +26,6 @@ class NotMemoryError(MemoryBackendError):
     """A path is none of the memory's."""
 
     code = "memory.path"
-
-
-def is_memory(path: str) -> bool:
-    """Return whether a path in the workspace names a file of the memory (pure)."""
-    parts = PurePosixPath(path).parts
-    if ".." in parts or not path.endswith(SUFFIX):
-        return False
-    return parts[:1] == (_FOLDER,) if len(parts) > 1 else parts[0] in _LONG_TERM
 
 
 def is_elsewhere(path: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 from skerry.memory.citations import citation
 from skerry.memory.desk import Desk
 from skerry.memory.results import clamped
+from skerry.memory.scope import OTHERS
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryHit, MemoryQuestion
 from skerry.sdk.hooks import PromptChange, PromptDraft
@@ -56,7 +57,7 @@ class Recalling:
     async def recall(self, draft: PromptDraft) -> PromptChange | None:
         """Return the passages as context; None where there is none, or no memory answers."""
         caller, limits = draft.context.caller, self.desk.limits
-        if caller is None:
+        if caller is None or any(one.origin in OTHERS for one in draft.messages):
             return None
         question = MemoryQuestion(draft.prompt[-MOST_PROMPT:], limits.max_results * WIDER)
         try:

@@ -24,6 +24,12 @@ _ORDERS: Final = re.compile(
     r"|</?\s*(?:system|assistant|user|tool|memory|instructions?)\b",
     re.IGNORECASE,
 )
+MARK: Final = re.compile(
+    r"[ \t]*<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
+    r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
+    re.MULTILINE,
+)
+"""What `notes.item` puts behind a note: its id, who said it, where, and when."""
 _SCANNED: Final = 20_000
 """Characters that are looked at: the time must not grow with what somebody stores."""
 
@@ -33,6 +39,11 @@ def clean(text: str) -> str:
     return "".join(
         char for char in text if char in _KEPT or unicodedata.category(char) not in {"Cc", "Cf"}
     )
+
+
+def unmarked(text: str) -> str:
+    """Return the text without the comments that say who noted it: a model needs none of them."""
+    return MARK.sub("", text)
 
 
 def gives_orders(text: str) -> bool:
@@ -53,7 +64,7 @@ def clamped(
         room = min(limits.max_snippet_chars, left) - overhead
         if room < LEAST or len(shown) >= min(limits.max_results, most or limits.max_results):
             break
-        text = _cut(clean(hit.text).strip(), room)
+        text = _cut(unmarked(clean(hit.text)).strip(), room)
         snippet = cited(text, place) if cites else text
         left -= len(snippet)
         shown.append((hit, snippet))

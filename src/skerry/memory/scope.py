@@ -5,6 +5,8 @@ Two gates, one behind the other. The scope is the owner's word on places: direct
 and no rule opens it to another person. Sources: seed 003, "Scope Rules"; decisions 6 (group chats).
 """
 
+from typing import Final
+
 from skerry.config.memory import MemoryScope
 from skerry.config.session import SendMatch
 from skerry.hooks.events import WEBCHAT
@@ -12,6 +14,9 @@ from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.memory import MemoryHit, MemorySource
 from skerry.model.origin import Origin
+
+OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
+"""Whose words show that a conversation is not the owner's alone, whatever its key says."""
 
 
 def is_open(scope: MemoryScope, caller: Caller) -> bool:

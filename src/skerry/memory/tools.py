@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.citations import shows
 from skerry.memory.desk import Desk
-from skerry.memory.results import clamped, clean, failed, found, gives_orders
+from skerry.memory.results import clamped, clean, failed, found, gives_orders, unmarked
+from skerry.memory.scope import OTHERS
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
@@ -20,6 +21,7 @@ from skerry.ports.tool import ToolContext
 
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
 _NOBODY: Final = "Nobody speaks here, so nothing is opened."
+_SHARED: Final = "Somebody else speaks in this conversation, and would read what is opened."
 
 
 class MemorySearchParams(BaseModel):
@@ -64,6 +66,8 @@ class MemorySearch:
         params = MemorySearchParams.model_validate(arguments)
         if context.caller is None:
             return _json(failed(_NOBODY, GO_ON))
+        if OTHERS & context.taint:
+            return _json(failed(_SHARED, GO_ON))
         limits = self._desk.limits
         most = min(params.maxResults or limits.max_results, limits.max_results)
         question = MemoryQuestion(params.query, most, params.minScore or 0.0)
@@ -101,14 +105,14 @@ class MemoryGet:
         params = MemoryGetParams.model_validate(arguments)
         refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
         caller = context.caller
-        if caller is None:
-            return _json({**refused, "error": _NOBODY})
+        if caller is None or OTHERS & context.taint:
+            return _json({**refused, "error": _SHARED if caller else _NOBODY})
         agent = caller.key.agent
         try:
             found = await self._desk.get(agent, params.path, params.start, params.lines, caller)
         except SkerryError as error:
             return _json({**refused, "error": str(error)})
-        told: dict[str, Any] = {"path": found.path, "text": clean(found.text)}
+        told: dict[str, Any] = {"path": found.path, "text": unmarked(clean(found.text))}
         if found.next_line is not None:
             told["nextFrom"] = found.next_line
         if found.hint:

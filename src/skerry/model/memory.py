@@ -3,8 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Final
 
 from skerry.model.errors import SkerryError
+from skerry.model.origin import Origin
+
+LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
+"""What always counts; older workspaces have the second."""
+FOLDER: Final = "memory"
+"""Of the workspace: the logs of the days, and whatever is put there."""
+
+
+def is_memory(path: str) -> bool:
+    """Return whether a path in the workspace names a file of the memory (pure)."""
+    parts = PurePosixPath(path).parts
+    if ".." in parts or not path.endswith(".md"):
+        return False
+    return parts[:1] == (FOLDER,) if len(parts) > 1 else parts[0] in LONG_TERM
 
 
 class MemoryBackendError(SkerryError):
@@ -121,6 +137,22 @@ class MemoryDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryProvenance:
+    """Who said a note, where and when."""
+
+    id: str
+    line: int
+    """Where the note ends."""
+    origin: Origin
+    where: str
+    """The key of the conversation; `gateway` for a person at the gateway itself."""
+    at: str
+    """Such as `2026-11-22T08:24Z`."""
+    is_edited: bool
+    """Whether somebody changed its words since."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryText:
     """Lines of a document, as they were asked for."""
 
@@ -131,6 +163,8 @@ class MemoryText:
     """Where it goes on, where it was cut."""
     hint: str = ""
     """What to do where there is nothing."""
+    notes: Sequence[MemoryProvenance] = ()
+    """Of those of the notes of which all lines are there."""
 
 
 @dataclass(frozen=True, slots=True)

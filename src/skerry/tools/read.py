@@ -8,6 +8,8 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.errors import ToolError
+from skerry.model.memory import is_memory
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.tools.files import FilePath, explained
@@ -37,7 +39,8 @@ class Read:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the asked lines, each with its number."""
         params = ReadParams.model_validate(arguments)
-        return ToolResult(await anyio.to_thread.run_sync(_read, params, context))
+        text = await anyio.to_thread.run_sync(_read, params, context)
+        return ToolResult(text, origin=Origin.MEMORY if is_memory(params.path) else Origin.TOOL)
 
 
 def _read(params: ReadParams, context: ToolContext) -> str:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
+from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained, refuse_tainted
 
 
 class WriteParams(BaseModel):
@@ -27,6 +27,7 @@ class Write:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Write the file and say how much there is now."""
         params = WriteParams.model_validate(arguments)
+        refuse_tainted("write", params.path, context)
         return ToolResult(await anyio.to_thread.run_sync(_write, params, context))
 
 

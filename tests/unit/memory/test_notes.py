@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from skerry.memory.notes import Provenance, added, item, notes, tidy, without
 from skerry.memory.noting import MemoryWrite, Remember
+from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.memory.writing import NoteError
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.memory import MemoryBackendError
 from skerry.model.origin import Origin
 from skerry.sdk.commands import CommandCall, CommandError
+from skerry.testing.memory import hit
 from tests.support.memory import GROUP, STRANGER, place
 
 MAIN = AgentId("main")
@@ -34,6 +36,18 @@ async def test_a_note_stands_in_the_log_of_the_day_with_who_said_it(tmp_path: Pa
     assert (note.id, note.text, note.first) == (told["id"], "Mia likes tea.", told["line"])
     assert note.provenance == Provenance(Origin.OWNER, "agent:main:main", "2023-11-15T18:13Z")
     assert here.backend.touched == 1
+
+
+async def test_a_model_is_not_shown_who_noted_it(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    noted = await here.desk.write(MAIN, "Mia likes tea.", None, Origin.OWNER, "gateway")
+    content = (here.workspace / noted.path).read_text()
+    here.backend.hits = [hit(noted.path, content)]
+    found = await here.call(MemorySearch(here.desk), {"query": "tea"})
+    assert found["results"][0]["snippet"].startswith("- Mia likes tea.\n\nSource: ")
+    assert (await here.call(MemoryGet(here.desk), {"path": noted.path}))["text"] == (
+        "- Mia likes tea."
+    )
 
 
 async def test_a_note_goes_into_the_section_that_is_named(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from skerry.memory.reading import NotMemoryError, is_memory
+from skerry.memory.reading import NotMemoryError
 from skerry.memory.tools import MemoryGet
+from skerry.model.memory import is_memory
 from tests.support.memory import Place, place
 
 

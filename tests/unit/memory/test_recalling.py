@@ -16,6 +16,7 @@ from skerry.memory.recalling import Recalling
 from skerry.model import message
 from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.memory import MemoryBackendError
+from skerry.model.origin import Origin
 from skerry.ports.model import ModelRequest
 from skerry.sdk.hooks import PromptDraft
 from skerry.sessions.summary import SYSTEM
@@ -26,6 +27,10 @@ from tests.support.core import open_core
 from tests.support.memory import GROUP, OWNER, STRANGER, Place, place
 
 ASKED = "When do I see the dentist?"
+
+
+def mine(text: str) -> message.UserMessage:
+    return message.UserMessage((message.TextBlock(text),), 0, Origin.OWNER)
 
 
 def draft(**changed: Any) -> PromptDraft:
@@ -39,7 +44,7 @@ def draft(**changed: Any) -> PromptDraft:
     )
     given: dict[str, Any] = {
         "prompt": ASKED,
-        "messages": (message.user(ASKED, 0),),
+        "messages": (mine(ASKED),),
         "compactions": 1,
         "context_bytes": 4000,
     }
@@ -88,10 +93,16 @@ async def test_what_the_conversation_still_has_is_not_repeated(tmp_path: Path) -
     there = hit("sessions/s.md", "User: I moved to Rome.\nAssistant: Noted.", session=own)
     gone = hit("sessions/s.md", "User: I moved to Oslo.", session=own)
     here = place(tmp_path, FakeBackend([there, gone]))
-    messages = tuple(message.user(one, 0) for one in ("I moved  to Rome.", "Noted.", ASKED))
+    messages = tuple(mine(one) for one in ("I moved  to Rome.", "Noted.", ASKED))
     text = await recalled(here, draft(messages=messages))
     assert "Oslo" in text
     assert "Rome" not in text
+
+
+async def test_nothing_is_recalled_where_somebody_else_was_heard(tmp_path: Path) -> None:
+    here = place(tmp_path, FakeBackend([hit()]))
+    stranger = message.UserMessage((message.TextBlock("hi"),), 0)
+    assert await recalled(here, draft(messages=(stranger, mine(ASKED)))) == ""
 
 
 async def test_a_memory_that_fails_leaves_the_prompt_as_it_is(tmp_path: Path) -> None:

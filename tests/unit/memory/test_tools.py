@@ -151,6 +151,19 @@ async def test_groups_and_strangers_are_told_nothing(tmp_path: Path) -> None:
     assert here.backend.asked == []
 
 
+async def test_nothing_is_opened_where_somebody_else_was_heard(tmp_path: Path) -> None:
+    here = place(tmp_path, FakeBackend([hit()]))
+    here.put("MEMORY.md", "secret")
+    for origin in (Origin.STRANGER, Origin.KNOWN):
+        heard = frozenset({origin})
+        told = await here.call(MemorySearch(here.desk), WHERE, taint=heard)
+        assert (told["results"], told["disabled"]) == ([], True)
+        told = await here.call(MemoryGet(here.desk), {"path": "MEMORY.md"}, taint=heard)
+        assert (told["text"], told["disabled"]) == ("", True)
+    told = await here.call(MemorySearch(here.desk), WHERE, taint=frozenset({Origin.WEB}))
+    assert told["results"]
+
+
 async def test_the_tools_are_offered_only_where_they_may_be_used(tmp_path: Path) -> None:
     here = place(tmp_path)
     offered = [

@@ -1,0 +1,123 @@
+"""`skerry memory search|get|write|undo`: asked of a running gateway."""
+
+import os
+import re
+import sys
+from argparse import Namespace
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import notice, one_line, plain, show, show_json, styled
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+
+READ: Final = ("operator.read",)
+WRITE: Final = ("operator.write",)
+_PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry memory search`, `get`, `write` or `undo`; return the exit code."""
+    return anyio.run(_run, arguments)
+
+
+async def _run(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    scopes = READ if arguments.action in {"search", "get"} else WRITE
+    method, params = request(arguments)
+    if arguments.agent:
+        params["agentId"] = arguments.agent
+    async with GatewayClient(address, scopes=scopes) as client:
+        found: dict[str, Any] = await client.request(method, params)
+    if arguments.json:
+        show_json(found)
+        return 0
+    match arguments.action:
+        case "search":
+            _hits(found)
+        case "get":
+            _lines(found)
+        case "write":
+            line = f"Noted in {one_line(found['path'])}, line {found['startLine']}."
+            show(f"{line} To take it out: skerry memory undo {found['id']}")
+        case _:
+            show(f"Taken out of {one_line(found['path'])}: {one_line(found['text'])}")
+    return 0
+
+
+def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
+    """Return the method that the arguments ask for, and its parameters (pure, but for stdin)."""
+    params: dict[str, Any]
+    match arguments.action:
+        case "search":
+            given = {
+                "query": arguments.query,
+                "limit": arguments.limit,
+                "source": arguments.source,
+                "path": arguments.path,
+                "sessionKey": arguments.session,
+                "since": arguments.since,
+                "until": arguments.until,
+                "explain": arguments.explain,
+            }
+            params = {name: value for name, value in given.items() if value is not None}
+        case "get":
+            params = _place(arguments)
+        case "write":
+            text = sys.stdin.read() if arguments.text == "-" else arguments.text
+            params = {"text": text}
+            if arguments.section:
+                params["section"] = arguments.section
+        case _:
+            params = {"id": arguments.id}
+    return f"memory.{arguments.action}", params
+
+
+def _place(arguments: Namespace) -> dict[str, Any]:
+    """Return what lines are meant: `PATH#L3-L9` names them too."""
+    found = _PLACE.fullmatch(arguments.path)
+    if found is None:
+        given = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
+        return {name: value for name, value in given.items() if value is not None}
+    first = int(found["first"])
+    count = int(found["last"] or first) - first + 1
+    return {
+        "path": found["path"],
+        "from": arguments.start or first,
+        "lines": arguments.lines or max(count, 1),
+    }
+
+
+def _hits(found: dict[str, Any]) -> None:
+    for number, hit in enumerate(found["results"], 1):
+        first, last = hit["startLine"], hit["endLine"]
+        lines = f"#L{first}" if first == last else f"#L{first}-L{last}"
+        show(styled(f"{number}. {one_line(hit['path'])}{lines}  {hit['score']:.3f}", "bold"))
+        show("\n".join(f"   {line}" for line in plain(hit["text"]).strip().splitlines()))
+        for part in hit.get("explanation", ()):
+            show(styled(f"   {part['value']:>9.4f}  {one_line(part['name'])}", "dim"))
+        show()
+    if not found["results"]:
+        show("Nothing was found. Try other words; `skerry memory status` says what is indexed.")
+    for note in _notes(found):
+        notice(one_line(note))
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    """Return what a person should know of the answer."""
+    notes = [str(one) for one in found["notes"]]
+    if found["mode"] == "text":
+        notes.insert(0, "Compared by words alone: no embedding model answered.")
+    if found["fallback"]:
+        notes.append(f"{found['fallback']['from']} did not answer: {found['fallback']['reason']}")
+    return notes
+
+
+def _lines(found: dict[str, Any]) -> None:
+    if found["text"]:
+        show(plain(found["text"]))
+    if found["hint"]:
+        notice(one_line(found["hint"]))
+    if found["nextFrom"]:
+        notice(f"It goes on: --from {found['nextFrom']}")

@@ -1,0 +1,52 @@
+"""The parsers of the commands that search and write what is remembered: `skerry memory ...`."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+
+from skerry.cli.options import Add, command, hits, output, reach
+
+
+def add_notes(add: Add) -> None:
+    """Add `search`, `get`, `write` and `undo` to `skerry memory`."""
+    search = _action(add, "search", "find what was noted or said")
+    search.add_argument("query", metavar="QUESTION", help="a question, or words")
+    search.add_argument("--limit", type=hits, default=6, metavar="N", help="most hits (default 6)")
+    search.add_argument("--source", choices=("memory", "sessions"), help="only files, or only talk")
+    search.add_argument("--path", metavar="P", help="only this file, or this folder/")
+    search.add_argument("--session", metavar="KEY", help="only what was said there")
+    search.add_argument("--since", type=_day, metavar="DAY", help="only from this day on")
+    search.add_argument("--until", type=_day, metavar="DAY", help="only before this day")
+    search.add_argument("--explain", action="store_true", help="why each hit is where it is")
+    get = _action(add, "get", "print lines of a memory file")
+    get.add_argument("path", metavar="PATH", help="as search prints it: with or without #L3-L9")
+    get.add_argument("--from", dest="start", type=_line, metavar="N", help="the first line")
+    get.add_argument("--lines", type=_line, metavar="N", help="how many lines")
+    write = _action(add, "write", "note something for every later conversation")
+    write.add_argument("text", metavar="TEXT", help="what is to be remembered; - reads stdin")
+    write.add_argument(
+        "--section", metavar="HEADING", help="of MEMORY.md (default: the log of the day)"
+    )
+    undo = _action(add, "undo", "take a note out again")
+    undo.add_argument("id", metavar="ID", help="as `write`, or the tool's answer, named it")
+
+
+def _action(add: Add, name: str, text: str) -> ArgumentParser:
+    parser = command(add, name, "memory_notes", text)
+    parser.set_defaults(action=name)
+    parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+    return output(reach(parser))
+
+
+def _line(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 1_000_000):  # noqa: PLR2004 - files are shorter
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to 1000000")
+    return int(text)
+
+
+def _day(text: str) -> int:
+    """Return the begin of the day `YYYY-MM-DD` here, in ms since 1970."""
+    from datetime import datetime  # noqa: PLC0415 - help does without it
+
+    try:
+        return int(datetime.strptime(text, "%Y-%m-%d").astimezone().timestamp() * 1000)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day such as 2026-11-22") from None

@@ -1,0 +1,162 @@
+"""The methods `memory.search`, `get`, `write` and `undo`, for people at the gateway."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.model.ids import AgentId, agent_id
+from skerry.model.memory import MemoryAnswer, MemoryHit, MemoryQuestion, MemorySource
+from skerry.model.origin import Origin
+from skerry.ports.memory import MemoryDesk
+
+HERE: Final = "gateway"
+"""Where a note was made that a person made at the gateway."""
+
+
+class MemorySearchParams(Params):
+    """Parameters of `memory.search`; times are ms since 1970."""
+
+    query: Annotated[str, Field(min_length=1, max_length=2000)]
+    agent_id: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 6
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    source: MemorySource | None = Field(default=None, strict=False)
+    path: Name | None = None
+    since: int | None = None
+    until: int | None = None
+    session_key: Name | None = None
+    profile: Name | None = None
+    explain: bool = False
+
+
+class MemoryGetParams(Params):
+    """Parameters of `memory.get`."""
+
+    path: Name
+    agent_id: Name | None = None
+    start: Annotated[int, Field(ge=1, alias="from")] = 1
+    lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
+class MemoryWriteParams(Params):
+    """Parameters of `memory.write`; without `section` it goes into the log of the day."""
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    agent_id: Name | None = None
+    section: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+class MemoryUndoParams(Params):
+    """Parameters of `memory.undo`."""
+
+    id: Annotated[str, Field(pattern=r"^[0-9a-f]{10}$")]
+    agent_id: Name | None = None
+
+
+async def memory_search(call: Call, params: MemorySearchParams) -> Json:
+    """Return the passages that answer best, whole, with why each stands where it does."""
+    desk, agent = _desk(call, params.agent_id)
+    sources = frozenset(MemorySource) if params.source is None else frozenset({params.source})
+    question = MemoryQuestion(
+        params.query,
+        params.limit,
+        params.min_score,
+        sources,
+        params.path,
+        params.since,
+        params.until,
+        params.session_key,
+        params.profile,
+        params.explain,
+    )
+    return _answer(await desk.search(agent, question))
+
+
+async def memory_get(call: Call, params: MemoryGetParams) -> Json:
+    """Return lines of a document of the memory."""
+    desk, agent = _desk(call, params.agent_id)
+    found = await desk.get(agent, params.path, params.start, params.lines)
+    return {
+        "path": found.path,
+        "text": found.text,
+        "from": found.start_line,
+        "nextFrom": found.next_line,
+        "hint": found.hint or None,
+        "notes": [
+            {
+                "id": one.id,
+                "line": one.line,
+                "origin": one.origin.value,
+                "where": one.where,
+                "at": one.at,
+                "edited": one.is_edited,
+            }
+            for one in found.notes
+        ],
+    }
+
+
+async def memory_write(call: Call, params: MemoryWriteParams) -> Json:
+    """Append a note in the owner's name; return where it stands, and its id."""
+    desk, agent = _desk(call, params.agent_id)
+    noted = await desk.write(agent, params.text, params.section, Origin.OWNER, HERE)
+    lines: dict[str, Json] = {"startLine": noted.start_line, "endLine": noted.end_line}
+    return {"id": noted.id, "path": noted.path, **lines}
+
+
+async def memory_undo(call: Call, params: MemoryUndoParams) -> Json:
+    """Take a note out again; return what it said."""
+    desk, agent = _desk(call, params.agent_id)
+    undone = await desk.undo(agent, params.id)
+    return {"id": undone.id, "path": undone.path, "text": undone.text}
+
+
+def _desk(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
+    """Return who answers, and the agent whose memory is meant."""
+    agents = call.context.config().agents
+    agent = agent_id(given) if given else agents.default_id
+    if agent not in agents.ids:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{given}"')
+    if call.context.memory is None:
+        message = "our memory is not in the slot: plugins.slots.memory names another"
+        raise RefusedError(ErrorCode.UNAVAILABLE, message)
+    return call.context.memory, agent
+
+
+def _answer(answer: MemoryAnswer) -> Json:
+    fallback = answer.fallback
+    return {
+        "results": [_hit(one) for one in answer.hits],
+        "provider": answer.provider,
+        "model": answer.model,
+        "backend": answer.backend,
+        "mode": answer.mode.value,
+        "fallback": {"from": fallback.origin, "reason": fallback.reason} if fallback else None,
+        "notes": list(answer.notes),
+    }
+
+
+def _hit(hit: MemoryHit) -> Json:
+    told: dict[str, Json] = {
+        "path": hit.path,
+        "startLine": hit.start_line,
+        "endLine": hit.end_line,
+        "score": hit.score,
+        "text": hit.text,
+        "source": hit.source.value,
+        "at": hit.at,
+        "sessionKey": hit.session,
+    }
+    if hit.explanation:
+        told["explanation"] = [{"name": name, "value": value} for name, value in hit.explanation]
+    return told
+
+
+METHODS: Final = (
+    Method("memory.search", MemorySearchParams, memory_search),
+    Method("memory.get", MemoryGetParams, memory_get),
+    Method("memory.write", MemoryWriteParams, memory_write),
+    Method("memory.undo", MemoryUndoParams, memory_undo),
+)

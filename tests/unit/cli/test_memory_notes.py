@@ -1,0 +1,66 @@
+"""`skerry memory search|get|write|undo` as processes."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio
+
+from skerry.model.memory import MemoryFallback
+from skerry.testing.memory import FakeBackend, hit
+from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.memory import place
+
+
+async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
+    kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    home = str(rig.context.config().state_dir)
+    environ = kept | {
+        "HOME": home,
+        "SKERRY_STATE_DIR": home,
+        "SKERRY_GATEWAY_PORT": str(rig.port),
+        "SKERRY_GATEWAY_TOKEN": TOKEN,
+    }
+    command = [sys.executable, "-m", "skerry", "memory", *arguments]
+    with anyio.fail_after(30):
+        return await anyio.run_process(command, env=environ, check=False)
+
+
+async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
+    backend = FakeBackend(
+        [hit("memory/a.md", "Mill\x1b[31m Road\nno. 7", lines=(2, 3))],
+        fallback=MemoryFallback("qmd", "it does not answer"),
+    )
+    here = place(tmp_path / "home", backend)
+    here.put("memory/a.md", "one\nMill Road\nno. 7\nfour\n")
+    async with running_gateway(tmp_path, memory=here.desk) as rig:
+        found = await skerry(rig, "search", "dentist", "--explain", "--since", "2026-01-01")
+        assert found.stdout.decode() == (
+            "1. memory/a.md#L2-L3  0.900\n   Mill[31m Road\n   no. 7\n      0.9000  text\n\n"
+        )
+        assert b"words alone" in found.stderr
+        assert b"qmd did not answer" in found.stderr
+        assert backend.asked[0].since is not None
+        assert backend.asked[0].explain
+        lines = await skerry(rig, "get", "memory/a.md#L2-L3")
+        assert lines.stdout == b"Mill Road\nno. 7\n"
+        listed = await skerry(rig, "search", "dentist", "--json")
+        assert json.loads(listed.stdout)["results"][0]["path"] == "memory/a.md"
+        backend.hits = []
+        assert b"Try other words" in (await skerry(rig, "search", "dentist")).stdout
+        refused = await skerry(rig, "get", "USER.md")
+        assert (refused.returncode, b"not in the memory" in refused.stderr) == (1, True)
+
+
+async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
+    here = place(tmp_path / "home")
+    async with running_gateway(tmp_path, memory=here.desk) as rig:
+        said = (await skerry(rig, "write", "Mia likes tea.", "--section", "People")).stdout.decode()
+        assert said.startswith("Noted in MEMORY.md, line 3. To take it out: skerry memory undo ")
+        name = said.split()[-1]
+        undone = await skerry(rig, "undo", name)
+        assert undone.stdout == b"Taken out of MEMORY.md: Mia likes tea.\n"
+        again = await skerry(rig, "undo", name)
+        assert (again.returncode, b"No note" in again.stderr) == (1, True)

@@ -1,0 +1,71 @@
+"""The methods `memory.*` over a real socket."""
+
+from pathlib import Path
+
+from skerry.model.memory import MemoryMode
+from skerry.testing.memory import FakeBackend, hit
+from tests.support.gateway import Rig, running_gateway
+from tests.support.memory import Place, place
+from tests.support.wire import Wire, connected
+
+
+def here(tmp_path: Path) -> Place:
+    said = hit("sessions/1.md", "User: no", 0.5, session="agent:main:telegram:direct:7")
+    return place(tmp_path / "home", FakeBackend([hit(), said]))
+
+
+async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
+    memory = here(tmp_path)
+    async with (
+        running_gateway(tmp_path, memory=memory.desk) as rig,
+        connected(rig.url) as wire,
+    ):
+        asked = {"query": "dentist", "limit": 9, "source": "memory", "path": "memory/"}
+        found = await wire.call("memory.search", {**asked, "explain": True})
+        assert found["mode"] == MemoryMode.TEXT
+        first, second = found["results"]
+        assert first["text"] == "The dentist is in Mill Road."
+        assert first["explanation"] == [{"name": "text", "value": 0.9}]
+        assert second["sessionKey"] == "agent:main:telegram:direct:7"
+        (question,) = memory.backend.asked
+        assert (question.text, question.limit, question.path) == ("dentist", 9, "memory/")
+        error = (await wire.ask("memory.search", {"query": "x", "agentId": "nobody"}))["error"]
+        assert "unknown agent" in error["message"]
+
+
+async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
+    memory = here(tmp_path)
+    async with (
+        running_gateway(tmp_path, memory=memory.desk) as rig,
+        connected(rig.url) as wire,
+    ):
+        noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
+        assert (noted["path"], noted["startLine"]) == ("MEMORY.md", 3)
+        found = await wire.call("memory.get", {"path": "MEMORY.md", "from": 3})
+        assert found["text"].startswith("- Rome <!-- skerry:")
+        (note,) = found["notes"]
+        assert (note["id"], note["line"], note["origin"]) == (noted["id"], 3, "owner")
+        assert (note["where"], note["edited"]) == ("gateway", False)
+        undone = await wire.call("memory.undo", {"id": noted["id"]})
+        assert undone["text"] == "Rome"
+        error = (await wire.ask("memory.undo", {"id": noted["id"]}))["error"]
+        assert error["details"]["code"] == "memory.note"
+        error = (await wire.ask("memory.get", {"path": "USER.md"}))["error"]
+        assert error["details"]["code"] == "memory.path"
+
+
+async def test_who_may_only_read_writes_nothing(tmp_path: Path) -> None:
+    async with (
+        running_gateway(tmp_path, memory=here(tmp_path).desk) as rig,
+        connected(rig.url, scopes=["operator.read"]) as wire,
+    ):
+        assert (await wire.call("memory.search", {"query": "dentist"}))["results"]
+        for method, params in (("write", {"text": "x"}), ("undo", {"id": "0123456789"})):
+            error = (await wire.ask(f"memory.{method}", params))["error"]
+            assert error["details"]["missingScope"] == "operator.write"
+
+
+async def test_where_another_has_the_slot_that_is_said(rig: Rig, wire: Wire) -> None:
+    assert rig.context.memory is None
+    error = (await wire.ask("memory.search", {"query": "x"}))["error"]
+    assert (error["code"], "slot" in error["message"]) == ("UNAVAILABLE", True)
