@@ -136,7 +136,7 @@ def index(size: int, folder: Path) -> None:
     )
 
 
-def search(size: int, folder: Path) -> None:  # noqa: PLR0915 - one figure after the other
+def search(size: int, folder: Path) -> None:
     """Ask what was indexed, by words, vectors, both."""
     asked = questions(QUERIES, vocabulary())
     rows, wanted = vectors(size)

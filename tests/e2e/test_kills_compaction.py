@@ -72,6 +72,7 @@ async def test_a_kill_during_a_compaction_leaves_a_usable_conversation(
     assert kinds.count("compaction") == 1
 
 
+@pytest.mark.timeout(180)  # seven lives of a gateway, one after the other
 async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_lost(
     tmp_path: Path,
 ) -> None:

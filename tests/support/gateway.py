@@ -232,7 +232,7 @@ class Rig:
 
 
 @asynccontextmanager
-async def running_gateway(
+async def running_gateway(  # noqa: PLR0913 - what a test may want otherwise
     home: Path,
     *,
     token: str | None = TOKEN,
