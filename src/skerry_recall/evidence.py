@@ -9,17 +9,23 @@ from skerry_recall.question import Asked
 
 _LABEL: Final = re.compile(r"^(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
 """Who speaks, at the beginning of a line: `Ada: `, `**Ada:** `."""
-_TIME: Final = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|since|recently|just|morning"
-    r"|weeks?|weekend|months?|years?|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|(?:19|20)\d\d)\b",
-    re.IGNORECASE,
+_FAR: Final = 50
+"""Characters of a line within which its label ends."""
+_WORD: Final = re.compile(r"\w+")
+_TIMES: Final = frozenset(
+    _WORD.findall(
+        "yesterday today tonight tomorrow last next ago since recently just morning week weeks"
+        " weekend month months year years monday tuesday wednesday thursday friday saturday sunday"
+        " january february march april may june july august september october november december"
+    )
 )
-_NUMBER: Final = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|few|several)\b",
-    re.IGNORECASE,
+_NUMBERS: Final = frozenset(
+    _WORD.findall(
+        "one two three four five six seven eight nine ten dozen once twice couple few several"
+    )
 )
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_DIGIT: Final = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,14 @@ def _signs(
     """Yield what speaks against a passage: a name, how far it holds (0 to 1), what it counts."""
     yield "said", other, hints.said
     yield "asks", float(text.endswith("?")), hints.asks
-    if asked.when:
-        yield "when", float(_TIME.search(text) is None), hints.when
-    if asked.count:
-        yield "count", float(_NUMBER.search(text) is None), hints.count
+    if asked.when or asked.count:
+        words = _WORD.findall(text.lower())
+        if asked.when:
+            told = not _TIMES.isdisjoint(words) or _YEAR.search(text) is not None
+            yield "when", float(not told), hints.when
+        if asked.count:
+            told = _DIGIT.search(text) is not None or not _NUMBERS.isdisjoint(words)
+            yield "count", float(not told), hints.count
 
 
 def _others(texts: Sequence[str], asked: Asked) -> list[float]:
@@ -110,6 +120,6 @@ def _speeches(text: str) -> Iterator[tuple[str, int]]:
     """Yield who says each line, in lower case, and its length; a line without a name continues."""
     who = ""
     for line in text.splitlines():
-        label = _LABEL.match(line)
+        label = _LABEL.match(line) if line.find(": ", 0, _FAR) > 0 or "**" in line[:_FAR] else None
         who = label[1].lower() if label else who
         yield who, len(line)

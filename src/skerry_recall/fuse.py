@@ -20,9 +20,10 @@ CANDIDATES: Final = 4
 """Hits among which maximal marginal relevance chooses, for each that is wanted."""
 SHORT: Final = 40
 """Terms up to which a passage gets the whole share of its neighbours: a turn of a conversation."""
-POOL: Final = 100
+POOL: Final = 50
 """Hits whose texts the hints look at."""
 _BLOCK: Final = 128
+_LEAST: Final = 1e-6
 
 Rows = NDArray[np.intp]
 
@@ -48,6 +49,10 @@ class Profile:
     of the words (0 for the best) and by the cosine."""
     text_near: Near = Near()
     vector_near: Near = Near()
+    sure: float = 0.0
+    """The share of the question's words, by their rarity, that its best passage must have for the
+    words to get their whole weight; with less they get less. 0 is always all: a question in another
+    language than the text shares hardly a word, and those by chance."""
     distinct: float | None = None
     """The Jaccard index from which on a passage repeats a better one and is dropped."""
     hints: Hints | None = None
@@ -60,6 +65,7 @@ BEST: Final = Profile(
     0.5,
     text_near=Near(0.6, 0.3),
     vector_near=Near(0.1, 0.1),
+    sure=0.4,
     distinct=0.9,
     hints=Hints(),
 )
@@ -154,7 +160,7 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     The stages are those of the seeds: union, weighted sum, decay, MMR. Without `candidates` in the
     profile every row is weighed; with it, a row that only one side found stays in, with what that
     side says. Before MMR the profile's hints look at the texts of the best again. Costs some 20
-    passes over the arrays, 1 to 2 ms of CPU for 100,000 rows, and a millisecond for the texts.
+    passes over the arrays, 1 to 2 ms of CPU for 100,000 rows, and up to 2 ms for the texts.
     """
     if limit <= 0 or not len(scores):
         return []
@@ -243,6 +249,9 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
     if scores.vector is None:
         return [_text(scores, profile, 1.0, limit)]
     weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
+    if profile.sure:
+        best = float(_allowed(scores.text, scores.mask).max())
+        weight *= min(1.0, best / max(profile.sure * scores.possible, _LEAST))
     return [
         _text(scores, profile, weight, limit),
         _vector(scores, scores.vector, profile, 1 - weight, limit),
@@ -252,7 +261,7 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
 def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
     """Weigh what shares words with the question, or stands beside such a passage."""
     near = smoothed(scores.text, scores.document, profile.text_near, scores.length)
-    allowed = near if scores.mask is None else near * scores.mask
+    allowed = _allowed(near, scores.mask)
     if profile.candidates is None:
         high = float(allowed.max())
         part = allowed * np.float32(weight / high if high > 0 else 0)
@@ -277,11 +286,14 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
         else:
             part = np.full_like(near, weight)
         return _Side("vector", raw, near, part, None, lowest)
-    allowed = np.maximum(raw, 0)
-    if scores.mask is not None:
-        allowed *= scores.mask
+    allowed = _allowed(np.maximum(raw, 0), scores.mask)
     rows = top(allowed, limit * profile.candidates, scores.mask)
     return _few("vector", raw, rows, allowed[rows] * weight)
+
+
+def _allowed(scores: Floats, mask: Mask | None) -> Floats:
+    """Return the scores with 0 where nothing may be found."""
+    return scores if mask is None else scores * mask
 
 
 def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _Side:

@@ -32,6 +32,8 @@ class Scores:
     """Its date in ms since 1970, or -1."""
     length: Ints
     """How many terms each passage has."""
+    possible: float
+    """About the text score of a passage with each term once, those that no passage has too."""
     mask: Mask | None = None
     """Which rows may be found; None is all. The others still count as neighbours."""
 

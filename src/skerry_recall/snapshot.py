@@ -55,6 +55,7 @@ class Snapshot:
             place=self.place,
             at=self.at,
             length=self.length,
+            possible=self.possible(terms),
             mask=self._mask(documents, since, until),
         )
 
@@ -73,6 +74,14 @@ class Snapshot:
                 if len(one[0]):
                     add(part, norm, one, weight * idf(total, having))
         return into[0] if self.order is None else np.concatenate(into)[self.order]
+
+    def possible(self, terms: Mapping[str, float]) -> float:
+        """Return the sum of the weights times how rare each term is."""
+        total = len(self.id)
+        return sum(
+            weight * idf(total, self._having(tuple(part.find(term) for part in self.postings)))
+            for term, weight in terms.items()
+        )
 
     def cosines(self, question: Floats | None) -> Floats | None:
         """Return the cosine of each row; the lowest of all for a row without a vector.

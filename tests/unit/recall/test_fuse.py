@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ def scores(
     document: Sequence[int] | None = None,
     at: Sequence[int] | None = None,
     mask: Sequence[bool] | None = None,
+    possible: float = 0.0,
 ) -> Scores:
     """Rows of one document each, unless told otherwise; undated."""
     count = len(text)
@@ -47,6 +49,7 @@ def scores(
         place=np.zeros(count, np.int32),
         at=np.asarray([-1] * count if at is None else at, np.int64),
         length=np.full(count, 10, np.int32),
+        possible=possible,
         mask=None if mask is None else np.asarray(mask, np.bool_),
     )
 
@@ -135,6 +138,15 @@ def test_a_neighbour_in_the_same_document_shares_its_score() -> None:
     document = np.asarray([1, 1, 1, 2], np.int32)
     given = np.asarray([0, 0, 10, 0], np.float32)
     assert smoothed(given, document, Near(0.4, 0.2)).tolist() == [2, 4, 10, 0]
+
+
+def test_words_that_hardly_any_passage_has_weigh_less() -> None:
+    known = scores([2.0, 0.0], [0.1, 0.9], possible=4.0)
+    assert rank(known, replace(BEST, hints=None), 2, Options())[0].score == pytest.approx(0.5)
+    strange = scores([2.0, 0.0], [0.1, 0.9], possible=50.0)
+    hits = rank(strange, BEST, 2, Options())
+    assert [hit.row for hit in hits] == [1, 0]
+    assert hits[1].score == pytest.approx(0.5 * 2 / (0.4 * 50))
 
 
 def test_a_long_passage_gets_less_of_its_neighbours() -> None:
