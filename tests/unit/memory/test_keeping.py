@@ -1,0 +1,117 @@
+"""When an index is brought up to date although nobody asks."""
+
+from pathlib import Path
+from typing import cast
+
+import anyio
+import pytest
+
+from skerry.infra.clock import SystemClock
+from skerry.memory import keeping
+from skerry.memory.builtin import BuiltinMemory
+from skerry.memory.files import Places, scan
+from skerry.memory.filling import Settings
+from skerry.memory.index import Index
+from skerry.memory.keeping import (
+    COALESCE_SECONDS,
+    EMBED_SECONDS,
+    QUIET_SECONDS,
+    SYNC_SECONDS,
+    Keeper,
+    is_empty,
+)
+from skerry.model.ids import AgentId
+
+
+class Counted:
+    """Counts what is asked of a memory."""
+
+    def __init__(self) -> None:
+        self.read_at: list[float] = []
+        self.embedded = 0
+        self.touched = 0
+
+    async def read(self) -> object:
+        self.read_at.append(0)
+        return type("Report", (), {"failed": (), "chunks": 1})()
+
+    async def embed(self) -> int:
+        self.embedded += 1
+        return 0
+
+    def touch(self) -> None:
+        self.touched += 1
+
+
+def keeper(memory: Counted, look: object = None) -> Keeper:
+    made = Keeper(lambda: cast("BuiltinMemory", memory), lambda: look, lambda: False)
+    made._synced = made._embedded = 1000.0
+    return made
+
+
+@pytest.mark.requirement("memory-cycle-periodic")
+def test_every_five_minutes_it_is_brought_up() -> None:
+    made = keeper(Counted())
+    assert not made.due(1000 + SYNC_SECONDS - 1)
+    assert made.due(1000 + SYNC_SECONDS)
+    assert SYNC_SECONDS == 300
+
+
+@pytest.mark.requirement("memory-cycle-debounce")
+def test_changes_wait_for_quiet_but_not_for_ever() -> None:
+    made = keeper(Counted())
+    made._since, made._last = 1000.0, 1000.0
+    assert not made.due(1000 + QUIET_SECONDS - 0.1)
+    assert made.due(1000 + QUIET_SECONDS)
+    made._last = 1000 + COALESCE_SECONDS - 0.1
+    assert not made.due(1000 + COALESCE_SECONDS - 0.05)
+    assert made.due(1000 + COALESCE_SECONDS)
+    assert (QUIET_SECONDS, COALESCE_SECONDS) == (1.5, 15)
+
+
+@pytest.mark.requirement("memory-cycle-embed")
+async def test_vectors_follow_text_after_a_while_and_are_gone_over_every_hour() -> None:
+    memory = Counted()
+    made = keeper(memory)
+    await made._do_due(1000 + SYNC_SECONDS)
+    assert (len(memory.read_at), memory.embedded) == (1, 0)
+    await made._do_due(1000 + SYNC_SECONDS + COALESCE_SECONDS)
+    assert (len(memory.read_at), memory.embedded) == (1, 1)
+    made._synced = 10_000.0
+    made._embedded = 10_000.0 - EMBED_SECONDS
+    await made._do_due(10_000)
+    assert memory.embedded == 2
+    assert EMBED_SECONDS == 3600
+
+
+@pytest.mark.requirement("memory-dirty-marking")
+async def test_a_change_that_is_seen_marks_the_memory_dirty() -> None:
+    memory = Counted()
+    made = keeper(memory, look={"memory/a.md": 1})
+    await made._look()
+    await made._look()
+    assert memory.touched == 1
+
+
+@pytest.mark.requirement("memory-cycle-boot")
+async def test_at_the_start_it_is_indexed_and_a_new_file_soon_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BOOT_SECONDS", "LOOK_SECONDS", "QUIET_SECONDS"):
+        monkeypatch.setattr(keeping, name, 0.01)
+    places = Places(tmp_path)
+    assert is_empty(places)
+    (tmp_path / "MEMORY.md").write_text("The boat is blue.\n")
+    assert not is_empty(places)
+    index = Index(tmp_path / "main.sqlite", Settings(places), SystemClock())
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock())
+    made = Keeper(lambda: memory, lambda: scan(places).found, lambda: is_empty(places))
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(made.run)
+            for wanted in (1, 2):
+                while (await memory.status()).files != wanted:  # noqa: ASYNC110 - of the keeper
+                    await anyio.sleep(0.02)
+                (tmp_path / "memory.md").write_text("The ship is grey.\n")
+            tasks.cancel_scope.cancel()
+    memory.close()
