@@ -19,7 +19,7 @@ from skerry_recall.postings import Postings, build
 from skerry_recall.scores import Floats, Scores
 from skerry_recall.snapshot import Snapshot, snapshot
 from skerry_recall.terms import Words
-from skerry_recall.vectors import Vectors
+from skerry_recall.vectors import SizeError, Vectors
 
 logger: Final = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Collection:
         ms since 1970; a passage without a date is in no such range.
 
         Raises:
-            ValueError: the vector is not of the size of those that are held.
+            SizeError: the vector is not of the size of those that are held.
             DamagedError: a file broke; the collection is empty now, see `ids`.
         """
         state = self._opened()
@@ -125,7 +125,9 @@ class Collection:
             return state.snapshot.scores(
                 terms, vector, documents=documents, since=since, until=until
             )
-        except IndexError as error:
+        except SizeError:
+            raise
+        except (IndexError, ValueError, OSError) as error:
             with self._lock:
                 if self._state is state:
                     self._state = _State(Parts())
@@ -143,7 +145,7 @@ class Collection:
             return _loaded(self._folder)
         except FileNotFoundError:
             return _State(Parts())
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError):
             logger.warning("the index in %s is made anew", self._folder, exc_info=True)
             return _State(Parts())
 
@@ -181,7 +183,7 @@ def _loaded(folder: Path) -> _State:
 
     Raises:
         FileNotFoundError: nothing, or not all that it names.
-        OSError, ValueError, KeyError, TypeError: it is damaged, or of another format.
+        OSError, ValueError, LookupError, TypeError: it is damaged, or of another format.
     """
     manifest = json.loads((folder / _MANIFEST).read_bytes())
     if manifest["format"] != _FORMAT:

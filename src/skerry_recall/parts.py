@@ -71,7 +71,7 @@ def changed(parts: Parts, change: Change) -> Parts:
     gone = np.union1d(change.removed, change.added.id)
     words = parts.words
     if len(gone):
-        lost = np.intersect1d(words.id, gone)
+        lost = words.id[np.isin(words.id, gone)]
         recent = merge(
             [(parts.recent_words, _without(parts.recent_words.id, gone)), (change.added, None)]
         )
@@ -124,7 +124,8 @@ def _with_large_vectors(parts: Parts) -> Parts:
 def _with_vectors(parts: Parts, change: Change) -> Vectors:
     """Return the small part of the vectors after the change."""
     old = parts.recent_vectors
-    held = frozenset(_held(parts).tolist())
+    asked = np.fromiter(change.vectors, np.int64, len(change.vectors))
+    held = frozenset(asked[np.isin(asked, _held(parts))].tolist()) if len(asked) else frozenset()
     given = {one: vector for one, vector in change.vectors.items() if one in held}
     replaced = np.union1d(change.removed, np.fromiter(given, np.int64, len(given)))
     keep = _without(old.id, replaced)

@@ -11,7 +11,7 @@ from skerry_recall.arrays import Array
 from skerry_recall.parts import Parts
 from skerry_recall.postings import Postings, add, idf, norms
 from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
-from skerry_recall.vectors import Vectors
+from skerry_recall.vectors import SizeError, Vectors
 
 MAX_TERMS: Final = 64
 """Of one question; the rarest are looked for."""
@@ -87,13 +87,13 @@ class Snapshot:
         """Return the cosine of each row; the lowest of all for a row without a vector.
 
         Raises:
-            ValueError: the question has not as many dimensions as the vectors.
+            SizeError: the question has not as many dimensions as the vectors.
         """
         parts = [(one, rows) for one, rows in zip(self.vectors, self.rows, strict=True) if len(one)]
         if question is None or not parts or not len(self.id):
             return None
         if question.shape != parts[0][0].mean.shape:
-            raise ValueError(
+            raise SizeError(
                 f"a question has {parts[0][0].mean.size} dimensions, not {question.size}"
             )
         if len(parts) == 1 and parts[0][1] is None:

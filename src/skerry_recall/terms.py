@@ -8,14 +8,15 @@ written without spaces are cut into overlapping pairs of characters.
 import re
 import unicodedata
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from skerry_recall.common import COMMON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Terms: TypeAlias = tuple[str, ...]
+T = TypeVar("T")
 
 MAX_TERM: Final = 64
 """Characters of a term; of a longer one the beginning is kept."""
@@ -50,20 +51,24 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
-class _Known(dict[str, Terms]):
-    """The terms of forms that were seen; up to its limit, then it forgets all."""
+class Known(dict[str, tuple[T, ...]], Generic[T]):
+    """What is made of forms, once of each; up to its limit, then it forgets all."""
 
-    def __init__(self, find: "Callable[[str], list[str]]") -> None:
+    def __init__(self, make: "Callable[[str], Iterable[T]]") -> None:
         super().__init__()
-        self._find = find
+        self._make = make
 
-    def __missing__(self, form: str) -> Terms:
-        found = tuple(self._find(form))
+    def __missing__(self, form: str) -> tuple[T, ...]:
+        found = tuple(self._make(form))
         if len(self) >= _CACHED:
             self.clear()
         if len(form) <= MAX_TERM:
             self[form] = found
         return found
+
+    def of(self, text: str) -> list[T]:
+        """Return what is made of all forms of the text, in order."""
+        return list(chain.from_iterable(map(self.__getitem__, _FORM.findall(text))))
 
 
 class Words:
@@ -76,11 +81,15 @@ class Words:
         # Its own cache costs more than stemming does.
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
         self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}
-        self._known = _Known(self._found)
+        self._known = Known(self._found)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of the text in order, repeated as there."""
-        return list(chain.from_iterable(map(self._known.__getitem__, _FORM.findall(text))))
+        return self._known.of(text)
+
+    def form(self, form: str) -> Terms:
+        """Return the terms of what stands between two spaces."""
+        return self._known[form]
 
     def content(self, question: str) -> list[str]:
         """Return the terms of the question, each once, without those of its common words.

@@ -29,6 +29,10 @@ MAX_DIMENSIONS: Final = 8192
 Bytes = NDArray[np.uint8]
 
 
+class SizeError(ValueError):
+    """A question's vector has not as many dimensions as the others: of another model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Vectors:
     """The vectors of passages, each of length 1."""

@@ -4,6 +4,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,27 @@ def test_a_file_that_breaks_while_it_is_open_empties_the_collection(tmp_path: Pa
     with pytest.raises(DamagedError):
         broken.scores({"fox": 1.0})
     assert broken.ids() == frozenset()
+
+
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=64), st.sampled_from(["words", "vec"]))
+@settings(max_examples=150, deadline=None)
+def test_damage_anywhere_finds_less_or_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, place: int, damage: bytes, kind: str
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    collection = _filled(folder, "red fox", "fox", "error_42 blue", "fox bird")
+    collection.refresh(vectors={one: _vector(one) for one in (1, 2, 3)})
+    collection.compact()
+    file = next(folder.glob(f"{kind}*"))
+    data = bytearray(file.read_bytes())
+    place %= len(data)
+    data[place : place + len(damage)] = damage[: len(data) - place]
+    file.write_bytes(data)
+    opened = Collection(folder)
+    with suppress(DamagedError), np.errstate(all="ignore"):
+        opened.scores(ASKED, _vector(5))
+    opened.refresh(removed=opened.ids())
+    assert opened.ids() == frozenset()
 
 
 def test_a_full_disk_leaves_the_collection_as_it_was(tmp_path: Path) -> None:
