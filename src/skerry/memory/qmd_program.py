@@ -17,7 +17,7 @@ NODE_REMEDY: Final = (
     " lies beside it in memory.qmd.command."
 )
 INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or name it in memory.qmd.command."
-_NODE_SECONDS: Final = 4.0
+_NODE_SECONDS: Final = 30.0
 _KEPT: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
 """What QMD gets of our environment; keys and tokens it does not."""
 _MODEL: Final = re.compile(r"^ +(embed|rerank): *\S*?([^/\s\"']+)[\"']?$", re.MULTILINE)
