@@ -5,10 +5,11 @@ cannot be sent. Scopes are those of the published protocol where it has the meth
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.gateway.frames import ErrorCode, ErrorShape
 
@@ -39,8 +40,7 @@ class Role(StrEnum):
     NODE = "node"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What a connection must be and hold; None asks for nothing."""
 
     role: Role | None

@@ -3,9 +3,10 @@
 import hmac
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct, field
 
 from skerry.config.gateway import AuthConfig, AuthMode
 from skerry.gateway.access import OPERATOR_SCOPES, READ, WRITE
@@ -61,16 +62,14 @@ def same_secret(expected: str, given: str) -> bool:
     return hmac.compare_digest(expected.encode(), given.encode())
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     failures: int = 0
     last: float = 0.0
     answered: float = 0.0
     locked_until: float = 0.0
 
 
-@dataclass(slots=True)
-class Failures:
+class Failures(Struct):
     """Slows down whoever fails again and again: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
 
     Failures of one address are answered one after another, so that many connections at once do not

@@ -6,8 +6,9 @@ a long answer from costing the square of its length, and a lost delta is healed 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from skerry.gateway import access, frames
 from skerry.gateway.access import ANYBODY, READERS, Need, Role
@@ -49,8 +50,7 @@ class Subscriber(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Audience:
+class _Audience(Struct, frozen=True):
     """The clients of one version of the protocol that hear of runs; `tools`: also of tools."""
 
     dress: Dress
@@ -58,8 +58,7 @@ class _Audience:
     tools: set[Subscriber] = field(default_factory=set[Subscriber])
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """What has been told of one run. `seq` counts its `agent` events for each version."""
 
     event: RunEvent

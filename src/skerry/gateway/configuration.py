@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.expand import Expanded
@@ -19,8 +20,7 @@ PERIOD_MS: Final = 60_000
 _MOST_WRITERS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The file as it stands. `meant` is None where it is broken, and `issues` say why."""
 
     source: Source
@@ -34,8 +34,7 @@ class Look:
         return self.meant.expanded if self.meant else None
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What is in force now, and the places at which that differs from what was."""
 
     source: Source
@@ -101,8 +100,7 @@ def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
     return {"state": "last-good", "message": str(keeper.broken), "remedy": remedy, **due}
 
 
-@dataclass(slots=True)
-class WriteRate:
+class WriteRate(Struct):
     """Lets each client write three times a minute (openclaw-behaviour 14.1)."""
 
     _writes: dict[str, deque[int]] = field(default_factory=dict)

@@ -6,9 +6,10 @@ can hold what each wants, and only what cannot be shared, or is told often, stan
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from skerry.gateway import replies
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
@@ -23,16 +24,14 @@ _TOOL_TEXT: Final = 8000
 _POLICY_3: Final = ("maxPayload", "maxBufferedBytes", "tickIntervalMs")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSays:
+class AgentSays(Struct, frozen=True):
     """An `agent` event, less the run it belongs to and its number."""
 
     stream: str
     data: Object
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSays:
+class ChatSays(Struct, frozen=True):
     """A `chat` event, less the run it belongs to and its number."""
 
     payload: Object

@@ -1,9 +1,9 @@
 """What must be true before a client is let in, in the order in which it is checked."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import anyio
+from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from skerry.gateway import auth, identity, pairing, refusals
@@ -100,8 +100,7 @@ class ConnectParams(Params):
     user_agent: Annotated[str, Field(max_length=1024)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """A client that is let in."""
 
     request_id: str
@@ -119,8 +118,7 @@ class Admitted:
         return self.device.device_id if self.device else None
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(Struct, frozen=True):
     """What one handshake is checked against."""
 
     context: GatewayContext

@@ -3,11 +3,11 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 import anyio.to_thread
+from msgspec import Struct
 
 from skerry.gateway.refusals import bad_device
 
@@ -16,8 +16,7 @@ SKEW_MS: Final = 600_000
 _KEY_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """What a device says of itself and signs."""
 
     device_id: str

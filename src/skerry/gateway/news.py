@@ -5,11 +5,10 @@ it, so that many commits cost one look. While nobody asks, a commit costs nothin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.frames import Json
@@ -32,8 +31,7 @@ def messages_of(key: str) -> str:
     return f"messages:{key}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """What is to be told of one session."""
 
     session: SessionEntry

@@ -1,10 +1,10 @@
 """Nodes: machines that are connected and carry out commands, and the commands that they are at."""
 
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.gateway import frames
 from skerry.gateway.clients import Client
@@ -14,8 +14,7 @@ MAX_INVOCATIONS: Final = 256
 """Commands that one node may be at."""
 
 
-@dataclass(slots=True)
-class Invocation:
+class Invocation(Struct):
     """A command that a node is at."""
 
     key: str
@@ -30,8 +29,7 @@ class Invocation:
         self.done.set()
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """A connected node."""
 
     node_id: str

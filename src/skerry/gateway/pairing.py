@@ -2,9 +2,10 @@
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
+
+from msgspec import Struct
 
 from skerry.gateway.access import Role, allows
 from skerry.gateway.context import GatewayContext
@@ -15,16 +16,14 @@ from skerry.store.devices import About, Grant, Request
 _TOKEN_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a connection wants to be, and to be allowed."""
 
     role: Role
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asks:
+class Asks(Struct, frozen=True, kw_only=True):
     """A device that connects; its identity is proved."""
 
     device_id: str
@@ -38,8 +37,7 @@ class Asks:
     local: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Struct, frozen=True):
     """A device that is let in, with what it asked for and is allowed."""
 
     device_id: str
@@ -49,15 +47,13 @@ class Paired:
     issued_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A device that is let in when a person approves the request."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class WrongToken:
+class WrongToken(Struct, frozen=True):
     """A device that showed neither the secret nor a token of its own; `known`: it is paired."""
 
     known: bool

@@ -1,10 +1,10 @@
 """Where a connection comes from: the address that counts, and whether it is this machine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
@@ -22,8 +22,7 @@ _HOPS: Final = 32
 _IPv6_SITE: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """Who is at the other end of a connection."""
 
     address: str

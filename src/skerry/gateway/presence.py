@@ -2,10 +2,10 @@
 
 import platform
 import socket
-from dataclasses import dataclass
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from skerry import __version__
 from skerry.infra.clock import Clock
@@ -34,8 +34,7 @@ class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     tags: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What a client says of itself."""
 
     text: str

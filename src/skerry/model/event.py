@@ -5,82 +5,72 @@ openclaw-behaviour 6.1; they stay in the process. Run events are what clients se
 `lifecycle`, `assistant`, `thinking`, `tool` and `compaction`.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import AssistantMessage, Message, ToolCall, ToolResultMessage
 from skerry.model.run import RunResult
 
 
-@dataclass(frozen=True, slots=True)
-class AgentStart:
+class AgentStart(Struct, frozen=True):
     """The loop begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStart:
+class TurnStart(Struct, frozen=True):
     """A model response begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStart:
+class MessageStart(Struct, frozen=True):
     """A message begins; None for the assistant's, which is not known yet."""
 
     message: Message | None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageUpdate:
+class MessageUpdate(Struct, frozen=True):
     """Text that the model added; all pieces of one network read together."""
 
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingUpdate:
+class ThinkingUpdate(Struct, frozen=True):
     """Thinking that the model added, likewise."""
 
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageWithdrawn:
+class MessageWithdrawn(Struct, frozen=True):
     """What the response said so far does not count: its model failed, and another is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageEnd:
+class MessageEnd(Struct, frozen=True):
     """A message is complete."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class ToolExecutionStart:
+class ToolExecutionStart(Struct, frozen=True):
     """A tool call begins."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
-class ToolExecutionEnd:
+class ToolExecutionEnd(Struct, frozen=True):
     """A tool call ended, ran or was skipped."""
 
     call: ToolCall
     result: ToolResultMessage
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(Struct, frozen=True):
     """A response and the results of its tool calls are complete."""
 
     message: AssistantMessage
     results: tuple[ToolResultMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEnd:
+class AgentEnd(Struct, frozen=True):
     """The loop ended; `messages` are all new ones, in order."""
 
     messages: tuple[Message, ...]
@@ -101,8 +91,7 @@ LoopEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Struct, frozen=True):
     """Stream lifecycle, phase start."""
 
     at: int
@@ -110,32 +99,27 @@ class RunStarted:
     """The run that its message has entered, which answers it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """Stream assistant: text that was added since the last one."""
 
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
+class ThinkingDelta(Struct, frozen=True):
     """Stream thinking: thinking that was added since the last one."""
 
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextEnded:
+class TextEnded(Struct, frozen=True):
     """A response is complete; text that follows in this run is another one's."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextWithdrawn:
+class TextWithdrawn(Struct, frozen=True):
     """What the present response said, text and thinking, does not count: it begins anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(Struct, frozen=True):
     """Stream tool, phase start."""
 
     call_id: str
@@ -143,8 +127,7 @@ class ToolStarted:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(Struct, frozen=True):
     """Stream tool, phase result."""
 
     call_id: str
@@ -153,13 +136,11 @@ class ToolFinished:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionStarted:
+class CompactionStarted(Struct, frozen=True):
     """Stream compaction, phase start: what was said long ago is about to be summarised."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionEnded:
+class CompactionEnded(Struct, frozen=True):
     """Stream compaction, phase end."""
 
     done: bool
@@ -168,8 +149,7 @@ class CompactionEnded:
     """Whether the model, for which it was too long, is asked again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Struct, frozen=True):
     """Stream lifecycle, phase end or error: exactly one for each run, after its COMMIT."""
 
     result: RunResult
@@ -189,8 +169,7 @@ RunEventBody = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
+class RunEvent(Struct, frozen=True):
     """One run event and the run it belongs to."""
 
     run_id: RunId

@@ -1,8 +1,9 @@
 """What the gateway's methods ask of the application."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from skerry.infra.leash import Stray
 from skerry.model.ids import RunId, SessionKey
@@ -12,8 +13,7 @@ from skerry.model.run import Admission, Compacted, RunRequest, RunResult
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class LaneUse:
+class LaneUse(Struct, frozen=True):
     """How full a group of lanes is."""
 
     name: str
@@ -23,8 +23,7 @@ class LaneUse:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionQueue:
+class SessionQueue(Struct, frozen=True):
     """What runs and waits in one session. Times are milliseconds since 1970."""
 
     key: str
@@ -39,8 +38,7 @@ class SessionQueue:
     """What a message does there that comes now."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueReport:
+class QueueReport(Struct, frozen=True):
     """What the gateway works on."""
 
     lanes: tuple[LaneUse, ...]
@@ -50,8 +48,7 @@ class QueueReport:
     """Work that was to stop and did not; nothing waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class InLine:
+class InLine(Struct, frozen=True):
     """A run of a session that has not ended."""
 
     run_id: RunId

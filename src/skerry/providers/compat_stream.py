@@ -1,9 +1,9 @@
 """The pieces of an `openai-completions` stream, put together to one reply (pure)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
@@ -65,8 +65,7 @@ class _Piece(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Piece)
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     """One tool call while its pieces come."""
 
     id: str

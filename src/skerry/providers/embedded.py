@@ -7,13 +7,13 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Self, TypeVar
 
 import anyio
 import anyio.abc
 import httpx2
+from msgspec import Struct
 
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
@@ -32,8 +32,7 @@ _TOLD: Final = 600  # characters of the child's last words
 _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedSettings:
+class EmbeddedSettings(Struct, frozen=True):
     """What to run and how."""
 
     file: Path
@@ -41,8 +40,7 @@ class EmbeddedSettings:
     context_window: int = 4096
 
 
-@dataclass(slots=True)
-class _Child:
+class _Child(Struct):
     """A child that is ready."""
 
     settings: EmbeddedSettings

@@ -1,10 +1,10 @@
 """What the builders of replies share: pieces, bounds, counts and arguments (pure)."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
@@ -32,8 +32,7 @@ _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MOST_TOKENS: Final = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True):
     """What one event added."""
 
     text: str = ""

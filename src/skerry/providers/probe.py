@@ -1,12 +1,12 @@
 """Asks the known local servers which models they have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
 import httpx2
 import msgspec
+from msgspec import Struct
 
 from skerry.infra.http import BODY_LIMIT
 from skerry.providers.known import LocalServer
@@ -16,8 +16,7 @@ PROBE_SECONDS: Final = 0.3
 _LIMIT = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class LocalModel:
+class LocalModel(Struct, frozen=True):
     """A model that a local server offers."""
 
     server: LocalServer

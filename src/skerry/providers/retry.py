@@ -2,17 +2,16 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
+from msgspec import Struct
 
 from skerry.model.errors import ModelError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
 from skerry.providers.spoken import Spoken
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how long: seconds, doubling from `base` to `cap`, with full jitter.
 
     A provider's own hint is waited out when it is at most `hint_limit`; a longer one fails at once.

@@ -7,12 +7,12 @@ credential works again; the others go elsewhere, or wait for it where there is n
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final, Protocol
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.auth.cooldowns import NEVER, Key, Reason, Verdict
 from skerry.auth.credentials import Credentials
@@ -35,8 +35,7 @@ _WITHIN: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
 """Calls that another waits for: that may be the one that finds out whether a credential works."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One model with one credential, before it is opened."""
 
     ref: str
@@ -68,8 +67,7 @@ class Entry:
         return sha256(b"\0".join(given)).hexdigest()[:16]
 
 
-@dataclass(slots=True)
-class Probes:
+class Probes(Struct):
     """Calls that find out whether a credential works again, and who waits for them."""
 
     _ended: dict[Key, anyio.Event] = field(default_factory=dict)

@@ -4,8 +4,9 @@ Anthropic wants all results of one response's tool calls in one message of the u
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.message import AssistantMessage, Message
 from skerry.ports.model import ModelInfo
@@ -19,8 +20,7 @@ def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:
     return (message.api, message.provider, message.model) == (api, model.provider, model.id)
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     """Messages of one side; `whole` is their wire form, made when it is needed."""
 
     assistant: bool

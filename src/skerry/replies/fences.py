@@ -1,16 +1,16 @@
 """Fenced code in Markdown, line by line (pure)."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 LOOKS_LIKE_ONE: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
 """What would begin or end a fence at the begin of a line. Looks at six characters at most."""
 _FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})([^\n]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """An open fence. `opening` is its first line, `closing` a line that ends it."""
 
     opening: str

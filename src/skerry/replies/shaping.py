@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.model.message import COMMAND, AssistantMessage, Block, Message, TextBlock
@@ -27,8 +27,7 @@ def named(reference: str) -> str:
     return f"📎 {PurePath(reference).name or reference}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
+class Shaped(Struct, frozen=True):
     """What a person reads of one response, and how it is to be sent."""
 
     text: str

@@ -7,8 +7,9 @@ text. The result depends on the text alone, not on how it came.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.replies import fences
 
@@ -39,8 +40,7 @@ _SURE: Final = 3
 """Letters of a tag after which nothing else is meant by it."""
 
 
-@dataclass(slots=True)
-class Marks:
+class Marks(Struct):
     """How the model wants its text sent."""
 
     reply_to: str | None = None

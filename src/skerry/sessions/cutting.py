@@ -5,7 +5,8 @@ never before a tool's result, so that no result is parted from its call.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage, UserMessage
 from skerry.sessions.budget import weight
@@ -15,8 +16,7 @@ Numbered = tuple[int, Message]
 """An entry: its number in the transcript, and what it says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """What is summarised, and from where on messages stay."""
 
     messages: tuple[Message, ...]

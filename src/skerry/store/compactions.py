@@ -1,6 +1,6 @@
 """Compactions: summaries that stand for what was said before them, which stays in the store."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from skerry.model import message
 from skerry.model.ids import SessionId
@@ -11,8 +11,7 @@ from skerry.store.unit import Reader, Unit
 KIND = "compaction"
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """How far a session is compacted."""
 
     count: int = 0

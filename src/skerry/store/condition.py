@@ -1,10 +1,11 @@
 """In which condition the database is: what SQLite's errors mean for who runs a gateway."""
 
 import sqlite3
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeGuard
+
+from msgspec import Struct
 
 from skerry.model.errors import StoreFailedError
 
@@ -73,8 +74,7 @@ def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
     return type(error) is sqlite3.DatabaseError
 
 
-@dataclass(slots=True)
-class Condition:
+class Condition(Struct):
     """The last that is known. The writer and the readers note what they meet."""
 
     writing: Storage = Storage.OK

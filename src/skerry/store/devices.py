@@ -1,10 +1,10 @@
 """Devices: what each may do and by which tokens it proves it; and those that wait to be let in."""
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from skerry.store.unit import Reader, Unit
 
@@ -28,8 +28,7 @@ class About(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     device_family: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A device that asks for a role and scopes."""
 
     request_id: str
@@ -43,8 +42,7 @@ class Request:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What a paired device may do in one role. A revoked one may nothing until it is approved."""
 
     device_id: str

@@ -7,12 +7,12 @@ its sessions still lack: nothing that was said is missed.
 """
 
 import logging
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import anyio
 import msgspec
+from msgspec import Struct, field
 
 from skerry.model import message
 from skerry.model.errors import StateError
@@ -30,8 +30,7 @@ BATCH_CHARS: Final = 1 << 20
 """Characters of a batch, about: long results of tools make it shorter."""
 
 
-@dataclass(slots=True)
-class Indexer:
+class Indexer(Struct):
     """Keeps the index filled. `touch` it after commits and keep `run` going."""
 
     _dirty: set[str] = field(default_factory=set)

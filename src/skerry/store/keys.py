@@ -4,8 +4,9 @@ A key is kept for the next 24 hours in which a gateway runs. They are counted in
 gateway itself, not read from the clock: one that is set forward must not free a key too early.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.store.unit import Reader, Unit
 
@@ -14,8 +15,7 @@ KEPT_QUARTERS: Final = 96
 """A day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """What a key was used for."""
 
     digest: bytes

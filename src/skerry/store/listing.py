@@ -1,9 +1,10 @@
 """Lists sessions: which, how many, and those in which a word was said."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model import message
 from skerry.model.session import SessionEntry
@@ -11,8 +12,7 @@ from skerry.store import sessions
 from skerry.store.unit import Reader, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which sessions; what is not said excludes nothing."""
 
     agent: str | None = None

@@ -15,7 +15,6 @@ Format: pi session v3 lines and the session map of seed 003.
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec import Struct, field
 
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.model import message
@@ -46,16 +46,14 @@ INDEX_SHARE = 50
 _encode = msgspec.json.encode
 
 
-@dataclass(slots=True)
-class _Mark:
+class _Mark(Struct):
     """How far a file is written."""
 
     seq: int
     size: int
 
 
-@dataclass(slots=True)
-class Mirror:
+class Mirror(Struct):
     """Writes the files. `touch` it after commits and keep `run` going; `flush` at the end."""
 
     agents_dir: Path

@@ -1,10 +1,10 @@
 """Parts to deliver: written with the transcript, sent after the COMMIT, marked on the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct
 
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
@@ -32,8 +32,7 @@ class PartState(StrEnum):
     """A person decided that it is not to be sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingPart:
+class WaitingPart(Struct, frozen=True):
     """A part that is pending or sending, and how often an adapter has had it."""
 
     part: OutboundPart
@@ -45,8 +44,7 @@ class WaitingPart:
     """Whether it may be there already, and goes out once more with a mark."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPart:
+class KeptPart(Struct, frozen=True):
     """A part as a person reads of it."""
 
     waiting: WaitingPart

@@ -1,9 +1,9 @@
 """Runs: accepted, started, ended; and what a restart finds of them."""
 
 import hashlib
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from skerry.model.ids import RunId, SessionId
 from skerry.model.run import RunRequest, RunResult
@@ -16,8 +16,7 @@ _LARGE = 65_536  # bytes; a request with images, which stand in the transcript b
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
+class OpenRun(Struct, frozen=True):
     """A run that is accepted and not ended."""
 
     request: RunRequest
@@ -37,8 +36,7 @@ class OpenRun:
     anything that earlier responses of the run have said."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRun:
+class EndedRun(Struct, frozen=True):
     """A run that ended, and where its message stands."""
 
     request: RunRequest | None

@@ -5,9 +5,10 @@ rows, however many calls there were.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from skerry.model.message import Usage
 from skerry.store.unit import Reader, Unit
@@ -35,8 +36,7 @@ class By(StrEnum):
     """From the rows of calls, which are kept for a limited time."""
 
 
-@dataclass(frozen=True, slots=True)
-class BookedCall:
+class BookedCall(Struct, frozen=True):
     """One call of a model, as it stands in the ledger."""
 
     at: int

@@ -12,8 +12,9 @@ from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from skerry.model.errors import StoreClosedError, StoreFailedError
 from skerry.store.condition import Condition, is_ours
@@ -28,8 +29,7 @@ MAX_RIDERS: Final = 10_000
 """Units that ride and wait for one to ride with; only on a full disk do they gather."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     work: Callable[[Unit], Any]
     future: Future[Any] | None
     touched: list[str]
