@@ -38,7 +38,7 @@ async def open_embedding(
 ) -> "AsyncGenerator[Callable[[AgentId], Embedder | None]]":
     """Give what returns an agent's embedding model for the block; None is by words alone.
 
-    Without `wanted` there is none for anybody. Leaving the block ends the processes of local models.
+    Without `wanted` nobody has one. Leaving the block ends the processes of local models.
     """
     if not wanted:
         yield lambda _: None
