@@ -25,6 +25,7 @@ from skerry.app.cooling import kept_cooldowns
 from skerry.app.delivery import Delivery, Sender
 from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
+from skerry.app.embedding import open_embedding
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import MemoryParts, take_slot
@@ -80,7 +81,7 @@ class Outside:
     """What the program gets from outside itself, so that tests can give something else."""
 
     models: Models | None = None
-    """None is every provider that the configuration and this machine have."""
+    """None is every provider that the configuration and this machine have; else none embeds."""
     adapters: Sequence[ChannelAdapter] = ()
     memories: Memories | None = None
     clock: Clock = field(default_factory=SystemClock)
@@ -188,6 +189,9 @@ async def open_application(
             )
             desk.restart = reload.restart.set
             async with (
+                open_embedding(
+                    lambda: settings.config, environ, ledger, wanted=outside.models is None
+                ) as own.embedder,
                 own.open(keep=memory.desk is not None and not slot.has_qmd),
                 slot.open(keep=memory.desk is not None),
                 _running(reload.run),

@@ -1,10 +1,9 @@
 """The embedding models of each agent: which can be used, in which order, and who pays."""
 
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -153,12 +152,12 @@ def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> lis
     return list(dict.fromkeys([*first, *rest]))
 
 
-class Embedders(anyio.AsyncContextManagerMixin):
+class Embedders:
     """Gives each agent the chain of its embedding models.
 
-    Use as `async with Embedders(...)`; leaving the block ends the processes of local models.
-    `book` hears of each call that somebody bills, `allow` raises `BudgetError` where no more may be
-    spent. What the configuration says is looked at with each `of`.
+    The processes of local models are owned by `tasks`, and end with it. `book` hears of each call
+    that somebody bills, `allow` raises `BudgetError` where no more may be spent. What the
+    configuration says is looked at with each `of`.
     """
 
     def __init__(
@@ -166,6 +165,7 @@ class Embedders(anyio.AsyncContextManagerMixin):
         config: Callable[[], Config],
         http: httpx2.AsyncClient,
         environ: Mapping[str, str],
+        tasks: anyio.abc.TaskGroup,
         *,
         book: Callable[[ModelCallEnded], None],
         allow: Callable[[Wanted], None],
@@ -173,17 +173,11 @@ class Embedders(anyio.AsyncContextManagerMixin):
         self._config = config
         self._http = http
         self._environ = environ
+        self._tasks = tasks
         self._book = book
         self._allow = allow
         self._chains: dict[AgentId, tuple[object, Chain]] = {}
         self._local: dict[tuple[str, float], LocalEmbedder] = {}
-        self._tasks: anyio.abc.TaskGroup
-
-    @asynccontextmanager
-    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with anyio.create_task_group() as self._tasks:
-            yield self
-            self._tasks.cancel_scope.cancel()
 
     def of(self, agent: AgentId) -> Chain:
         """Return the agent's models: the same object until something of its settings changes.

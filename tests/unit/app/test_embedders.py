@@ -3,12 +3,15 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from skerry.app.embedders import Embedders, booked, order, place
+from skerry.app.embedding import open_embedding
 from skerry.config.check import check
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import Provider
@@ -40,6 +43,9 @@ class Book:
         self.calls: list[ModelCallEnded] = []
         self.full = False
 
+    def book(self, call: ModelCallEnded) -> None:
+        self.calls.append(call)
+
     def allow(self, wanted: Wanted) -> None:
         if self.full:
             raise BudgetError(f"{wanted.agent} has used up its day.")
@@ -50,11 +56,10 @@ async def _embedders(
     config: Config, environ: Mapping[str, str] = KEYS, book: Book | None = None
 ) -> AsyncGenerator[Embedders]:
     book = book or Book()
-    async with (
-        http_client() as http,
-        Embedders(lambda: config, http, environ, book=book.calls.append, allow=book.allow) as found,
-    ):
-        yield found
+    calls, allow = book.calls.append, book.allow
+    async with http_client() as http, anyio.create_task_group() as tasks:
+        yield Embedders(lambda: config, http, environ, tasks, book=calls, allow=allow)
+        tasks.cancel_scope.cancel()
 
 
 def _search(**values: Any) -> MemorySearchConfig:
@@ -158,19 +163,25 @@ async def test_a_provider_without_its_key_says_what_is_missing() -> None:
 
 
 async def test_the_chain_stays_until_its_settings_change() -> None:
-    config = _config({"provider": "openai"})
-    async with (
-        http_client() as http,
-        Embedders(
-            lambda: config, http, KEYS, book=Book().calls.append, allow=Book().allow
-        ) as embedders,
-    ):
+    now = [_config({"provider": "openai"})]
+    book = Book()
+    async with http_client() as http, anyio.create_task_group() as tasks:
+        embedders = Embedders(lambda: now[0], http, KEYS, tasks, book=book.book, allow=book.allow)
         first = embedders.of(MAIN)
-        config = _config({"provider": "openai"})
+        now[0] = _config({"provider": "openai"})
         assert embedders.of(MAIN) is first
-        config = _config({"provider": "openai", "model": "text-embedding-3-large"})
+        now[0] = _config({"provider": "openai", "model": "text-embedding-3-large"})
         second = embedders.of(MAIN)
         assert [one.model.model for one in second.embedders] == ["text-embedding-3-large"]
+
+
+async def test_what_the_gateway_gets_is_one_model_or_none() -> None:
+    book = Book()
+    configs = [_config({"provider": "openai"}), _config({"provider": "none"})]
+    for config, expected in zip(configs, ["openai/text-embedding-3-small", None], strict=True):
+        async with open_embedding(partial(lambda one: one, config), KEYS, book) as embedder:
+            found = embedder(MAIN)
+            assert (str(found.model) if found else None) == expected
 
 
 async def test_agents_share_the_process_of_a_local_model() -> None:
