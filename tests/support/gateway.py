@@ -232,7 +232,7 @@ class Rig:
 
 
 @asynccontextmanager
-async def running_gateway(  # noqa: PLR0913 - what a test may want otherwise
+async def running_gateway(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
     *,
     token: str | None = TOKEN,
