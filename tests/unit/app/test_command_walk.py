@@ -10,11 +10,12 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.app.desk import Desk
 from skerry.app.extensions import load_extensions
-from skerry.app.memory import MemoryParts
+from skerry.app.memory import take_slot
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
 from skerry.model.inbound import PeerKind
 from skerry.model.rights import Rights
+from skerry.testing.memory import FakeBackend, FakeMemories
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core
 from tests.support.openings import delivered, receive
@@ -34,6 +35,7 @@ ACCESS = {
     "queue": LISTED,
     "reasoning": LISTED,
     "recall": OPEN,
+    "remember": OWNER,
     "reset": OPEN,
     "restart": OWNER,
     "resume": OPEN,
@@ -62,8 +64,9 @@ async def everything(
     async with open_core(home, model, commands=table, giving=giving) as core:
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
+        memory = take_slot(FakeMemories(FakeBackend()), runtime.config, core.hooks, runtime.clock)
         found = await load_extensions(
-            runtime.config(), core.hooks, core.models, core.store, desk, MemoryParts()
+            runtime.config(), core.hooks, core.models, core.store, desk, memory
         )
         for one in found.commands:
             table.add(one)
