@@ -27,7 +27,7 @@ SETTINGS: Final = (
     replace(BEST, name="no hints", hints=None),
     *(
         replace(BEST, name=f"without {name}", hints=replace(Hints(), **{name: 0.0}))
-        for name in ("said", "asks", "when", "count", "document")
+        for name in ("said", "asks", "when", "document")
     ),
     replace(BEST, name="no neighbours", text_near=Near(), vector_near=Near()),
     replace(BEST, name="near .3 .2", text_near=Near(0.3, 0.2)),

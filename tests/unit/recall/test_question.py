@@ -22,9 +22,3 @@ def test_its_words_are_kept_in_lower_case() -> None:
 def test_it_asks_for_a_time(question: str) -> None:
     assert read(question, WORDS).when
     assert not read("What did Ada paint?", WORDS).when
-
-
-@pytest.mark.parametrize("question", ["How many boats?", "how often does he swim?"])
-def test_it_asks_for_a_number(question: str) -> None:
-    assert read(question, WORDS).count
-    assert not read("What did Ada paint?", WORDS).count
