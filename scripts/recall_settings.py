@@ -22,17 +22,12 @@ from skerry_recall.evidence import Hints
 from skerry_recall.fuse import BEST, Near, Profile
 
 Figures = Mapping[str, float]
-NONE: Final = Hints(said=0, asks=0, when=0, count=0, document=0)
 SETTINGS: Final = (
     BEST,
     replace(BEST, name="no hints", hints=None),
     *(
         replace(BEST, name=f"without {name}", hints=replace(Hints(), **{name: 0.0}))
-        for name in ("said", "asks", "when", "count", "document")
-    ),
-    *(
-        replace(BEST, name=f"only {name}", hints=replace(NONE, **{name: getattr(Hints(), name)}))
-        for name in ("said", "asks", "when", "count", "document")
+        for name in ("said", "asks", "when", "document")
     ),
     replace(BEST, name="no neighbours", text_near=Near(), vector_near=Near()),
     replace(BEST, name="near .3 .2", text_near=Near(0.3, 0.2)),
@@ -41,6 +36,8 @@ SETTINGS: Final = (
     replace(BEST, name="near .8 .4", text_near=Near(0.8, 0.4)),
     replace(BEST, name="vector 0.6", vector_weight=0.6, text_weight=0.4),
     replace(BEST, name="vector 0.4", vector_weight=0.4, text_weight=0.6),
+    replace(BEST, name="sure 0", sure=0.0),
+    replace(BEST, name="sure 0.6", sure=0.6),
     replace(BEST, name="said 0.15", hints=Hints(said=0.15)),
     replace(BEST, name="said 0.35", hints=Hints(said=0.35)),
     replace(BEST, name="document 0.1", hints=Hints(document=0.1)),

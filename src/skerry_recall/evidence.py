@@ -19,13 +19,7 @@ _TIMES: Final = frozenset(
         " january february march april may june july august september october november december"
     )
 )
-_NUMBERS: Final = frozenset(
-    _WORD.findall(
-        "one two three four five six seven eight nine ten dozen once twice couple few several"
-    )
-)
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_DIGIT: Final = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +32,6 @@ class Hints:
     """Taken from a passage that ends with a question: the answer is what follows it."""
     when: float = 0.1
     """Taken from a passage without a word of time, where a time is asked for."""
-    count: float = 0.05
-    """Taken from a passage without a number, where a number is asked for."""
     document: float = 0.2
     """Given for the best passage of the same document."""
 
@@ -90,14 +82,9 @@ def _signs(
     """Yield what speaks against a passage: a name, how far it holds (0 to 1), what it counts."""
     yield "said", other, hints.said
     yield "asks", float(text.endswith("?")), hints.asks
-    if asked.when or asked.count:
-        words = _WORD.findall(text.lower())
-        if asked.when:
-            told = not _TIMES.isdisjoint(words) or _YEAR.search(text) is not None
-            yield "when", float(not told), hints.when
-        if asked.count:
-            told = _DIGIT.search(text) is not None or not _NUMBERS.isdisjoint(words)
-            yield "count", float(not told), hints.count
+    if asked.when:
+        told = not _TIMES.isdisjoint(_WORD.findall(text.lower())) or _YEAR.search(text) is not None
+        yield "when", float(not told), hints.when
 
 
 def _others(texts: Sequence[str], asked: Asked) -> list[float]:

@@ -11,7 +11,6 @@ _WORD: Final = re.compile(r"\w+")
 _WHEN: Final = re.compile(
     r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time|season))\b", re.IGNORECASE
 )
-_COUNT: Final = re.compile(r"\bhow (?:many|much|often|old|long|far|big|tall)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,6 @@ class Asked:
     """All its words in lower case: those that are the name of a speaker say who said it."""
     when: bool = False
     """Whether it asks for a time."""
-    count: bool = False
-    """Whether it asks for a number."""
 
 
 def read(question: str, words: Words) -> Asked:
@@ -34,5 +31,4 @@ def read(question: str, words: Words) -> Asked:
         terms=dict.fromkeys(words.content(question), 1.0),
         words=frozenset(_WORD.findall(question.lower())),
         when=_WHEN.search(question) is not None,
-        count=_COUNT.search(question) is not None,
     )

@@ -48,12 +48,6 @@ def test_a_time_is_preferred_where_one_is_asked_for() -> None:
     assert order("How did we paint the boat?", *texts) == [0, 1]
 
 
-def test_a_number_is_preferred_where_one_is_asked_for() -> None:
-    texts = ("We have boats.", "We have two boats.")
-    assert order("How many boats have we?", *texts) == [1, 0]
-    assert order("Which boats have we?", *texts) == [0, 1]
-
-
 def test_a_passage_beside_a_better_one_of_its_document_gains() -> None:
     asked = read("boat", WORDS)
     found = weigh([0.9, 0.4, 0.4], [1, 1, 2], ["a", "b", "c"], asked, Hints())
