@@ -185,7 +185,7 @@ def test_the_plot_has_a_line_for_each_profile() -> None:
 def test_one_conversation_by_words_alone_beats_fts5(tmp_path: Path) -> None:
     if not DATA.is_dir():
         pytest.skip(f"no {DATA}")
-    found = [one for one in trials(DATA, 1) if one.kind in {"turn", "session"}]
+    found = [one for one in trials(DATA, 1) if one.kind == "turn"]
     table = by_words(found, tmp_path)
     for name, figure_ in table["best"].items():
         assert figure_ > table["fts5-or"][name], name
