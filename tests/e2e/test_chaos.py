@@ -68,7 +68,7 @@ async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
     return wrong + await disagreements(gateway.home, written, received, taken)
 
 
-@pytest.mark.timeout(180 + 6 * KILLS)
+@pytest.mark.timeout(180 + 30 * KILLS)
 async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path: Path) -> None:
     dice = Random(SEED)  # noqa: S311 - the same kills at every run
     mind = Mind(Random(SEED + 2))  # noqa: S311
