@@ -177,9 +177,9 @@ class Dialogue:
     # What the loop needs done
 
     async def _respond(self) -> AssistantMessage:
-        if self._command is not None:
-            return await self._answer(*self._command)
         try:
+            if self._command is not None:
+                return await self._answer(*self._command)
             if not self._asking.begun:
                 await self._report()
                 speaker, models = self.speaker, self._runtime.models

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.agent import dialogue
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.model.ids import RunId
@@ -161,3 +162,14 @@ async def test_a_command_leaves_the_session_s_last_model_known(tmp_path: Path) -
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
         assert session is not None
         assert (session.provider, session.model) == (MODEL.provider, MODEL.id)
+
+
+async def test_nothing_of_a_command_is_written_behind_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialogue, "CHECKPOINT_SECONDS", 0.0)
+    async with open_core(tmp_path, ScriptedModel(echo), commands=commands()) as core:
+        posted: list[object] = []
+        monkeypatch.setattr(core.store, "post", posted.append)
+        assert (await core.ask("/shout hey")).payloads == ("HEY",)
+        assert posted == []
