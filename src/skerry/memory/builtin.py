@@ -21,10 +21,12 @@ from skerry.model.memory import (
     MemoryBackendError,
     MemoryDocument,
     MemoryFallback,
+    MemoryFile,
     MemoryHit,
     MemoryMode,
     MemoryProgress,
     MemoryQuestion,
+    MemorySource,
     MemoryStatus,
     SyncReport,
 )
@@ -185,6 +187,14 @@ class BuiltinMemory:
         except MemoryBackendError as error:
             return self._state((), (0, 0), None, (str(error),))
 
+    async def listing(self) -> Sequence[MemoryFile]:
+        """Return every document of the index. Implements `ports.memory.MemoryListing`.
+
+        Raises:
+            MemoryBackendError: the index cannot be read.
+        """
+        return await self._mended(self._listing)
+
     def close(self) -> None:
         """Let go of the index. Blocks until a job that runs has noticed."""
         self._index.close()
@@ -265,6 +275,23 @@ class BuiltinMemory:
             return None
         made = self._talks.document(conversation)
         return MemoryDocument(made.text, made.source, made.session)
+
+    def _listing(self) -> list[MemoryFile]:
+        with self._index.tables() as tables:
+            known = {source: tables.known(source).values() for source in MemorySource}
+        return [
+            MemoryFile(
+                path=one.path,
+                source=source,
+                size=one.stamp.size,
+                changed_at=one.stamp.mtime // 1_000_000,
+                passages=None if one.error else one.chunks,
+                error=one.error or "",
+                session=one.session,
+            )
+            for source, found in known.items()
+            for one in found
+        ]
 
     def _status(self) -> MemoryStatus:
         with self._index.tables() as tables:

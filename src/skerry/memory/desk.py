@@ -1,8 +1,11 @@
 """Asks the memories: within a deadline, and no more than who asks may see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -13,8 +16,8 @@ from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day
-from skerry.memory.notes import Note, Provenance, notes
-from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, window
+from skerry.memory.notes import Provenance, notes
+from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, told, window
 from skerry.memory.scope import is_open, may_read
 from skerry.memory.writing import Notebook
 from skerry.model.caller import Caller
@@ -22,15 +25,18 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryBackendError,
+    MemoryFile,
     MemoryHit,
+    MemoryNote,
     MemoryNoted,
-    MemoryProvenance,
     MemoryQuestion,
+    MemorySaved,
     MemoryText,
     MemoryUndone,
+    MemoryWhole,
 )
 from skerry.model.origin import Origin
-from skerry.ports.memory import Memories, MemoryBackend, MemoryDocuments
+from skerry.ports.memory import Memories, MemoryBackend, MemoryDocuments, MemoryListing
 
 WIDER: Final = 4
 """So many times more is asked for where some of what is found may not be shown."""
@@ -109,7 +115,7 @@ class Desk:
         place = place_of(path, config.workspace(agent), extra)
         work = partial(read_lines, place, path, start, lines, protected(config))
         found = await anyio.to_thread.run_sync(work)
-        return replace(found, notes=[_told(one, start) for one in notes(found.text)])
+        return replace(found, notes=[told(one, start) for one in notes(found.text)])
 
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
@@ -126,6 +132,63 @@ class Desk:
         self._touch(agent)
         return noted
 
+    async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
+        """Return the files as they are now, and the conversations that are indexed, by path.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        from skerry.memory.editing import listed  # noqa: PLC0415 - with it comes the index
+
+        backend: object = self.of(agent)  # whether it can tell shows only now
+        if backend is None:
+            raise ClosedError(_OFF)
+        config = self.config()
+        workspace, extra = config.workspace(agent), config.memory_search(agent).extra_paths
+        indexed: Sequence[MemoryFile] = ()
+        if isinstance(backend, MemoryListing):
+            with suppress(MemoryBackendError):  # the files are there all the same
+                indexed = await backend.listing()
+        return await anyio.to_thread.run_sync(partial(listed, workspace, extra, indexed))
+
+    async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
+        """Return all of a Markdown file, to be edited; an empty one where there is none yet.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's, too large, or no text.
+        """
+        from skerry.memory.editing import read_whole  # noqa: PLC0415 - as said above
+
+        work = partial(read_whole, self._place(agent, path), path, protected(self.config()))
+        return await anyio.to_thread.run_sync(work)
+
+    async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
+        """Replace a Markdown file whose `hash` is still `base`; empty, it is a new one.
+
+        Raises:
+            MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
+        """
+        from skerry.memory.editing import save  # noqa: PLC0415 - as said above
+
+        work = partial(save, self._place(agent, path), path, text, base, protected(self.config()))
+        saved = await anyio.to_thread.run_sync(work)
+        self._touch(agent)
+        return saved
+
+    async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
+        """Return the notes of MEMORY.md, then of the daily logs, the newest log first.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        book = self._notebook(agent)
+
+        def read() -> list[MemoryNote]:
+            found = islice(book.all(), limit)
+            return [MemoryNote(path, one.text, told(one)) for path, one in found]
+
+        return await anyio.to_thread.run_sync(read)
+
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
         """Take a note out again.
 
@@ -135,6 +198,13 @@ class Desk:
         undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
         self._touch(agent)
         return undone
+
+    def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:
+        if self.of(agent) is None:
+            raise ClosedError(_OFF)
+        config = self.config()
+        extra = config.memory_search(agent).extra_paths
+        return place_of(path, config.workspace(agent), extra)
 
     def _notebook(self, agent: AgentId) -> Notebook:
         config = self.config()
@@ -167,9 +237,3 @@ class Desk:
         with anyio.move_on_after(seconds):
             return await backend.search(question)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
-
-
-def _told(note: Note, start: int) -> MemoryProvenance:
-    said = note.provenance
-    line = note.last + start - 1
-    return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)

@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from skerry.infra.beneath import Beneath, EscapeError, Rules
-from skerry.model.memory import MemoryBackendError, MemoryText, is_memory
+from skerry.memory.notes import Note
+from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
 """Of one answer."""
@@ -80,6 +81,12 @@ def read_lines(
         raise NotMemoryError(f"{path!r} is not read: {error.reason}.") from error
     except OSError as error:
         raise NotMemoryError(f"{path!r} is not read: {error.strerror}.") from error
+
+
+def told(note: Note, start: int = 1) -> MemoryProvenance:
+    """Return what is known of a note in a text that begins with line `start` (pure)."""
+    said, line = note.provenance, note.last + start - 1
+    return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)
 
 
 def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:

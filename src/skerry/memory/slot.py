@@ -15,13 +15,14 @@ from skerry.model.memory import (
     MemoryBackendError,
     MemoryDocument,
     MemoryFallback,
+    MemoryFile,
     MemoryProgress,
     MemoryQuestion,
     MemoryStartingError,
     MemoryStatus,
     SyncReport,
 )
-from skerry.ports.memory import MemoryBackend, MemoryDocuments
+from skerry.ports.memory import MemoryBackend, MemoryDocuments, MemoryListing
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +139,15 @@ class FallbackMemoryManager:
                 if found is not None:
                     return found
         return None
+
+    async def listing(self) -> Sequence[MemoryFile]:
+        """Return what the memory that serves has indexed; nothing where it cannot tell.
+
+        Raises:
+            MemoryBackendError: its index cannot be read.
+        """
+        backend: object = self._serving().backend  # whether it can tell shows only now
+        return await backend.listing() if isinstance(backend, MemoryListing) else ()
 
     async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
         """Return its answer; None, with the reason noted, where it gives none."""

@@ -27,6 +27,7 @@ class Known:
     chunks: int
     at: int | None = None
     error: str | None = None
+    session: str | None = None
 
 
 @dataclass(slots=True)
@@ -81,13 +82,13 @@ class Tables:
     def known(self, source: MemorySource) -> dict[str, Known]:
         """Return the files of a source by path."""
         rows = self._db.execute(
-            "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error FROM files"
-            " WHERE source = ?",
+            "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session"
+            " FROM files WHERE source = ?",
             (source.value,),
         )
         return {
-            path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, at, error)
-            for key, path, sha, size, mtime, ctime, settled, count, at, error in rows
+            path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest)
+            for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
         }
 
     def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:

@@ -71,10 +71,22 @@ class Notebook:
         Raises:
             NoteError: it is not there, or was changed by hand since.
         """
-        for path, note in self._all():
+        for path, note in self.all():
             if note.id == name:
                 return self._take_out(path, note)
         raise NoteError(f"No note {name} is there; perhaps it was taken out by hand.")
+
+    def all(self) -> Iterator[tuple[str, Note]]:
+        """Yield the notes of MEMORY.md, then of the logs, the newest first."""
+        logs = sorted((self.workspace / "memory").glob("*.md"), reverse=True)[:MOST_FILES]
+        for path in (LONG_TERM, *(f"memory/{one.name}" for one in logs)):
+            try:
+                with Beneath(self.workspace, self.rules).open(path) as file:
+                    content = _text(file.read(MAX_BYTES))
+            except (EscapeError, OSError, NoteError):
+                continue  # it can hold no note of ours
+            for note in notes(content):
+                yield path, note
 
     def _take_out(self, path: str, note: Note) -> MemoryUndone:
         def change(old: bytes | None) -> bytes:
@@ -91,18 +103,6 @@ class Notebook:
 
         self._change(path, change)
         return MemoryUndone(note.id, path, note.text)
-
-    def _all(self) -> Iterator[tuple[str, Note]]:
-        """Yield the notes of MEMORY.md, then of the logs, the newest first."""
-        logs = sorted((self.workspace / "memory").glob("*.md"), reverse=True)[:MOST_FILES]
-        for path in (LONG_TERM, *(f"memory/{one.name}" for one in logs)):
-            try:
-                with Beneath(self.workspace, self.rules).open(path) as file:
-                    content = _text(file.read(MAX_BYTES))
-            except (EscapeError, OSError):
-                continue  # it can hold no note of ours
-            for note in notes(content):
-                yield path, note
 
     def _change(self, path: str, change: Change) -> None:
         beneath = Beneath(self.workspace, self.rules)

@@ -168,6 +168,55 @@ class MemoryText:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryNote:
+    """A note as it stands in a file."""
+
+    path: str
+    text: str
+    said: MemoryProvenance
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A document of the memory, as it is listed."""
+
+    path: str
+    source: MemorySource
+    size: int
+    """In bytes."""
+    changed_at: int
+    """In ms since 1970."""
+    day: str | None = None
+    """Of a daily log, such as `2026-11-22`."""
+    passages: int | None = None
+    """That are indexed; None where it is not indexed yet, or by another memory."""
+    error: str = ""
+    """Why it is not indexed."""
+    session: str | None = None
+    """The key of the conversation that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWhole:
+    """All of a file, to be edited."""
+
+    path: str
+    text: str
+    hash: str
+    """Of what it holds, for `save`; empty where there is no such file yet."""
+    notes: Sequence[MemoryProvenance] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySaved:
+    """A file that was saved."""
+
+    path: str
+    hash: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryNoted:
     """A note that was written; `id` takes it out again."""
 

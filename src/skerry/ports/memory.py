@@ -8,12 +8,16 @@ from skerry.model.memory import (
     Conversation,
     MemoryAnswer,
     MemoryDocument,
+    MemoryFile,
+    MemoryNote,
     MemoryNoted,
     MemoryProgress,
     MemoryQuestion,
+    MemorySaved,
     MemoryStatus,
     MemoryText,
     MemoryUndone,
+    MemoryWhole,
     SyncReport,
     Utterance,
 )
@@ -67,6 +71,19 @@ class MemoryDocuments(Protocol):
 
         Raises:
             MemoryBackendError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class MemoryListing(Protocol):
+    """A memory that can tell what it has indexed."""
+
+    async def listing(self) -> Sequence[MemoryFile]:
+        """Return every document of its index, those that it could not read too.
+
+        Raises:
+            MemoryBackendError: the index cannot be read.
         """
         ...
 
@@ -134,6 +151,38 @@ class MemoryDesk(Memories, Protocol):
 
         Raises:
             MemoryBackendError: it is not written.
+        """
+        ...
+
+    async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
+        """Return the files as they are now, and the conversations that are indexed, by path.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        ...
+
+    async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
+        """Return all of a Markdown file, to be edited; an empty one where there is none yet.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's, too large, or no text.
+        """
+        ...
+
+    async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
+        """Replace a Markdown file whose `hash` is still `base`; empty, it is a new one.
+
+        Raises:
+            MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
+        """
+        ...
+
+    async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
+        """Return the notes of MEMORY.md, then of the daily logs, the newest log first.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
         """
         ...
 

@@ -69,3 +69,44 @@ async def test_where_another_has_the_slot_that_is_said(rig: Rig, wire: Wire) -> 
     assert rig.context.memory is None
     error = (await wire.ask("memory.search", {"query": "x"}))["error"]
     assert (error["code"], "slot" in error["message"]) == ("UNAVAILABLE", True)
+
+
+async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
+    tmp_path: Path,
+) -> None:
+    memory = here(tmp_path)
+    async with (
+        running_gateway(tmp_path, memory=memory.desk) as rig,
+        connected(rig.url) as wire,
+    ):
+        noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
+        memory.put("memory/2026-11-21.md", "- rain\n")
+        listed = await wire.call("memory.files", {"source": "memory"})
+        assert [one["path"] for one in listed["files"]] == ["MEMORY.md", "memory/2026-11-21.md"]
+        assert (listed["files"][1]["day"], listed["total"]) == ("2026-11-21", 2)
+        assert (await wire.call("memory.files", {"limit": 1}))["total"] == 2
+        (note,) = (await wire.call("memory.notes"))["notes"]
+        assert (note["path"], note["text"], note["id"]) == ("MEMORY.md", "Rome", noted["id"])
+        read = await wire.call("memory.file", {"path": "MEMORY.md"})
+        assert [one["id"] for one in read["notes"]] == [noted["id"]]
+        given = {"path": "MEMORY.md", "text": "mine\n", "baseHash": read["hash"]}
+        saved = await wire.call("memory.save", given)
+        assert not saved["created"]
+        assert memory.backend.touched, "the next search looks at it"
+        error = (await wire.ask("memory.save", given))["error"]
+        assert error["details"]["code"] == "memory.changed"
+        assert (memory.workspace / "MEMORY.md").read_text() == "mine\n"
+        for path in ("USER.md", "memory/../USER.md", "memory/a.txt"):
+            error = (await wire.ask("memory.save", given | {"path": path}))["error"]
+            assert error["details"]["code"] in {"memory.path", "memory.save"}
+
+
+async def test_who_may_only_read_saves_nothing(tmp_path: Path) -> None:
+    async with (
+        running_gateway(tmp_path, memory=here(tmp_path).desk) as rig,
+        connected(rig.url, scopes=["operator.read"]) as wire,
+    ):
+        given = {"path": "MEMORY.md", "text": "x", "baseHash": ""}
+        error = (await wire.ask("memory.save", given))["error"]
+        assert error["details"]["code"] == "MISSING_SCOPE"
+        assert (await wire.call("memory.file", {"path": "MEMORY.md"}))["hash"] == ""

@@ -7,7 +7,13 @@ from pydantic import Field
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.ids import AgentId, agent_id
-from skerry.model.memory import MemoryAnswer, MemoryHit, MemoryQuestion, MemorySource
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryHit,
+    MemoryProvenance,
+    MemoryQuestion,
+    MemorySource,
+)
 from skerry.model.origin import Origin
 from skerry.ports.memory import MemoryDesk
 
@@ -57,7 +63,7 @@ class MemoryUndoParams(Params):
 
 async def memory_search(call: Call, params: MemorySearchParams) -> Json:
     """Return the passages that answer best, whole, with why each stands where it does."""
-    desk, agent = _desk(call, params.agent_id)
+    desk, agent = desk_of(call, params.agent_id)
     sources = frozenset(MemorySource) if params.source is None else frozenset({params.source})
     question = MemoryQuestion(
         params.query,
@@ -76,7 +82,7 @@ async def memory_search(call: Call, params: MemorySearchParams) -> Json:
 
 async def memory_get(call: Call, params: MemoryGetParams) -> Json:
     """Return lines of a document of the memory."""
-    desk, agent = _desk(call, params.agent_id)
+    desk, agent = desk_of(call, params.agent_id)
     found = await desk.get(agent, params.path, params.start, params.lines)
     return {
         "path": found.path,
@@ -84,23 +90,13 @@ async def memory_get(call: Call, params: MemoryGetParams) -> Json:
         "from": found.start_line,
         "nextFrom": found.next_line,
         "hint": found.hint or None,
-        "notes": [
-            {
-                "id": one.id,
-                "line": one.line,
-                "origin": one.origin.value,
-                "where": one.where,
-                "at": one.at,
-                "edited": one.is_edited,
-            }
-            for one in found.notes
-        ],
+        "notes": [provenance(one) for one in found.notes],
     }
 
 
 async def memory_write(call: Call, params: MemoryWriteParams) -> Json:
     """Append a note in the owner's name; return where it stands, and its id."""
-    desk, agent = _desk(call, params.agent_id)
+    desk, agent = desk_of(call, params.agent_id)
     noted = await desk.write(agent, params.text, params.section, Origin.OWNER, HERE)
     lines: dict[str, Json] = {"startLine": noted.start_line, "endLine": noted.end_line}
     return {"id": noted.id, "path": noted.path, **lines}
@@ -108,12 +104,12 @@ async def memory_write(call: Call, params: MemoryWriteParams) -> Json:
 
 async def memory_undo(call: Call, params: MemoryUndoParams) -> Json:
     """Take a note out again; return what it said."""
-    desk, agent = _desk(call, params.agent_id)
+    desk, agent = desk_of(call, params.agent_id)
     undone = await desk.undo(agent, params.id)
     return {"id": undone.id, "path": undone.path, "text": undone.text}
 
 
-def _desk(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
+def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
     """Return who answers, and the agent whose memory is meant."""
     agents = call.context.config().agents
     agent = agent_id(given) if given else agents.default_id
@@ -123,6 +119,18 @@ def _desk(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
         message = "our memory is not in the slot: plugins.slots.memory names another"
         raise RefusedError(ErrorCode.UNAVAILABLE, message)
     return call.context.memory, agent
+
+
+def provenance(said: MemoryProvenance) -> dict[str, Json]:
+    """Return what is known of a note, ready for JSON (pure)."""
+    return {
+        "id": said.id,
+        "line": said.line,
+        "origin": said.origin.value,
+        "where": said.where,
+        "at": said.at,
+        "edited": said.is_edited,
+    }
 
 
 def _answer(answer: MemoryAnswer) -> Json:
