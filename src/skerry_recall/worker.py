@@ -39,7 +39,7 @@ def main() -> int:
         return 1
     _end_with(first.parent)
     try:
-        model = load(first.model)
+        model = load(first.path or first.model)
     except EmbeddingUnavailableError as error:
         _write(target, Failed(str(error), error.remedy))
         return 0

