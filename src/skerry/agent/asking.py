@@ -2,17 +2,13 @@
 
 from typing import Final
 
-import msgspec
-
 from skerry.agent import sending
 from skerry.agent.compacting import Compactor, Task
 from skerry.agent.defaults import RunDefaults
 from skerry.agent.histories import Conversation
 from skerry.agent.keeping import Keeper, held
-from skerry.agent.means import caller_of
 from skerry.agent.pipeline import Pipeline, with_context
-from skerry.agent.prompt import joined
-from skerry.agent.prompts import Asked
+from skerry.agent.prompts import Asked, Prompt
 from skerry.agent.runtime import Runtime
 from skerry.config.root import Config
 from skerry.lanes.running import ActiveRun
@@ -156,14 +152,14 @@ class Asking:
         """
         self._put(self.prompt)
         history, limit = self._history, model.prompt_limit
-        caller = caller_of(self._active.request)
+        caller = self._defaults.caller
         tools = self._runtime.offered(caller) if model.supports_tools else ()
         self._specs = specs = tuple(tool.spec for tool in tools)
-        self._tools = len(msgspec.json.encode(specs)) // CHARS_PER_TOKEN
         built = await self._built(model, specs)
+        self._tools = built.tool_chars // CHARS_PER_TOKEN
         self._compactions = self._conversation.compactions
         system, context = await self._pipeline.prompt(
-            self.prompt, built, model, history.messages, self._compactions
+            self.prompt, built.text, model, history.messages, self._compactions
         )
         self._put(with_context(self.prompt, context) if context else self.prompt)
         self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
@@ -176,9 +172,8 @@ class Asking:
         if place is not None and self._history.messages[place] is not prompt:
             self._history.put(place, prompt)
 
-    async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> str:
+    async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> Prompt:
         runtime = self._runtime
         asked = Asked(self._active.request, self._active.session_id, self._pipeline.context)
         now = runtime.clock.now_ms()
-        prompt = await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)
-        return joined(prompt.sections)
+        return await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from skerry.agent.means import caller_of
 from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
+from skerry.model.caller import Caller
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.tries import Wanted
@@ -20,6 +22,8 @@ class RunDefaults:
     """How much the model is to think, if it can."""
     asked: bool
     """Whether somebody asked for just that much, so that less is to be told."""
+    caller: Caller
+    """Who asks, and where."""
 
 
 def run_defaults(active: ActiveRun, config: Config) -> RunDefaults:
@@ -38,4 +42,5 @@ def run_defaults(active: ActiveRun, config: Config) -> RunDefaults:
         ),
         asked or config.thinking(agent) or ThinkingLevel.LOW,
         asked is not None,
+        caller_of(request),
     )

@@ -16,7 +16,7 @@ from skerry.agent.compacting import Compactor, Whose
 from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
-from skerry.agent.means import caller_of, run_context, taint
+from skerry.agent.means import run_context, taint
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
 from skerry.agent.runtime import Runtime
@@ -86,10 +86,10 @@ class Dialogue:
         self._own = active.settings or SessionSettings()
         self._command = runtime.commands.given(active.request)
         workspace = self._config.workspace(self._agent)
-        self._caller = caller_of(active.request)
-        self.context = run_context(active.request, active.session_id, workspace)
-        self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         defaults = run_defaults(active, self._config)
+        self._caller = defaults.caller
+        self.context = run_context(active.request, active.session_id, workspace, defaults.caller)
+        self._pipeline = Pipeline(runtime.hooks, self.context, writing, runtime.clock)
         self.show = shown_files(self._config, self._agent)
         self.speaker = Speaker(
             runtime.asking(defaults.wanted),

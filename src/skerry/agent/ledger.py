@@ -13,7 +13,7 @@ from skerry.agent.budgets import Warned, refusal, standings, warning
 from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.infra.zone import day, host_zone
+from skerry.infra.zone import Calendar, host_zone
 from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedError
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
@@ -39,6 +39,7 @@ class Ledger:
         self._store = store
         self._config = config
         self._clock = clock
+        self._calendar = Calendar()
         self._used: dict[str, dict[str, Sums]] = {}
         self._warned: dict[str, str] = {}
         self._closed = "it was not read yet"
@@ -193,7 +194,7 @@ class Ledger:
         return self._day(self._clock.now_ms())
 
     def _day(self, now: int) -> date:
-        return day(now, self._config().agents.defaults.user_timezone)
+        return self._calendar.day(now, self._config().agents.defaults.user_timezone)
 
 
 def note_warned(unit: Unit, warned: Warned) -> None:

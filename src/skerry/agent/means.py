@@ -32,9 +32,12 @@ def caller_of(request: RunRequest) -> Caller:
 
 
 def run_context(
-    request: RunRequest, session_id: SessionId, workspace: Path | None = None
+    request: RunRequest,
+    session_id: SessionId,
+    workspace: Path | None = None,
+    caller: Caller | None = None,
 ) -> RunContext:
-    """Return what hooks are told of a run."""
+    """Return what hooks are told of a run; whoever knows its caller already gives it."""
     return RunContext(
         run_id=request.run_id,
         agent_id=request.key.agent,
@@ -42,7 +45,7 @@ def run_context(
         session_id=session_id,
         channel=request.reply_to.channel if request.reply_to else WEBCHAT,
         workspace=workspace,
-        caller=caller_of(request),
+        caller=caller or caller_of(request),
     )
 
 

@@ -6,15 +6,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from skerry.agent.files import WorkspaceFiles
-from skerry.agent.prompt import Section, Subject, Today, system_prompt
+from skerry.agent.prompt import Section, Subject, Today, joined, system_prompt
 from skerry.agent.ritual import Ritual
 from skerry.agent.workspace import FileText, Limits, Shown, fitted, is_private, wanted
 from skerry.config.root import Config
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
-from skerry.infra.zone import day, host_zone
+from skerry.infra.zone import Calendar, host_zone
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolSpec
@@ -42,6 +44,10 @@ class Prompt:
 
     sections: tuple[Section, ...]
     files: tuple[Shown, ...]
+    text: str
+    """The sections as they are sent."""
+    tool_chars: int
+    """Characters that the tools have as JSON."""
 
 
 @dataclass(slots=True)
@@ -54,6 +60,7 @@ class Prompts:
     """By session, and whether the notes are there: not everybody in it may read them."""
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Of each agent the last prompt, with all that it was made of."""
+    _calendar: Calendar = field(default_factory=Calendar)
     _zone: str = ""
 
     async def build(
@@ -73,7 +80,8 @@ class Prompts:
         request, agent = asked.request, asked.request.key.agent
         own = config.agents.get(agent)
         name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
-        subject = Subject(name, agent, config.workspace(agent), model)
+        workspace = asked.context.workspace or config.workspace(agent)
+        subject = Subject(name, agent, workspace, model)
         defaults = config.agents.defaults
         limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
         files: tuple[FileText, ...] = ()
@@ -85,7 +93,9 @@ class Prompts:
         if built is None or built[0] != made_of:
             shown = fitted(files, limits)
             sections = system_prompt(subject, tools, shown, today, request.extra_system_prompt)
-            built = self._built[agent] = made_of, Prompt(tuple(sections), tuple(shown))
+            chars = len(msgspec.json.encode(tools))
+            prompt = Prompt(tuple(sections), tuple(shown), joined(sections), chars)
+            built = self._built[agent] = made_of, prompt
         return built[1]
 
     async def _files(
@@ -105,7 +115,7 @@ class Prompts:
         What is noted later stands in the conversation; read again it would cost the cache.
         """
         zone = config.agents.defaults.user_timezone
-        date = day(now_ms, zone)
+        date = self._calendar.day(now_ms, zone)
         notes = notes and is_private(asked.request)
         kept = self._today.get((asked.session_id, notes))
         name = zone or self._host_zone()

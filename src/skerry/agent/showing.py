@@ -1,9 +1,6 @@
 """What the next message of a conversation would be sent with, for a person who wants to know."""
 
-import msgspec
-
 from skerry.agent.means import caller_of
-from skerry.agent.prompt import joined
 from skerry.agent.prompts import Asked
 from skerry.agent.runtime import Runtime
 from skerry.hooks.events import RunContext
@@ -44,7 +41,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     )
     parts = [PromptPart(one.name, len(one.text)) for one in prompt.sections]
     if specs:
-        parts.append(PromptPart("tool schemas", len(msgspec.json.encode(specs))))
+        parts.append(PromptPart("tool schemas", prompt.tool_chars))
     hooks = runtime.hooks
     building = (one for one in hooks.before_prompt_build.handlers if one.when is None)
     added = any(building) or hooks.llm_input.handlers
@@ -52,7 +49,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         session_key=str(key),
         session_id=session_id,
         model=model.ref,
-        system=joined(prompt.sections),
+        system=prompt.text,
         parts=parts,
         files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
         entries=session.tail if session else 0,

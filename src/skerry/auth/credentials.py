@@ -160,7 +160,7 @@ class Credentials:
             if one is None:
                 raise _no_profile(pin, provider, found)
             return [one]
-        if len(found) < 2 and not self.explicit(agent, provider):  # noqa: PLR2004 - nothing to order
+        if not found or (len(found) < 2 and not self.explicit(agent, provider)):  # noqa: PLR2004 - nothing to order
             return found
         queue = ordered(
             found,

@@ -15,6 +15,7 @@ from skerry.model.ids import SessionKey
 from skerry.model.memory import MemoryHit, MemorySource
 from skerry.model.origin import Origin
 
+_KINDS: Final = {"dm": "direct"}
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """Whose words show that a conversation is not the owner's alone, whatever its key says."""
 
@@ -54,13 +55,12 @@ def may_read(caller: Caller, hit: MemoryHit) -> bool:
 
 
 def _fits(match: SendMatch, caller: Caller) -> bool:
+    if match.chat_type and caller.chat.value != _KINDS.get(match.chat_type, match.chat_type):
+        return False
+    if match.channel and match.channel.lower() != (caller.channel.lower() or WEBCHAT):
+        return False
+    if not match.key_prefix and not match.raw_key_prefix:
+        return True  # as most rules: asked several times a turn
     whole, inner = str(caller.key), ":".join(caller.key.scope)
-    kind = "direct" if match.chat_type == "dm" else match.chat_type
     prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
-    channel = (match.channel or "").lower()
-    return (
-        channel in {"", caller.channel.lower() or WEBCHAT}
-        and kind in {None, caller.chat.value}
-        and (whole.startswith(prefix) or inner.startswith(prefix))
-        and whole.startswith(raw)
-    )
+    return whole.startswith(raw) and (whole.startswith(prefix) or inner.startswith(prefix))

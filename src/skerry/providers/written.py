@@ -165,6 +165,8 @@ def _opens_block(head: str, names: Iterable[str]) -> Verdict:
 def _opens_object(tight: str, names: Iterable[str]) -> Verdict:
     """Judge how text without space begins, as the object."""
     verdict: Verdict = False
+    if not tight.startswith("{"[: len(tight)]):
+        return False  # as nearly all that models say
     for opening in _OPENINGS:
         for name in names:
             whole = f'{opening}{name}",'

@@ -61,12 +61,13 @@ def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
     by_channel = {name.lower(): one for name, one in config.reset_by_channel.items()}
     own = by_channel.get(channel.lower())
     if own is not None:
-        return _limits(own, ResetConfig())
+        return _limits(own)
     kinds = {"dm": "direct"}
     by_type = {kinds.get(kind, kind): one for kind, one in config.reset_by_type.items()}
     if config.reset is None and not by_type and config.idle_minutes is not None:
         return Limits(idle_minutes=config.idle_minutes)
-    return _limits(by_type.get(kind_of(key), ResetConfig()), config.reset or ResetConfig())
+    found = (by_type.get(kind_of(key)) if by_type else None, config.reset)
+    return _limits(*(one for one in found if one is not None))
 
 
 def kind_of(key: SessionKey) -> str:
@@ -90,10 +91,11 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
     return at
 
 
-def _limits(own: ResetConfig, general: ResetConfig) -> Limits:
-    mode = own.mode or general.mode or ResetMode.DAILY
-    hour = own.at_hour if own.at_hour is not None else general.at_hour
-    idle = own.idle_minutes or general.idle_minutes
+def _limits(*said: ResetConfig) -> Limits:
+    """Return what is said, the first word winning; without a word the day ends it."""
+    mode = next((one.mode for one in said if one.mode), ResetMode.DAILY)
+    hour = next((one.at_hour for one in said if one.at_hour is not None), None)
+    idle = next((one.idle_minutes for one in said if one.idle_minutes), None)
     match mode:
         case ResetMode.NONE:
             return Limits()

@@ -32,6 +32,7 @@ async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
     assert [one["name"] for one in shown["parts"]] == [
         "base",
         "tools",
+        "memory",
         "files",
         "date",
         "runtime",
