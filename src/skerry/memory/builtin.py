@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
-from skerry.memory.filling import StoppedError
+from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import INDEXED_AT, Index, Talks
 from skerry.memory.searching import Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
@@ -56,7 +56,7 @@ class BuiltinMemory:
     Nothing is opened before the first search or sync. `close` it at the end.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that it is given
         self,
         agent: AgentId,
         index: Index,
@@ -65,13 +65,16 @@ class BuiltinMemory:
         talks: Talks | None = None,
         embedder: "Callable[[], Embedder | None]" = lambda: None,
         weighing: Callable[[], Weighing] = Weighing,
+        settings: Callable[[], Settings] | None = None,
     ) -> None:
+        """Take what it is given; `settings` says anew each time what the index is to hold."""
         self._agent = agent
         self._index = index
         self._clock = clock
         self._talks = talks
         self._embedder = embedder
         self._weighing = weighing
+        self._settings = settings
         self._embedding = anyio.Lock()
         self._dirty = True
         self._fallback: MemoryFallback | None = None
@@ -93,6 +96,7 @@ class BuiltinMemory:
         Raises:
             MemoryBackendError: the index can neither be read nor made anew.
         """
+        self._configure()
         notes = await self._freshen()
         vector, label = await self._vector(question.text)
         hits, meant = await self._mended(partial(self._search, question, vector, label))
@@ -130,6 +134,7 @@ class BuiltinMemory:
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
         """Do `sync` without the vectors."""
+        self._configure()
         self._dirty = False
 
         report = partial(self._tell, progress)
@@ -203,6 +208,11 @@ class BuiltinMemory:
         self._progress = now
         if progress is not None:
             progress(now)
+
+    def _configure(self) -> None:
+        """Let the index have the settings of now."""
+        if self._settings is not None:
+            self._index.settings = self._settings()
 
     async def _freshen(self) -> Sequence[str]:
         """Bring in files that changed; return what keeps the answer from being complete."""

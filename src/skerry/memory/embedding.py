@@ -119,7 +119,8 @@ def _keep(
 def _tidy(index: Index) -> None:
     def write(tables: Tables) -> Change:
         _, there = tables.vector_counts()
-        tables.prune_cache(max(CACHE_MOST, 2 * there))
+        most = index.settings.cache
+        tables.prune_cache(max(CACHE_MOST, 2 * there) if most is None else most)
         return Change()
 
     index.write(write)
