@@ -187,10 +187,11 @@ class BuiltinMemory:
 
     async def status(self) -> MemoryStatus:
         """Return its state; it never fails."""
+        embedder = self._embedder()  # in the loop, where it may start something
         try:
-            return await self._mended(self._status)
+            return await self._mended(partial(self._status, embedder))
         except MemoryBackendError as error:
-            return self._state((), (0, 0), None, (str(error),))
+            return self._state(embedder, (), (0, 0), None, (str(error),))
 
     async def listing(self) -> Sequence[MemoryFile]:
         """Return every document of the index. Implements `ports.memory.MemoryListing`.
@@ -303,21 +304,22 @@ class BuiltinMemory:
             for one in found
         ]
 
-    def _status(self) -> MemoryStatus:
+    def _status(self, embedder: "Embedder | None") -> MemoryStatus:
         with self._index.tables() as tables:
             at = tables.meta(INDEXED_AT)
             failed = [f"{path}: {reason}" for path, reason in tables.failed()]
             when = None if at is None else int(at)
-            return self._state(tables.counts(), tables.vector_counts(), when, failed)
+            counts, vectors = tables.counts(), tables.vector_counts()
+            return self._state(embedder, counts, vectors, when, failed)
 
     def _state(
         self,
+        embedder: "Embedder | None",
         sources: Sequence[tuple[str, int, int]],
         vectors: tuple[int, int],
         at: int | None,
         notes: Sequence[str],
     ) -> MemoryStatus:
-        embedder = self._embedder()
         have, there = vectors
         meant = embedder is not None and have > 0 and have >= COVERED * there
         return MemoryStatus(

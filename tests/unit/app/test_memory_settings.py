@@ -65,7 +65,8 @@ def test_openclaw_s_words_are_understood(tmp_path: Path) -> None:
     assert (rhythm(found, MAIN).quiet, rhythm(found, MAIN).sync) == (0.5, None)
     assert (weighing(found, MAIN).mmr, weighing(found, MAIN).half_life) == (0.5, 7)
     profile = weighing(found, MAIN).profile_of(MemoryQuestion("x"))
-    assert (profile.vector_weight, profile.text_weight) == (0.6, pytest.approx(0.4))
+    assert profile.vector_weight == 0.6
+    assert profile.text_weight == pytest.approx(0.4)
     assert profile.candidates == 8
     asked = weighing(found, MAIN).profile_of(MemoryQuestion("x", profile="openclaw"))
     assert asked is OPENCLAW
