@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
 from skerry.app.transcripts import StoredTranscripts
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -21,7 +21,6 @@ from skerry.store import Store, nothing
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
     from skerry.memory.builtin import BuiltinMemory
     from skerry.memory.documents import Document
-    from skerry.memory.files import Places
     from skerry_recall.embed import Embedder
 
 FOLDER: Final = "memory"
@@ -80,31 +79,31 @@ class BuiltinMemories:
         def look() -> object:
             from skerry.memory.files import scan  # noqa: PLC0415 - as said above
 
-            found = scan(self._places(agent))
-            return found.found, found.failed
+            now = settings(self.config(), agent)
+            found = scan(now.places)
+            return found.found, found.failed, now, has_sessions(self.config(), agent)
 
-        return Keeper(lambda: self.of(agent), look, lambda: is_empty(self._places(agent)))
-
-    def _places(self, agent: AgentId) -> "Places":
-        from skerry.memory.files import Places  # noqa: PLC0415 - as said above
-
-        config = self.config()
-        extra = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
-        return Places(config.workspace(agent), extra)
+        return Keeper(
+            lambda: self.of(agent),
+            look,
+            lambda: is_empty(places(self.config(), agent)),
+            lambda: rhythm(self.config(), agent),
+        )
 
     def _make(self, agent: AgentId) -> "BuiltinMemory":
         from skerry.memory.builtin import BuiltinMemory  # noqa: PLC0415 - as said above
-        from skerry.memory.filling import Settings  # noqa: PLC0415 - as said above
         from skerry.memory.index import Index  # noqa: PLC0415 - as said above
 
         path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
-        index = Index(path, Settings(self._places(agent)), self.clock, self.reach)
+        index = Index(path, settings(self.config(), agent), self.clock, self.reach)
         return BuiltinMemory(
             agent,
             index,
             self.clock,
-            talks=_Talks(StoredTranscripts(self.store), agent, self.redact),
+            talks=_Talks(StoredTranscripts(self.store), agent, self.redact, self.config),
             embedder=lambda: self.embedder(agent),
+            weighing=lambda: weighing(self.config(), agent),
+            settings=lambda: settings(self.config(), agent),
         )
 
 
@@ -115,9 +114,12 @@ class _Talks:
     transcripts: StoredTranscripts
     agent: AgentId
     redact: Callable[[str], str]
+    config: Callable[[], Config]
 
     def conversations(self, since: int) -> Sequence[Conversation]:
-        """Return those in which something was said since then, in ms since 1970."""
+        """Return those in which something was said since then, in ms since 1970, if any count."""
+        if not has_sessions(self.config(), self.agent):
+            return ()
         return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
 
     def document(self, conversation: Conversation) -> "Document":

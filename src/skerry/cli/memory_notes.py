@@ -1,6 +1,5 @@
-"""`skerry memory search|get|write|undo`: asked of a running gateway."""
+"""`skerry memory search|get|write|undo`: with a gateway through it, else by themselves."""
 
-import os
 import re
 import sys
 from argparse import Namespace
@@ -8,9 +7,9 @@ from typing import Any, Final
 
 import anyio
 
+from skerry.cli.memory_bar import Bar
+from skerry.cli.memory_place import memory
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
-from skerry.client.client import GatewayClient
-from skerry.client.discover import find
 
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)
@@ -23,13 +22,14 @@ def run(arguments: Namespace) -> int:
 
 
 async def _run(arguments: Namespace) -> int:
-    address = find(os.environ, url=arguments.url, token=arguments.token)
     scopes = READ if arguments.action in {"search", "get"} else WRITE
     method, params = request(arguments)
-    if arguments.agent:
-        params["agentId"] = arguments.agent
-    async with GatewayClient(address, scopes=scopes) as client:
-        found: dict[str, Any] = await client.request(method, params)
+    bar = Bar()
+    async with memory(arguments, scopes) as (place, _):
+        try:
+            found = await place.ask(method, params, bar)
+        finally:
+            bar.end()
     if arguments.json:
         show_json(found)
         return 0

@@ -9,9 +9,16 @@ from typing import Literal
 from pydantic import Field
 
 from skerry.config.base import OpenSection, Section
+from skerry.config.memory_index import (
+    MemoryCache,
+    MemoryChunking,
+    MemoryQueryConfig,
+    MemorySyncConfig,
+)
 from skerry.config.memory_qmd import QmdConfig
 from skerry.config.memory_search import EmbeddingConfig
 from skerry.config.session import SendMatch
+from skerry.model.memory import MemorySource
 
 
 class Citations(StrEnum):
@@ -70,3 +77,9 @@ class MemorySearchConfig(EmbeddingConfig):
     extra_paths: tuple[str, ...] = Field(default=(), max_length=100)
     """Markdown files, and folders of them, that are remembered besides; relative to the
     workspace."""
+    sources: tuple[MemorySource, ...] = Field(default=tuple(MemorySource), max_length=2)
+    """What is indexed: `memory` is the files, `sessions` what was said."""
+    chunking: MemoryChunking = MemoryChunking()
+    query: MemoryQueryConfig = MemoryQueryConfig()
+    sync: MemorySyncConfig = MemorySyncConfig()
+    cache: MemoryCache = MemoryCache()

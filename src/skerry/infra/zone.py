@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import UTC, date, datetime, tzinfo
+from datetime import time as clock
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,25 @@ _DIRECTORY: Final = "/zoneinfo/"
 
 def day(now_ms: int, zone: str | None) -> date:
     """Return the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
-    there: tzinfo | None = None
-    if zone is not None:
-        from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(_named(zone)).date()
 
-        there = ZoneInfo(zone)
-    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(there).date()
+
+def begin(day: date, zone: str | None) -> int:
+    """Return when the day begins there, in ms since 1970; `zone` as of `day`.
+
+    Raises:
+        OverflowError, ValueError: it is too far from today for this machine's clock.
+    """
+    there = datetime.combine(day, clock.min, _named(zone))
+    return int(there.timestamp() * 1000)  # without a zone it is this machine's
+
+
+def _named(zone: str | None) -> tzinfo | None:
+    if zone is None:
+        return None
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
+
+    return ZoneInfo(zone)
 
 
 class Calendar:

@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
-from skerry.memory.filling import StoppedError
+from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import INDEXED_AT, Index, Talks
 from skerry.memory.searching import Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
@@ -56,7 +56,7 @@ class BuiltinMemory:
     Nothing is opened before the first search or sync. `close` it at the end.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that it is given
         self,
         agent: AgentId,
         index: Index,
@@ -65,13 +65,16 @@ class BuiltinMemory:
         talks: Talks | None = None,
         embedder: "Callable[[], Embedder | None]" = lambda: None,
         weighing: Callable[[], Weighing] = Weighing,
+        settings: Callable[[], Settings] | None = None,
     ) -> None:
+        """Take what it is given; `settings` says anew each time what the index is to hold."""
         self._agent = agent
         self._index = index
         self._clock = clock
         self._talks = talks
         self._embedder = embedder
         self._weighing = weighing
+        self._settings = settings
         self._embedding = anyio.Lock()
         self._dirty = True
         self._fallback: MemoryFallback | None = None
@@ -93,6 +96,7 @@ class BuiltinMemory:
         Raises:
             MemoryBackendError: the index can neither be read nor made anew.
         """
+        self._configure()
         notes = await self._freshen()
         vector, label = await self._vector(question.text)
         hits, meant = await self._mended(partial(self._search, question, vector, label))
@@ -130,6 +134,7 @@ class BuiltinMemory:
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
         """Do `sync` without the vectors."""
+        self._configure()
         self._dirty = False
 
         report = partial(self._tell, progress)
@@ -182,10 +187,11 @@ class BuiltinMemory:
 
     async def status(self) -> MemoryStatus:
         """Return its state; it never fails."""
+        embedder = self._embedder()  # in the loop, where it may start something
         try:
-            return await self._mended(self._status)
+            return await self._mended(partial(self._status, embedder))
         except MemoryBackendError as error:
-            return self._state((), (0, 0), None, (str(error),))
+            return self._state(embedder, (), (0, 0), None, (str(error),))
 
     async def listing(self) -> Sequence[MemoryFile]:
         """Return every document of the index. Implements `ports.memory.MemoryListing`.
@@ -203,6 +209,11 @@ class BuiltinMemory:
         self._progress = now
         if progress is not None:
             progress(now)
+
+    def _configure(self) -> None:
+        """Let the index have the settings of now."""
+        if self._settings is not None:
+            self._index.settings = self._settings()
 
     async def _freshen(self) -> Sequence[str]:
         """Bring in files that changed; return what keeps the answer from being complete."""
@@ -293,21 +304,22 @@ class BuiltinMemory:
             for one in found
         ]
 
-    def _status(self) -> MemoryStatus:
+    def _status(self, embedder: "Embedder | None") -> MemoryStatus:
         with self._index.tables() as tables:
             at = tables.meta(INDEXED_AT)
             failed = [f"{path}: {reason}" for path, reason in tables.failed()]
             when = None if at is None else int(at)
-            return self._state(tables.counts(), tables.vector_counts(), when, failed)
+            counts, vectors = tables.counts(), tables.vector_counts()
+            return self._state(embedder, counts, vectors, when, failed)
 
     def _state(
         self,
+        embedder: "Embedder | None",
         sources: Sequence[tuple[str, int, int]],
         vectors: tuple[int, int],
         at: int | None,
         notes: Sequence[str],
     ) -> MemoryStatus:
-        embedder = self._embedder()
         have, there = vectors
         meant = embedder is not None and have > 0 and have >= COVERED * there
         return MemoryStatus(

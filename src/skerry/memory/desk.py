@@ -61,10 +61,16 @@ class Desk:
     config: Callable[[], Config]
     clock: Clock
 
-    @property
-    def limits(self) -> QmdLimits:
+    def limits(self, agent: AgentId) -> QmdLimits:
         """Return how much of an answer is shown."""
-        return self.config().memory.qmd.limits
+        config = self.config()
+        most = config.memory_search(agent).query.max_results
+        limits = config.memory.qmd.limits
+        return limits if most is None else limits.model_copy(update={"max_results": most})
+
+    def min_score(self, agent: AgentId) -> float:
+        """Return the score below which hits are left out where nobody asks for another."""
+        return self.config().memory_search(agent).query.min_score
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
         """Return the agent's memory; None where it has none."""
@@ -89,7 +95,8 @@ class Desk:
         if not self.is_open(caller):
             raise ClosedError(_CLOSED)
         wider = replace(question, limit=question.limit * WIDER)
-        answer = await self._ask(caller.key.agent, wider, self.limits.timeout_ms / 1000)
+        agent = caller.key.agent
+        answer = await self._ask(agent, wider, self.limits(agent).timeout_ms / 1000)
         hits = [one for one in answer.hits if may_read(caller, one)][: question.limit]
         return replace(answer, hits=hits)
 

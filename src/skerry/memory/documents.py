@@ -5,9 +5,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import date
 from typing import Final
 
+from skerry.infra.zone import begin
 from skerry.model.memory import MemorySource
 from skerry_recall.chunk import TOKEN, chunks
 
@@ -86,17 +87,17 @@ def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list
     ]
 
 
-def date_of(path: str, zone: tzinfo | None = None) -> int | None:
+def date_of(path: str, zone: str | None = None) -> int | None:
     """Return when the day of a daily log (`memory/YYYY-MM-DD*.md`) began, in ms since 1970.
 
-    None for every other file: it does not age (seed 003, temporal decay).
+    `zone` is an IANA name, None the zone of this machine. None for every other file: it does not
+    age (seed 003, temporal decay).
     """
     found = _DATED.search(path)
     if found is None:
         return None
     try:
-        day = datetime(int(found[1]), int(found[2]), int(found[3]), tzinfo=zone or UTC)
-        return int(day.timestamp() * 1000)
+        return begin(date(int(found[1]), int(found[2]), int(found[3])), zone)
     except (ValueError, OverflowError):
         return None  # 2026-02-31 is a name, no date
 

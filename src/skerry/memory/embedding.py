@@ -1,6 +1,7 @@
 """Gives passages their vectors, behind the text: from the cache, else from a model.
 
-Every batch is written before the next is asked for, so that a stop at any point costs one batch.
+Every batch is written into the cache before the next is asked for, so that a stop at any point
+costs one batch. Passages get theirs a thousand at a time: taking in one costs much the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +13,22 @@ import anyio.to_thread
 from skerry.memory.index import EMBEDDED_WITH, Index
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress
-from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind, checked
+from skerry_recall.embed import (
+    Embedder,
+    EmbeddingError,
+    EmbeddingModel,
+    EmbeddingRefusedError,
+    Kind,
+    checked,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 T = TypeVar("T")
+LOT: Final = 1000
+"""Texts between two times at which passages get their vectors."""
 ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
 CACHE_MOST: Final = 20_000
@@ -37,20 +47,26 @@ async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgre
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    model = embedder.model
+    model, done, whole = embedder.model, 0, 0
     await _thread(partial(_prepare, index, model))
-    done = 0
     while True:
-        lacking, total = await _thread(partial(_lacking, index, embedder))
+        lacking, left = await _thread(partial(_lacking, index, embedder))
         if not lacking:
             break
-        texts = {sha: text for _, sha, text in lacking}
-        vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
-        if embedder.model != model:
-            raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
-        await _thread(partial(_keep, index, model, embedder.dims, list(texts), vectors))
-        done += len(texts)
-        report(MemoryProgress("embeddings", min(done, total), total))
+        whole = max(whole, left)
+        for begin in range(0, len(lacking), embedder.bulk):
+            texts = dict(lacking[begin : begin + embedder.bulk])
+            try:
+                vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
+                if embedder.model != model:
+                    raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
+                await _thread(partial(_keep, index, model, embedder.dims, list(texts), vectors))
+            except EmbeddingError:
+                await _thread(partial(_adopt, index, model, embedder.dims))
+                raise
+            done += len(texts)
+            so_far = whole - left + begin + len(texts)
+            report(MemoryProgress("embeddings", min(so_far, whole), whole))
     if done:
         await _thread(partial(_tidy, index))
     return done
@@ -75,22 +91,30 @@ def _prepare(index: Index, model: EmbeddingModel) -> None:
     index.renew(str(model), change)
 
 
-def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[int, str, str]], int]:
-    """Give what the cache has; return what a model is asked for next, and how much is left."""
-    model = embedder.model
+def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[str, str]], int]:
+    """Give what the cache has; return the next texts that a model is asked for, by hash.
+
+    Beside them stands how many passages are left.
+    """
+    _adopt(index, embedder.model, embedder.dims)
+    with index.tables() as tables:
+        have, there = tables.vector_counts()
+        rows = tables.lacking(max(LOT, embedder.bulk))
+    return list({sha: text for _, sha, text in rows}.items()), there - have
+
+
+def _adopt(index: Index, model: EmbeddingModel, dims: int | None) -> None:
+    """Give passages the vectors that the cache has of their texts."""
     while True:
         with index.tables() as tables:
             found = tables.cached(model.provider, model.model, ADOPTED)
-        sound = [(key, blob) for key, blob in found if is_sound(blob, embedder.dims)]
-        if len(sound) < len(found):
-            unsound = [key for key, blob in found if not is_sound(blob, embedder.dims)]
-            index.write(partial(_uncache, model=model, keys=unsound))
         if not found:
-            break
+            return
+        sound = [(key, blob) for key, blob in found if is_sound(blob, dims)]
+        if len(sound) < len(found):
+            unsound = [key for key, blob in found if not is_sound(blob, dims)]
+            index.write(partial(_uncache, model=model, keys=unsound))
         index.embed(str(model), sound)
-    with index.tables() as tables:
-        have, there = tables.vector_counts()
-        return tables.lacking(embedder.bulk), there - have
 
 
 def _uncache(tables: Tables, model: EmbeddingModel, keys: Sequence[int]) -> Change:
@@ -119,7 +143,8 @@ def _keep(
 def _tidy(index: Index) -> None:
     def write(tables: Tables) -> Change:
         _, there = tables.vector_counts()
-        tables.prune_cache(max(CACHE_MOST, 2 * there))
+        most = index.settings.cache
+        tables.prune_cache(max(CACHE_MOST, 2 * there) if most is None else most)
         return Change()
 
     index.write(write)

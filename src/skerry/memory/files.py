@@ -32,6 +32,8 @@ class Places:
     workspace: Path
     extra: Sequence[Path] = ()
     """Further Markdown files, or folders of them; relative ones are in the workspace."""
+    wanted: bool = True
+    """Whether any file is remembered."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ def scan(places: Places) -> Scan:
     left out, wherever they point.
     """
     made = Scan()
+    if not places.wanted:
+        return made
     root = os.path.abspath(places.workspace)  # noqa: PTH100 - Path.absolute keeps `..`
     for entry in _entries(made, root, ""):
         if entry.name in _TOP:

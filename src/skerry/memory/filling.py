@@ -1,15 +1,21 @@
 """Brings the tables to what the files say: finds what changed, reads it, writes it in batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import tzinfo
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
 from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest, pieces
 from skerry.memory.files import Places, Scan, UnreadableError, read
 from skerry.memory.tables import Change, Known, Tables
-from skerry.memory.transcripts import RETENTION_DAYS, is_due, path_of, stamp_of
+from skerry.memory.transcripts import (
+    DELTA_BYTES,
+    DELTA_ENTRIES,
+    RETENTION_DAYS,
+    is_due,
+    path_of,
+    stamp_of,
+)
 from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 
 BATCH_FILES: Final = 500
@@ -30,19 +36,31 @@ class Settings:
     """What is indexed, and how."""
 
     places: Places
-    sources: frozenset[MemorySource] = frozenset(MemorySource)
     size: int = SIZE
     overlap: int = OVERLAP
     """Tokens of a passage, and those that it shares with the next."""
-    zone: tzinfo | None = None
-    """In which the days of daily logs begin; None is UTC."""
+    zone: str | None = None
+    """In which the days of daily logs begin, an IANA name; None is that of this machine."""
     retention_days: int = RETENTION_DAYS
     """How long a conversation in which nothing more is said stays."""
+    delta_bytes: int = DELTA_BYTES
+    delta_entries: int = DELTA_ENTRIES
+    """What has to be new in a conversation that goes on."""
+    cache: int | None = None
+    """Vectors beyond which those of texts that are gone are forgotten; None is as usual."""
 
     @property
     def made_with(self) -> str:
         """Return what cannot change without making the index anew."""
-        return f"{self.size}/{self.overlap}"
+        return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
+
+    def as_made(self, made_with: str | None) -> "Settings":
+        """Return them as an index has them that was made so, until it is made anew."""
+        if made_with is None or made_with == self.made_with:
+            return self
+        sizes, _, zone = made_with.partition(" ")
+        size, _, overlap = sizes.partition("/")
+        return replace(self, size=int(size), overlap=int(overlap), zone=zone or None)
 
 
 class Pace(Protocol):
@@ -116,19 +134,13 @@ def _is_same(known: Known | None, found: Stamp) -> bool:
     return known is not None and known.stamp == found
 
 
-def _is_wanted(known: Known | None, one: Conversation, now: int | None) -> bool:
-    if now is not None:
-        return is_due(known, one, now)
-    return known is None or known.stamp != stamp_of(one)
-
-
 class Filling:
     """One pass over the files. Everything it does is blocking."""
 
     def __init__(
         self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._write = write
         self._now_ns = now_ns
         self._pace = pace
@@ -174,7 +186,7 @@ class Filling:
         Raises:
             StoppedError: it was not wanted to the end.
         """
-        due = [one for one in there if _is_wanted(known.get(path_of(one)), one, now)]
+        due = [one for one in there if self._is_wanted(known.get(path_of(one)), one, now)]
         for done, conversation in enumerate(due, 1):
             document = said(conversation)
             self._write(partial(self._put_session, document=document, known=known))
@@ -186,6 +198,11 @@ class Filling:
         if gone:
             self._write(lambda tables: tables.remove(gone))
             self.tally.removed += len(gone)
+
+    def _is_wanted(self, known: Known | None, one: Conversation, now: int | None) -> bool:
+        if now is None:
+            return known is None or known.stamp != stamp_of(one)
+        return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)
 
     def _put_session(
         self, tables: Tables, document: Document, known: Mapping[str, Known]
@@ -215,7 +232,7 @@ class Filling:
 
     def _read(self, path: str, stamp: Stamp) -> "_Read":
         try:
-            text, stamp = read(self._settings.places, path, self._now_ns())
+            text, stamp = read(self.settings.places, path, self._now_ns())
         except UnreadableError as error:
             return _Read(path, "", stamp, str(error))
         return _Read(path, text, stamp)
@@ -255,11 +272,11 @@ class Filling:
         return change
 
     def _document(self, one: "_Read") -> Document:
-        at = date_of(one.path, self._settings.zone)
+        at = date_of(one.path, self.settings.zone)
         return Document(one.path, MemorySource.MEMORY, one.text, one.stamp, at)
 
     def _pieces(self, document: Document) -> list[Piece]:
-        return pieces(document, self._settings.size, self._settings.overlap)
+        return pieces(document, self.settings.size, self.settings.overlap)
 
 
 @dataclass(frozen=True, slots=True)

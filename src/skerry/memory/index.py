@@ -72,6 +72,7 @@ class Index:
         reach: Callable[[str], None] = nothing,
     ) -> None:
         self.settings = settings
+        """May be replaced at any time; what cannot change by itself is made anew by `sync`."""
         self.database = Database(path, reach)
         self.notes: list[str] = []
         """What went wrong and was mended, for people."""
@@ -194,17 +195,18 @@ class Index:
             return filled
         with self.database.reading() as tables:
             known = tables.known(MemorySource.SESSIONS)
-        filling = self._filling(self.write)
+        filling = self._filling(self.write, made_with)
         self._converse(filling, known, talks, report)
         return joined(filled, filling.tally.report())
 
     def _update(self, there: Scan, report: Report) -> SyncReport:
-        """Bring the files in."""
+        """Bring the files in, as the others were: other settings wait for the index made anew."""
         with self.database.reading() as tables:
             known = tables.known(MemorySource.MEMORY)
-        filling = self._filling(self.write)
+            made_with = tables.meta(MADE_WITH)
+        filling = self._filling(self.write, made_with)
         filling.files(known, there, report)
-        self.write(self._done)
+        self.write(partial(self._done, made_with=filling.settings.made_with))
         with self.database.reading() as tables:
             known = tables.known(MemorySource.MEMORY)
         self._seen = {path: one.stamp for path, one in known.items()}
@@ -234,7 +236,7 @@ class Index:
             filling.files({}, there, report)
             if talks is not None:
                 self._converse(filling, {}, talks, report, every=True)
-            self._done(tables)
+            self._done(tables, filling.settings.made_with)
             reports.append(filling.tally.report())
             made.append(self._collect(tables))
 
@@ -245,11 +247,12 @@ class Index:
         self._drop_old()
         return reports[0]
 
-    def _filling(self, write: Write) -> Filling:
-        return Filling(self.settings, write, lambda: self._clock.now_ms() * 1_000_000, self._pace)
+    def _filling(self, write: Write, made_with: str | None = None) -> Filling:
+        settings = self.settings.as_made(made_with)
+        return Filling(settings, write, lambda: self._clock.now_ms() * 1_000_000, self._pace)
 
-    def _done(self, tables: Tables) -> Change:
-        tables.note(MADE_WITH, self.settings.made_with)
+    def _done(self, tables: Tables, made_with: str) -> Change:
+        tables.note(MADE_WITH, made_with)
         tables.note(INDEXED_AT, str(self._clock.now_ms()))
         if tables.meta(GENERATION) is None:
             tables.note(GENERATION, secrets.token_hex(8))

@@ -38,19 +38,35 @@ Stamps = object
 """What a look found; equal where nothing changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often an index is looked after; in seconds."""
+
+    watch: bool = True
+    """Whether changes of the files are looked for."""
+    quiet: float = QUIET_SECONDS
+    """Without a further change, after which what changed is indexed."""
+    sync: float | None = SYNC_SECONDS
+    """Between two rounds over everything; None is only after changes."""
+    embed: float = EMBED_SECONDS
+    """Between two rounds over what has no vector."""
+
+
 @dataclass(slots=True)
 class Keeper:
     """Looks after one memory. `touch` it when something was said; keep `run` going.
 
     What was said waits for the next round: there is enough of it, or a pause, only now and then.
 
-    `look` is blocking and gives the state of the files; `empty` says that there are none, without
-    loading anything; `memory` gives the memory, which is made at the first call.
+    `look` is blocking and gives the state of the files and settings; `empty` says that there are
+    no files, without loading anything; `memory` gives the memory, which is made at the first call;
+    `rhythm` is asked anew each time.
     """
 
     memory: "Callable[[], BuiltinMemory]"
     look: Callable[[], Stamps]
     empty: Callable[[], bool]
+    rhythm: Callable[[], Rhythm] = Rhythm
     _said: bool = False
     """Whether something was said since the start."""
     _seen: Stamps = None
@@ -73,7 +89,7 @@ class Keeper:
         while self.empty() and not self._said:  # noqa: ASYNC110 - of the disk nobody is told
             await anyio.sleep(LOOK_SECONDS)  # a new installation: nothing is loaded for it
         while True:
-            cost = await self._look()
+            cost = await self._look() if self.rhythm().watch else 0.0
             await self._do_due(anyio.current_time())
             await anyio.sleep(max(LOOK_SECONDS, cost * IDLE_SHARE))
 
@@ -94,15 +110,16 @@ class Keeper:
             if await self._sync():
                 self._behind = now if self._behind is None else self._behind
         behind = self._behind is not None and now - self._behind >= COALESCE_SECONDS
-        if behind or now - self._embedded >= EMBED_SECONDS:
+        if behind or now - self._embedded >= self.rhythm().embed:
             self._embedded, self._behind = now, None
             await self._embed()
 
     def due(self, now: float) -> bool:
         """Return whether the index is to be brought up to date now."""
-        if now - self._synced >= SYNC_SECONDS:
+        rhythm = self.rhythm()
+        if now - self._synced >= (rhythm.sync or float("inf")):
             return True
-        quiet = now - self._last >= QUIET_SECONDS
+        quiet = now - self._last >= rhythm.quiet
         late = self._since is not None and now - self._since >= COALESCE_SECONDS
         return self._since is not None and (quiet or late)
 

@@ -56,9 +56,10 @@ class Recalling:
 
     async def recall(self, draft: PromptDraft) -> PromptChange | None:
         """Return the passages as context; None where there is none, or no memory answers."""
-        caller, limits = draft.context.caller, self.desk.limits
+        caller = draft.context.caller
         if caller is None or any(one.origin in OTHERS for one in draft.messages):
             return None
+        limits = self.desk.limits(caller.key.agent)
         question = MemoryQuestion(draft.prompt[-MOST_PROMPT:], limits.max_results * WIDER)
         try:
             answer = await self.desk.find(caller, question)

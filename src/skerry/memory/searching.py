@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
     from numpy.typing import NDArray
 
     from skerry_recall.collection import Collection
-    from skerry_recall.fuse import Ranked
+    from skerry_recall.fuse import Profile, Ranked
     from skerry_recall.scores import Scores
 
 PHRASES: Final = 4
@@ -37,6 +37,24 @@ class Weighing:
     """Days in which the score of a dated passage halves; None leaves ages alone."""
     floor: float = 0.0
     """The share of a score that no age takes."""
+    weights: tuple[float, float] | None = None
+    """Of meaning and words, in place of the profile's."""
+    candidates: int | None = None
+    """For each hit, in place of the profile's, where that weighs but the best."""
+
+    def profile_of(self, question: MemoryQuestion) -> "Profile":
+        """Return the profile of an answer: a question that names one has it as it is."""
+        from skerry_recall.fuse import PROFILES  # noqa: PLC0415 - as said above
+
+        if question.profile is not None and question.profile in PROFILES:
+            return PROFILES[question.profile]
+        profile = PROFILES[self.profile]
+        if self.weights is not None:
+            vector, text = self.weights
+            profile = replace(profile, vector_weight=vector, text_weight=text)
+        if self.candidates is not None and profile.candidates is not None:
+            profile = replace(profile, candidates=self.candidates)
+        return profile
 
 
 def phrases(question: str) -> list[str]:
@@ -54,7 +72,7 @@ def search(
     now: int,
 ) -> list[MemoryHit]:
     """Return the passages that answer the question, the best first; `now` in ms since 1970."""
-    from skerry_recall.fuse import PROFILES, Decay, Options, rank  # noqa: PLC0415 - as said above
+    from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
     from skerry_recall.question import read  # noqa: PLC0415 - as said above
     from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
@@ -84,8 +102,7 @@ def search(
         asked=asked,
         texts=texts,
     )
-    profile = PROFILES.get(question.profile or weighing.profile, PROFILES["best"])
-    ranked = rank(scores, profile, question.limit, options)
+    ranked = rank(scores, weighing.profile_of(question), question.limit, options)
     keys = [int(scores.id[one.row]) for one in ranked]
     found = tables.rows(keys)
     return [

@@ -68,9 +68,11 @@ class MemorySearch:
             return _json(failed(_NOBODY, GO_ON))
         if OTHERS & context.taint:
             return _json(failed(_SHARED, GO_ON))
-        limits = self._desk.limits
+        agent = context.caller.key.agent
+        limits = self._desk.limits(agent)
         most = min(params.maxResults or limits.max_results, limits.max_results)
-        question = MemoryQuestion(params.query, most, params.minScore or 0.0)
+        least = self._desk.min_score(agent) if params.minScore is None else params.minScore
+        question = MemoryQuestion(params.query, most, least)
         try:
             answer = await self._desk.find(context.caller, question)
         except SkerryError as error:

@@ -40,8 +40,14 @@ def stamp_of(conversation: Conversation) -> Stamp:
     return Stamp(conversation.size, conversation.updated_at, conversation.entries)
 
 
-def is_due(known: Known | None, conversation: Conversation, now: int) -> bool:
-    """Return whether enough is new, or the conversation rests, so that it is indexed (pure).
+def is_due(
+    known: Known | None,
+    conversation: Conversation,
+    now: int,
+    most_bytes: int = DELTA_BYTES,
+    most_entries: int = DELTA_ENTRIES,
+) -> bool:
+    """Return whether so much is new, or the conversation rests, so that it is indexed (pure).
 
     `now` in ms since 1970.
     """
@@ -50,8 +56,8 @@ def is_due(known: Known | None, conversation: Conversation, now: int) -> bool:
     if found == was:
         return False
     return (
-        found.size - was.size >= DELTA_BYTES
-        or found.ctime - was.ctime >= DELTA_ENTRIES
+        found.size - was.size >= most_bytes
+        or found.ctime - was.ctime >= most_entries
         or found.ctime < was.ctime  # it was taken back, or redacted
         or now - conversation.updated_at >= REST_MS
     )

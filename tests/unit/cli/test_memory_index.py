@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from skerry.cli.memory_index import bar
+from skerry.cli.memory_bar import bar
 from skerry.model.memory import MemoryProgress
 from skerry.testing.gateway import running_gateway
 

@@ -20,7 +20,7 @@ async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
     environ = kept | {
         "HOME": home,
         "SKERRY_STATE_DIR": home,
-        "SKERRY_GATEWAY_PORT": str(rig.port),
+        "SKERRY_GATEWAY_URL": f"ws://127.0.0.1:{rig.port}",
         "SKERRY_GATEWAY_TOKEN": TOKEN,
     }
     command = [sys.executable, "-m", "skerry", "memory", *arguments]

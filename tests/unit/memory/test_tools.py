@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from skerry.infra.beneath import Beneath
 from skerry.memory.tools import MemoryGet, MemorySearch
+from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryBackendError,
     MemoryDocument,
@@ -83,7 +84,7 @@ async def test_all_passages_together_stay_within_their_limit(tmp_path: Path) -> 
     told = await here.call(MemorySearch(here.desk), WHERE)
     assert 3000 < sum(len(one["snippet"]) for one in told["results"]) <= 4000
     usual = place(tmp_path / "usual", backend)
-    assert usual.desk.limits.max_injected_chars == 4000
+    assert usual.desk.limits(AgentId("main")).max_injected_chars == 4000
 
 
 @pytest.mark.requirement("memory-clamp-timeout")
@@ -98,7 +99,7 @@ async def test_a_search_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     assert told["results"] == []
     assert told["disabled"] is True
     assert "0.1 s" in told["error"]
-    assert place(tmp_path / "usual").desk.limits.timeout_ms == 4000
+    assert place(tmp_path / "usual").desk.limits(AgentId("main")).timeout_ms == 4000
 
 
 async def test_a_memory_that_fails_is_an_answer_and_no_exception(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from skerry.model.memory import (
     MemoryProvenance,
     MemoryQuestion,
     MemorySource,
+    MemoryText,
 )
 from skerry.model.origin import Origin
 from skerry.ports.memory import MemoryDesk
@@ -61,11 +62,38 @@ class MemoryUndoParams(Params):
     agent_id: Name | None = None
 
 
-async def memory_search(call: Call, params: MemorySearchParams) -> Json:
-    """Return the passages that answer best, whole, with why each stands where it does."""
+NotesParams = MemorySearchParams | MemoryGetParams | MemoryWriteParams | MemoryUndoParams
+
+
+async def notes(call: Call, params: NotesParams) -> Json:
+    """Answer `memory.search`, `get`, `write` or `undo`."""
     desk, agent = desk_of(call, params.agent_id)
+    return await answered(desk, agent, params)
+
+
+async def answered(desk: MemoryDesk, agent: AgentId, params: NotesParams) -> dict[str, Json]:
+    """Return what the desk answers, ready for JSON.
+
+    Raises:
+        MemoryBackendError: it cannot.
+    """
+    match params:
+        case MemorySearchParams():
+            return _answer(await desk.search(agent, _question(params)))
+        case MemoryGetParams():
+            return _text(await desk.get(agent, params.path, params.start, params.lines))
+        case MemoryWriteParams():
+            noted = await desk.write(agent, params.text, params.section, Origin.OWNER, HERE)
+            lines: dict[str, Json] = {"startLine": noted.start_line, "endLine": noted.end_line}
+            return {"id": noted.id, "path": noted.path, **lines}
+        case MemoryUndoParams():
+            undone = await desk.undo(agent, params.id)
+            return {"id": undone.id, "path": undone.path, "text": undone.text}
+
+
+def _question(params: MemorySearchParams) -> MemoryQuestion:
     sources = frozenset(MemorySource) if params.source is None else frozenset({params.source})
-    question = MemoryQuestion(
+    return MemoryQuestion(
         params.query,
         params.limit,
         params.min_score,
@@ -77,13 +105,9 @@ async def memory_search(call: Call, params: MemorySearchParams) -> Json:
         params.profile,
         params.explain,
     )
-    return _answer(await desk.search(agent, question))
 
 
-async def memory_get(call: Call, params: MemoryGetParams) -> Json:
-    """Return lines of a document of the memory."""
-    desk, agent = desk_of(call, params.agent_id)
-    found = await desk.get(agent, params.path, params.start, params.lines)
+def _text(found: MemoryText) -> dict[str, Json]:
     return {
         "path": found.path,
         "text": found.text,
@@ -92,21 +116,6 @@ async def memory_get(call: Call, params: MemoryGetParams) -> Json:
         "hint": found.hint or None,
         "notes": [provenance(one) for one in found.notes],
     }
-
-
-async def memory_write(call: Call, params: MemoryWriteParams) -> Json:
-    """Append a note in the owner's name; return where it stands, and its id."""
-    desk, agent = desk_of(call, params.agent_id)
-    noted = await desk.write(agent, params.text, params.section, Origin.OWNER, HERE)
-    lines: dict[str, Json] = {"startLine": noted.start_line, "endLine": noted.end_line}
-    return {"id": noted.id, "path": noted.path, **lines}
-
-
-async def memory_undo(call: Call, params: MemoryUndoParams) -> Json:
-    """Take a note out again; return what it said."""
-    desk, agent = desk_of(call, params.agent_id)
-    undone = await desk.undo(agent, params.id)
-    return {"id": undone.id, "path": undone.path, "text": undone.text}
 
 
 def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
@@ -133,7 +142,7 @@ def provenance(said: MemoryProvenance) -> dict[str, Json]:
     }
 
 
-def _answer(answer: MemoryAnswer) -> Json:
+def _answer(answer: MemoryAnswer) -> dict[str, Json]:
     fallback = answer.fallback
     return {
         "results": [_hit(one) for one in answer.hits],
@@ -163,8 +172,8 @@ def _hit(hit: MemoryHit) -> Json:
 
 
 METHODS: Final = (
-    Method("memory.search", MemorySearchParams, memory_search),
-    Method("memory.get", MemoryGetParams, memory_get),
-    Method("memory.write", MemoryWriteParams, memory_write),
-    Method("memory.undo", MemoryUndoParams, memory_undo),
+    Method("memory.search", MemorySearchParams, notes),
+    Method("memory.get", MemoryGetParams, notes),
+    Method("memory.write", MemoryWriteParams, notes),
+    Method("memory.undo", MemoryUndoParams, notes),
 )

@@ -1,0 +1,90 @@
+"""The built-in memory of a state directory that no gateway has, for a command that needs it."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from skerry.agent.ledger import Ledger
+from skerry.app.build import open_state
+from skerry.app.embedding import open_embedding
+from skerry.app.memories import BuiltinMemories
+from skerry.app.memory import CORE
+from skerry.config.root import Config
+from skerry.config.secrets import secrets
+from skerry.infra.clock import SystemClock
+from skerry.infra.log import Redactor
+from skerry.memory.desk import Desk
+from skerry.model.ids import AgentId
+from skerry.model.memory import MemoryBackendError, MemoryProgress
+
+if TYPE_CHECKING:  # loaded with the memory itself
+    from skerry.memory.builtin import BuiltinMemory
+
+LOAD_SECONDS: Final = 60.0
+"""What the embedding model of a question may take to load: its process starts with the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAlone:
+    """The memories, for as long as the state directory is ours."""
+
+    memories: BuiltinMemories
+    desk: Desk
+
+    def of(self, agent: AgentId) -> "BuiltinMemory":
+        """Return the agent's memory."""
+        return self.memories.of(agent)
+
+    async def prepare(
+        self, agent: AgentId, question: str, progress: Callable[[MemoryProgress], None]
+    ) -> None:
+        """Index what changed, and load the model of the question where there are vectors.
+
+        Raises:
+            MemoryBackendError: the index cannot be written.
+        """
+        memory = self.of(agent)
+        await memory.read(progress=progress)
+        embedder = self.memories.embedder(agent)
+        if embedder is None or not (await memory.status()).vectors:
+            return
+        from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind  # noqa: PLC0415 - 20 MB, with vectors
+
+        with anyio.move_on_after(LOAD_SECONDS):
+            while True:
+                try:
+                    await embedder.embed([question], Kind.QUERY)
+                except EmbeddingTimeoutError:
+                    continue  # it loads on; the answer is kept for the search
+                except EmbeddingError:
+                    pass  # the search finds the same, and says so
+                break
+
+
+@asynccontextmanager
+async def open_memory(config: Config, environ: Mapping[str, str]) -> AsyncGenerator[MemoryAlone]:
+    """Own the state directory for the block, and give the memories of its agents.
+
+    Raises:
+        StateLockedError: a gateway owns the directory: it is to be asked.
+        StateError: the database cannot be used.
+        MemoryBackendError: our memory is not the one that is configured.
+    """
+    if config.plugins.slots.memory != CORE:
+        error = MemoryBackendError("Our memory is not in the slot: another one is configured.")
+        error.remedy = "See plugins.slots.memory; a plugin answers through the gateway."
+        raise error
+    async with open_state(config) as (store, _):
+        redactor, clock = Redactor(), SystemClock()
+        redactor.know(secrets(config, environ))
+        ledger = Ledger(store, lambda: config, clock)
+        await ledger.open()
+        own = BuiltinMemories(lambda: config, store, clock, redactor)
+        async with (
+            open_embedding(lambda: config, environ, ledger) as own.embedder,
+            own.open(keep=False),
+        ):
+            yield MemoryAlone(own, Desk(own, lambda: config, clock))

@@ -1,0 +1,75 @@
+"""What the configuration says of an agent's built-in memory, as that wants it (pure)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skerry.config.root import Config
+from skerry.memory.keeping import Rhythm
+from skerry.model.ids import AgentId
+from skerry.model.memory import MemorySource
+
+if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
+    from skerry.memory.files import Places
+    from skerry.memory.filling import Settings
+    from skerry.memory.searching import Weighing
+
+
+def places(config: Config, agent: AgentId) -> "Places":
+    """Return where the agent's files are."""
+    from skerry.memory.files import Places  # noqa: PLC0415 - as said above
+
+    search = config.memory_search(agent)
+    extra = tuple(Path(one) for one in search.extra_paths)
+    return Places(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
+
+
+def settings(config: Config, agent: AgentId) -> "Settings":
+    """Return what is indexed, and how."""
+    from skerry.memory.filling import Settings  # noqa: PLC0415 - as said above
+
+    search = config.memory_search(agent)
+    size, overlap = search.chunking.sizes
+    sessions = search.sync.sessions
+    return Settings(
+        places(config, agent),
+        size,
+        overlap,
+        config.agents.defaults.user_timezone,
+        config.memory.qmd.sessions.retention_days,
+        sessions.delta_bytes,
+        sessions.delta_messages,
+        search.cache.max_entries if search.cache.enabled else 0,
+    )
+
+
+def has_sessions(config: Config, agent: AgentId) -> bool:
+    """Return whether what was said is indexed."""
+    wanted = MemorySource.SESSIONS in config.memory_search(agent).sources
+    return wanted and config.memory.qmd.sessions.enabled
+
+
+def weighing(config: Config, agent: AgentId) -> "Weighing":
+    """Return how words and meaning are weighed."""
+    from skerry.memory.searching import Weighing  # noqa: PLC0415 - as said above
+
+    query = config.memory_search(agent).query
+    hybrid, decay = query.hybrid, query.hybrid.temporal_decay
+    return Weighing(
+        query.profile,
+        hybrid.mmr.weight if hybrid.mmr.enabled else None,
+        decay.half_life_days if decay.enabled else None,
+        decay.floor,
+        hybrid.weights,
+        hybrid.candidate_multiplier,
+    )
+
+
+def rhythm(config: Config, agent: AgentId) -> Rhythm:
+    """Return how often the index is looked after."""
+    sync = config.memory_search(agent).sync
+    return Rhythm(
+        sync.watch,
+        sync.watch_debounce_ms / 1000,
+        sync.interval_minutes * 60 or None,
+        sync.embed_interval_minutes * 60,
+    )

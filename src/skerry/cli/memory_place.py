@@ -1,0 +1,157 @@
+"""Where the memory is that a command asks: at a gateway that runs, else in the state directory."""
+
+import os
+from argparse import Namespace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import anyio
+
+from skerry.client.client import GatewayClient
+from skerry.client.discover import URL, find
+from skerry.config.load import load_good
+from skerry.config.root import Config
+from skerry.model.errors import ClientError, GatewayUnreachableError, StateLockedError
+from skerry.model.ids import AgentId, agent_id
+from skerry.model.memory import MemoryProgress
+from skerry.model.memory_json import report_of, status_of
+
+if TYPE_CHECKING:  # only where no gateway runs
+    from skerry.app.memory_alone import MemoryAlone
+
+WAIT_SECONDS: Final = 86_400.0
+"""Embedding a hundred thousand passages here takes hours; each batch is kept."""
+POLL_SECONDS: Final = 0.5
+ADMIN: Final = ("operator.admin",)
+
+Progress = Callable[[MemoryProgress], None]
+
+
+class Memory(Protocol):
+    """An agent's memory, wherever it is."""
+
+    async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Return the answer of a method such as `memory.search`."""
+        ...
+
+    async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
+        """Bring the index up; return the report."""
+        ...
+
+
+def agent_of(config: Config, named: str | None) -> AgentId:
+    """Return the agent that is meant.
+
+    Raises:
+        ClientError: there is none of that name.
+    """
+    agent = agent_id(named) if named else config.agents.default_id
+    if agent not in config.agents.ids:
+        error = ClientError(f"There is no agent {agent!r}.")
+        error.remedy = f"There are: {', '.join(config.agents.ids)}."
+        raise error
+    return agent
+
+
+@asynccontextmanager
+async def memory(
+    arguments: Namespace, scopes: Sequence[str] = ADMIN
+) -> AsyncGenerator[tuple[Memory, str]]:
+    """Give the memory, and the workspace whose files are in it where that is on this machine.
+
+    A gateway that is named is asked, else the one that has the state directory; where none has, the
+    directory is ours for the block, and the memory answers here.
+    """
+    if not (arguments.url or os.environ.get(URL)):
+        config = load_good(os.environ).config
+        agent = agent_of(config, arguments.agent)
+        workspace = str(config.workspace(agent))
+        from skerry.app.memory_alone import open_memory  # noqa: PLC0415 - not for a gateway's
+
+        try:
+            async with open_memory(config, os.environ) as alone:
+                yield _Here(alone, agent), workspace
+        except StateLockedError as error:
+            async with _asked(arguments, scopes, error) as there:
+                yield there, workspace
+    else:
+        async with _asked(arguments, scopes, None) as there:
+            yield there, ""
+
+
+@asynccontextmanager
+async def _asked(
+    arguments: Namespace, scopes: Sequence[str], held: StateLockedError | None
+) -> AsyncGenerator[Memory]:
+    """Give the memory of a gateway; `held` is said where none answers."""
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    try:
+        async with GatewayClient(address, scopes=tuple(scopes)) as client:
+            yield _There(client, agent_id(arguments.agent) if arguments.agent else None)
+    except GatewayUnreachableError as error:
+        raise held or error from error
+
+
+class _Here:
+    """The memory under our own lock."""
+
+    def __init__(self, alone: "MemoryAlone", agent: AgentId) -> None:
+        self._alone = alone
+        self._agent = agent
+
+    async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        if method == "memory.status":
+            return status_of(await self._alone.of(self._agent).status())
+        from skerry.gateway.methods.notes import METHODS, answered  # noqa: PLC0415 - as said above
+
+        shape = next(one.params for one in METHODS if one.name == method)
+        given = shape.model_validate(params)
+        if method == "memory.search":
+            await self._alone.prepare(self._agent, params["query"], progress)
+        found: dict[str, Any] = await answered(self._alone.desk, self._agent, given)
+        return found
+
+    async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
+        memory = self._alone.of(self._agent)
+        return report_of(await memory.sync(force=force, progress=progress))
+
+
+class _There:
+    """The memory of a gateway that runs."""
+
+    def __init__(self, client: GatewayClient, agent: AgentId | None) -> None:
+        self._client = client
+        self._agent = {} if agent is None else {"agentId": agent}
+
+    async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        del progress  # it keeps its index fresh itself
+        found: dict[str, Any] = await self._client.request(method, self._agent | params)
+        return found
+
+    async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
+        report: dict[str, Any] = {}
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                params = self._agent | {"force": force}
+                asked = self._client.request("memory.sync", params, timeout=WAIT_SECONDS)
+                report.update(await asked)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(ask)
+            await _follow(self._status, progress)
+        return report
+
+    async def _status(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._client.request("memory.status", self._agent)
+        return found
+
+
+async def _follow(status: Callable[[], Awaitable[dict[str, Any]]], progress: Progress) -> None:
+    """Tell how far the job is until cancelled."""
+    while True:
+        await anyio.sleep(POLL_SECONDS)
+        now = (await status())["progress"]
+        if now is not None:
+            progress(MemoryProgress(**now))

