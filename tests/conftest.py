@@ -7,6 +7,7 @@ from hypothesis import settings
 
 KEPT = {
     "SKERRY_AIMOCK",
+    "SKERRY_DATA",
     "SKERRY_EXAMPLES",
     "SKERRY_FULL",
     "SKERRY_KILLS",

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from skerry.memory.bench.sets import NoDataError, Query, Scope, Trial, trials
 from skerry_recall.fuse import PROFILES
 from skerry_recall.passage import Passage
 
-DATA = Path(os.environ.get("SKERRY_DATA", "../shared/data"))
 SAID = (
     ("s1", "Ada", "I painted the boat last week."),
     ("s1", "Bo", "Which colour did you choose?"),
@@ -179,13 +177,3 @@ def test_the_plot_has_a_line_for_each_profile() -> None:
     assert svg.count("<circle") == 2
     assert "a &lt; b" in svg
     assert ">best<" in svg
-
-
-@pytest.mark.full("the data sets of ../shared/data")
-def test_one_conversation_by_words_alone_beats_fts5(tmp_path: Path) -> None:
-    if not DATA.is_dir():
-        pytest.skip(f"no {DATA}")
-    found = [one for one in trials(DATA, 1) if one.kind == "turn"]
-    table = by_words(found, tmp_path)
-    for name, figure_ in table["best"].items():
-        assert figure_ > table["fts5-or"][name], name
