@@ -23,7 +23,7 @@ from skerry_recall.vectors import SizeError, Vectors
 
 logger: Final = logging.getLogger(__name__)
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Of the files and of the terms in them; a folder of another one is made anew."""
 _MANIFEST: Final = "collection.json"
 _KINDS: Final = {

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skerry_recall.arrays import Array, Arrays
+from skerry_recall.language import SPOKEN, guess
 from skerry_recall.passage import Passage
 from skerry_recall.scores import Floats, Ints, Longs, Mask
 from skerry_recall.terms import Known, Words
@@ -96,14 +97,14 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
-    known = Known[int](lambda form: map(numbers.__getitem__, words.form(form)))
+    known = {language: _numbered(words.spoken(language), numbers) for language in SPOKEN}
     facts = array("q")
     keys: list[Keys] = []
     lengths = array("i")
     rest = iter(passages)
     while batch := list(islice(rest, _BATCH)):
         begin = len(lengths)
-        found = [known.of(one.text[:MAX_TEXT]) for one in batch]
+        found = [known[guess(one.text)].of(one.text[:MAX_TEXT]) for one in batch]
         lengths.extend(map(len, found))
         _check(len(lengths))
         for one in batch:
@@ -126,6 +127,11 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
         key.astype(np.uint8),
     )
     return _packed(entries, [names[one] for one in order])
+
+
+def _numbered(spoken: Known[str], numbers: Mapping[str, int]) -> Known[int]:
+    """Return the numbers of the terms of forms."""
+    return Known(lambda form: map(numbers.__getitem__, spoken[form]))
 
 
 def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:

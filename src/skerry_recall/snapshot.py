@@ -1,7 +1,7 @@
 """One state of a collection, which never changes: what searching threads see."""
 
 from collections.abc import Collection as Numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,16 @@ from skerry_recall.vectors import SizeError, Vectors
 
 MAX_TERMS: Final = 64
 """Of one question; the rarest are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term of a question, looked up."""
+
+    weight: float
+    """As given, times how rare the term is."""
+    lists: tuple[tuple[Ints, Array], ...]
+    """Of each part the rows that have it, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +57,38 @@ class Snapshot:
         until: int | None = None,
     ) -> Scores:
         """Return how well each passage fits; see `Collection.scores`."""
+        found = self._found(terms)
         return Scores(
-            text=self.text(terms),
+            text=self._text(found),
             vector=self.cosines(vector),
             id=self.id,
             document=self.document,
             place=self.place,
             at=self.at,
             length=self.length,
-            possible=self.possible(terms),
+            possible=sum(one.weight for one in found),
             mask=self._mask(documents, since, until),
         )
 
-    def text(self, terms: Mapping[str, float]) -> Floats:
-        """Return the sum of the weighted terms' BM25 scores, a row each."""
-        total = len(self.id)
-        found = [
-            (having, weight, lists)
-            for term, weight in terms.items()
-            if (having := self._having(lists := tuple(part.find(term) for part in self.postings)))
-        ]
+    def _found(self, terms: Mapping[str, float]) -> list[_Term]:
+        """Return what the terms weigh and where they are, the rarest first."""
+        total, found = len(self.id), list[tuple[int, _Term]]()
+        for term, weight in terms.items():
+            lists = tuple(part.find(term) for part in self.postings)
+            having = self._having(lists)
+            found.append((having, _Term(weight * idf(total, having), lists)))
         found.sort(key=lambda one: one[0])
-        into = tuple(np.zeros(len(part), np.float32) for part in self.postings)
-        for having, weight, lists in found[:MAX_TERMS]:
-            for part, norm, one in zip(into, self.norm, lists, strict=True):
-                if len(one[0]):
-                    add(part, norm, one, weight * idf(total, having))
-        return into[0] if self.order is None else np.concatenate(into)[self.order]
+        return [one for _, one in found]
 
-    def possible(self, terms: Mapping[str, float]) -> float:
-        """Return the sum of the weights times how rare each term is."""
-        total = len(self.id)
-        return sum(
-            weight * idf(total, self._having(tuple(part.find(term) for part in self.postings)))
-            for term, weight in terms.items()
-        )
+    def _text(self, terms: Sequence[_Term]) -> Floats:
+        """Return the sum of the terms' BM25 scores, a row each."""
+        into = tuple(np.zeros(len(part), np.float32) for part in self.postings)
+        used = [term for term in terms if any(len(rows) for rows, _ in term.lists)]
+        for term in used[:MAX_TERMS]:
+            for part, norm, one in zip(into, self.norm, term.lists, strict=True):
+                if len(one[0]):
+                    add(part, norm, one, term.weight)
+        return into[0] if self.order is None else np.concatenate(into)[self.order]
 
     def cosines(self, question: Floats | None) -> Floats | None:
         """Return the cosine of each row; the lowest of all for a row without a vector.

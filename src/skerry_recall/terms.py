@@ -1,16 +1,19 @@
 """Which words of a text are indexed, and which of a question are looked for (pure).
 
-Case and accents are folded, words stemmed. What is joined by dots, dashes, underscores or the like
+Case and accents are folded, words stemmed: as English, and as the language that the text seems to
+be in. What is joined by dots, dashes, underscores or the like
 (`ERR_CONN_42`, `foo_bar.py`, `2026-05-08`) is kept as a whole and in its parts. Scripts that are
 written without spaces are cut into overlapping pairs of characters.
 """
 
 import re
-import unicodedata
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from skerry_recall.common import COMMON
+from skerry_recall.fold import plain
+from skerry_recall.language import SPOKEN, guess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,8 +37,6 @@ _FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
 _PART: Final = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _RUN: Final = re.compile(rf"[{_UNSPACED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_MARKS: Final = re.compile("[\u0300-\u036f\u064b-\u065f\u0670\u0640]")
-"""Accents of Latin, Greek and Cyrillic, vowel signs and stretching of Arabic."""
 _CLITICS: Final = frozenset({"s", "t", "d", "m", "ll", "ve", "re"})
 _SCRIPTS: Final = (
     ("\u0370", "\u03ff", "greek"),
@@ -82,14 +83,21 @@ class Words:
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
         self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}
         self._known = Known(self._found)
+        self._spoken: dict[str, Known[str]] = {"": self._known}
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of the text in order, repeated as there."""
-        return self._known.of(text)
+        return self.spoken(guess(text)).of(text)
 
-    def form(self, form: str) -> Terms:
-        """Return the terms of what stands between two spaces."""
-        return self._known[form]
+    def spoken(self, language: str) -> Known[str]:
+        """Return what makes the terms of a text in a language, as `guess` returns it.
+
+        In another than English a word has a second term, its stem in that language. The first is
+        that of any text: an exact word is found whatever the languages of text and question.
+        """
+        if language not in self._spoken:
+            self._spoken[language] = Known(partial(self._inflected, language))
+        return self._spoken[language]
 
     def content(self, question: str) -> list[str]:
         """Return the terms of the question, each once, without those of its common words.
@@ -97,8 +105,9 @@ class Words:
         A question of common words alone keeps them.
         """
         forms = _FORM.findall(question[:MAX_QUESTION])
-        telling = [form for form in forms if _plain(form) not in COMMON]
-        return list(dict.fromkeys(one for form in telling or forms for one in self._known[form]))
+        telling = [form for form in forms if plain(form) not in COMMON]
+        found = self.spoken(guess(question))
+        return list(dict.fromkeys(one for form in telling or forms for one in found[form]))
 
     def _found(self, form: str) -> list[str]:
         """Return the terms of what stands between two spaces."""
@@ -106,7 +115,7 @@ class Words:
         if len(parts) == 1 and parts[0] == form:
             return self._word(form)
         found = [one for part in parts for one in self._word(part)]
-        whole = _plain(form).strip("_")
+        whole = plain(form).strip("_")
         if (
             len(parts) > 1
             and parts[-1].lower() in _CLITICS
@@ -117,25 +126,38 @@ class Words:
             found.append(whole[:MAX_TERM])
         return found
 
+    def _inflected(self, language: str, form: str) -> list[str]:
+        """Return the terms of a form, and those of its parts in the language, which name it.
+
+        Without the common words: with them 0.8 less first hits were right in Spanish.
+        """
+        words = [plain(part)[:MAX_TERM] for part in _PART.findall(form) if not _RUN.match(part)]
+        telling = [one for one in words if one.isalpha() and one not in SPOKEN[language]]
+        stem = self._by(language).stemWord
+        return [*self._known[form], *(f"{stem(one)}~{language}" for one in telling)]
+
     def _word(self, word: str) -> list[str]:
         if _RUN.match(word):
-            return _pairs(_plain(word))
-        folded = _plain(word)[:MAX_TERM]
+            return _pairs(plain(word))
+        folded = plain(word)[:MAX_TERM]
         found = [self._stem(folded)]
         if not (word.islower() or word.isupper()) and len(humps := _HUMP.split(word)) > 1:
-            found += [self._stem(_plain(hump)) for hump in humps]
+            found += [self._stem(plain(hump)) for hump in humps]
         return found
 
     def _stem(self, word: str) -> str:
         if word.isascii():
-            return self._stemmers["english"].stemWord(word)
+            return self._by("english").stemWord(word)
         first = word[0]
         for low, high, language in _SCRIPTS:
             if low <= first <= high:
-                if language not in self._stemmers:
-                    self._stemmers[language] = self._stemmer(language)
-                return self._stemmers[language].stemWord(word)
-        return self._stemmers["english"].stemWord(word)
+                return self._by(language).stemWord(word)
+        return self._by("english").stemWord(word)
+
+    def _by(self, language: str) -> _Stemmer:
+        if language not in self._stemmers:
+            self._stemmers[language] = self._stemmer(language)
+        return self._stemmers[language]
 
 
 def terms(text: str) -> list[str]:
@@ -146,14 +168,6 @@ def terms(text: str) -> list[str]:
 def content(question: str) -> list[str]:
     """Return the terms of one question; `Words` is for many."""
     return Words().content(question)
-
-
-def _plain(word: str) -> str:
-    """Return the word without case and accents."""
-    if word.isascii():
-        return word.lower()
-    parts = unicodedata.normalize("NFKD", word.casefold())
-    return unicodedata.normalize("NFC", _MARKS.sub("", parts))
 
 
 def _pairs(run: str) -> list[str]:

@@ -55,5 +55,24 @@ def test_more_words_than_are_remembered_are_still_right() -> None:
     assert words.terms("x7 dogs") == ["x7", "dog"]
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "shared"),
+    [
+        ("Das ist eines der alten Häuser.", "Was ist mit dem Haus?", "haus~german"),
+        ("Los niños jugaron en la calle.", "¿Quién es el que jugaba?", "jug~spanish"),
+    ],
+)
+def test_a_word_is_found_in_another_form_of_its_language(
+    text: str, question: str, shared: str
+) -> None:
+    assert shared in set(content(question)) & set(terms(text))
+
+
+@pytest.mark.parametrize("word", ["Häuser", "niños", "ERR_CONN_42", "Straßenbahn"])
+def test_a_word_alone_is_found_in_a_text_of_any_language(word: str) -> None:
+    for text in (f"Das ist nicht der {word} von mir.", f"This is the {word} of mine.", word):
+        assert set(terms(word)) <= set(terms(text))
+
+
 def test_a_question_has_a_limit() -> None:
     assert len(content("word " * 100_000 + "last")) == 1
