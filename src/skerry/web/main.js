@@ -14,6 +14,14 @@ import { ConversationView } from "./view.js";
 
 const PAIRING_RETRY_MS = 4000;
 
+// The buttons that open a panel, and the module that it is.
+const PANELS = {
+  model: "./setup.js",
+  "notice-button": "./setup.js",
+  memory: "./memory/panel.js",
+  usage: "./usage.js",
+};
+
 // Why the gateway lets nobody in without another token, by its error codes.
 const REASONS = {
   AUTH_TOKEN_MISSING: "This address came without one.",
@@ -44,17 +52,16 @@ class Page {
     byId("download").addEventListener("click", () => this.#download());
     byId("retry").addEventListener("click", () => this.gateway.open());
     byId("earlier").addEventListener("click", () => this.gateway.session.showEarlier());
-    for (const id of ["model", "notice-button"]) {
-      byId(id).addEventListener("click", () => this.#open("./setup.js"));
-    }
     byId("gate-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.start(keepToken(byId("gate-token").value));
       byId("gate-token").value = "";
     });
-    byId("memory").addEventListener("click", () => this.#open("./memory/panel.js"));
+    for (const [id, module] of Object.entries(PANELS)) {
+      byId(id).addEventListener("click", () => this.#open(module));
+    }
     bindShortcuts({
-      memory: () => !byId("memory").hidden && void this.#open("./memory/panel.js"),
+      memory: () => !byId("memory").hidden && void this.#open(PANELS.memory),
       begin: () => this.#list.begin(),
       search: () => this.#list.search(),
       move: (step) => this.#list.move(step),
@@ -213,9 +220,11 @@ class Page {
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");
+    byId("usage").hidden = !gateway.can("usage.cost");
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       commands: gateway.commands,
+      models: () => gateway.models(),
       images: model?.model?.input?.includes("image") ?? false,
       policy: hello?.policy,
       working: Boolean(working(conversation)) && phase.phase === "online",

@@ -90,7 +90,7 @@ export class FilesView {
   #row(file) {
     const { path, passages, error, changedAt, size, sessionKey } = file;
     const open = button("", () => this.open(path), "file");
-    const state = error || (passages === null ? "not indexed yet" : `${passages} passages`);
+    const state = error || (passages === null ? "not indexed yet" : passages === 1 ? "1 passage" : `${passages} passages`);
     const about = [kilo(size), state, when(changedAt)].filter(Boolean).join(" · ");
     open.append(
       make("span", { className: "name", dir: "auto" }, sessionKey ?? path.split("/").at(-1)),

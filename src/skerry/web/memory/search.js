@@ -15,7 +15,17 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const PARTS = {
   phrase: "has the words that you quoted",
   text: "how well its words fit",
+  "text.rank": "its place by words alone",
+  "text.near": "what its neighbours' words add",
+  "text.part": "what words give to its score",
   vector: "how near its meaning is",
+  "vector.rank": "its place by meaning alone",
+  "vector.near": "what its neighbours' meaning adds",
+  "vector.part": "what meaning gives to its score",
+  document: "the best of its file or conversation speaks for it",
+  said: "somebody else than you ask for says it",
+  asks: "it asks itself",
+  when: "you ask when, and it names no time",
   decay: "what its age leaves of the score",
   mmr: "how little it repeats what stands above it",
 };
@@ -93,7 +103,7 @@ export class SearchView {
   #hit(hit) {
     const { path, startLine: first, endLine: last, at, sessionKey } = hit;
     const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-    const place = button(`${path}, ${lines}`, () => this.panel.openFile(path, first, last), "place");
+    const place = button(`${sessionKey ?? path}, ${lines}`, () => this.panel.openFile(path, first, last), "place");
     const head = make("div", { className: "hit-head" }, place);
     if (at) head.append(make("time", {}, new Date(at).toLocaleDateString()));
     if (sessionKey) head.append(button("Conversation", () => this.panel.leave(sessionKey)));
@@ -108,7 +118,7 @@ export class SearchView {
     const lines = [
       "What agents remember stands in Markdown files: MEMORY.md for what always counts, memory/2026-11-22.md for what a day brought. They find it, and earlier conversations, by words and by meaning.",
       'To note something, write "/remember The dentist is Dr. Maro." in a conversation, or use the tab Notes.',
-      'Words in quotes must stand there as they are: "error 0x80070005".',
+      'What has the words that you put in quotes stands first: "error 0x80070005".',
     ];
     this.#hits.append(...lines.map((line) => make("li", { className: "none" }, line)));
   }
