@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
 
 async def _run(arguments: Namespace) -> int:
     config = load_good(os.environ).config
-    agent = agent_of(config, arguments.agent)
+    agent = _agent(config, arguments.agent)
     async with _memory(config, agent, arguments) as memory:
         if arguments.action == "index":
             return await _index(memory, arguments)
@@ -61,12 +61,7 @@ async def _run(arguments: Namespace) -> int:
     return 0
 
 
-def agent_of(config: Config, named: str | None) -> AgentId:
-    """Return the agent that is meant, the default one where none is named.
-
-    Raises:
-        ClientError: there is none of that name.
-    """
+def _agent(config: Config, named: str | None) -> AgentId:
     agent = agent_id(named) if named else config.agents.default_id
     if agent not in config.agents.ids:
         error = ClientError(f"There is no agent {agent!r}.")
