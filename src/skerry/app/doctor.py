@@ -61,6 +61,8 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += [await _gateway(environ, loaded), await _model(environ)]
         checks += await _asked(environ, loaded)
         checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
+        for agent in loaded.config.agents.ids:
+            checks += await doctor_memory.index(loaded.config, agent)
         checks += await doctor_memory.qmd(loaded.config, loaded.expanded.environ)
         checks.append(doctor_safety.conversations(loaded.config))
         checks.append(doctor_safety.service(environ, loaded.config))

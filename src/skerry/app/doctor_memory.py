@@ -1,12 +1,174 @@
-"""Checks of the memory: whether QMD, where it is to answer, can be run."""
+"""Checks of the memory: its index, what is not in it, and whether QMD can be run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.to_thread
 
 from skerry.app.checks import Check, Level
+from skerry.app.memories import FOLDER
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
 from skerry.config.root import Config
+from skerry.infra.clock import SystemClock
+from skerry.infra.http import http_client
+from skerry.model.errors import ClientError, GatewayUnreachableError
+from skerry.model.ids import AgentId
 
-NAME = "memory qmd"
+if TYPE_CHECKING:  # loaded where there is an index
+    from skerry.memory.checkup import Found
+
+NAME: Final = "memory qmd"
+SHOWN: Final = 3
+"""Files that are named of those that are amiss."""
+LATE_MS: Final = 60_000
+"""A running gateway has looked at a change by then: it does every 15 s at the latest."""
+MODEL_SECONDS: Final = 60.0
+"""A local model that is loaded for the first time takes a second or two."""
+INDEX: Final = "Run: skerry memory index"
+
+
+async def index(config: Config, agent: AgentId, *, whole: bool = False) -> list[Check]:
+    """Return the state of an agent's index; `whole` reads all of it for damage."""
+    if not config.memory_search(agent).enabled:
+        return [Check("memory", Level.OK, f"{agent}: switched off.")]
+    return list(_index(await _look(config, agent, whole=whole), agent))
+
+
+async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None":
+    path = config.state_dir / FOLDER / f"{agent}.sqlite"
+    if not path.exists():
+        return None
+    from skerry.memory.checkup import look  # noqa: PLC0415 - as said above
+    from skerry.memory.files import Places  # noqa: PLC0415 - as said above
+
+    extra = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
+    places = Places(config.workspace(agent), extra)
+    return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
+
+
+def _index(found: "Found | None", agent: AgentId) -> Iterator[Check]:
+    name = f"memory of {agent}"
+    if found is None:
+        message = "not indexed yet; the first search, or a running gateway, does it."
+        yield Check(name, Level.OK, message)
+        return
+    if found.damage:
+        remedy = "Nothing is lost: skerry memory index --force makes it anew from the files."
+        yield Check(name, Level.FAILURE, f"the index is damaged: {found.damage}.", remedy)
+        return
+    told = f"{found.files} files, {found.passages} passages, {found.vectors} with a vector"
+    yield Check(name, Level.OK, f"{told} of {found.model}" if found.model else told)
+    if found.failed:
+        named = "; ".join(f"{path}: {reason}" for path, reason in found.failed[:SHOWN])
+        message = f"{len(found.failed)} files cannot be indexed: {named}."
+        yield Check(name, Level.WARNING, message, "Mend or remove them; the others are found.")
+
+
+async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -> list[Check]:
+    """Return all that can be said of an agent's memory; a model is asked for one vector."""
+    checks = await index(config, agent, whole=True)
+    search = config.memory_search(agent)
+    found = await _look(config, agent, whole=False) if search.enabled else None
+    told = await _asked(environ, agent)
+    if found is not None and not found.damage:
+        checks += _fresh(found, is_kept=told is not None)
+        if search.provider != "none":
+            checks += _vectors(found)
+    if told is not None:
+        checks += _running(told)
+    elif search.enabled:
+        checks.append(await _model(config, environ, agent))
+    return [*checks, *await qmd(config, environ)]
+
+
+def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
+    """Yield whether the index is as the files are; `is_kept` where a gateway looks after it."""
+    now = SystemClock().now_ms()
+    late = [path for path, at in found.stale if not is_kept or now - at > LATE_MS]
+    if not late:
+        message = "a gateway looks after it" if is_kept else "as the files are; no gateway runs"
+        yield Check("memory watcher", Level.OK, f"{message}.")
+        return
+    more = " and others" if len(late) > SHOWN else ""
+    message = f"{len(late)} files changed since they were indexed: {', '.join(late[:SHOWN])}{more}."
+    if not is_kept:
+        yield Check("memory watcher", Level.OK, f"{message} The next search looks.", INDEX)
+        return
+    remedy = f"{INDEX}. If it comes back: skerry logs says what keeps it."
+    yield Check("memory watcher", Level.WARNING, message, remedy)
+
+
+def _vectors(found: "Found") -> Iterator[Check]:
+    """Yield how many passages are found by their meaning."""
+    lacking = found.passages - found.vectors
+    if lacking:
+        message = f"{lacking} of {found.passages} passages have none: words alone find them."
+        yield Check("memory vectors", Level.WARNING, message, INDEX)
+
+
+async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] | None:
+    """Return what a running gateway says of the memory, and of a search; None without one."""
+    try:
+        async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
+            given = {"agentId": agent}
+            state: dict[str, Any] = await client.request("memory.status", given)
+            answer = await client.request("memory.search", given | {"query": "memory", "limit": 1})
+            return state | {"answer": answer}
+    except GatewayUnreachableError:
+        return None
+    except ClientError as error:
+        return {"error": str(error), "remedy": error.remedy}
+
+
+def _running(told: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield who answers in the running gateway, and what fell back."""
+    if "error" in told:
+        yield Check("memory answers", Level.FAILURE, told["error"], told["remedy"])
+        return
+    answer = told["answer"]
+    how = "words and meaning" if answer["mode"] == "hybrid" else "words"
+    model = f", {answer['provider']}/{answer['model']}" if answer["model"] else ""
+    yield Check("memory answers", Level.OK, f"{answer['backend']}, by {how}{model}")
+    if fallback := answer["fallback"] or told["fallback"]:
+        message = f"{fallback['from']} does not answer: {fallback['reason']}"
+        remedy = "It is asked again by itself; meanwhile less is found."
+        yield Check("memory fallback", Level.WARNING, message, remedy)
+    if progress := told["progress"]:
+        message = f"{progress['stage']}: {progress['done']} of {progress['total']}"
+        yield Check("memory job", Level.OK, message)
+
+
+async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
+    """Return whether the embedding model can be used; a hosted one is asked by a gateway alone."""
+    from skerry.app.embedders import Embedders  # noqa: PLC0415 - as said above
+    from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
+
+    name = "memory model"
+    async with http_client() as http, anyio.create_task_group() as tasks:
+        made = Embedders(
+            lambda: config, http, environ, tasks, book=lambda _: None, allow=lambda _: None
+        )
+        first = next(iter(made.of(agent).embedders), None)
+        if first is None:
+            check = Check(name, Level.OK, "none: words alone are compared.")
+        elif not first.local:
+            check = Check(name, Level.OK, f"{first.model}; a running gateway asks it.")
+        else:
+            try:
+                with anyio.fail_after(MODEL_SECONDS):
+                    await first.embed(["memory"], Kind.QUERY)
+                check = Check(name, Level.OK, f"{first.model} answers")
+            except EmbeddingError as error:
+                check = Check(name, Level.WARNING, f"{first.model}: {error}", error.remedy)
+            except TimeoutError:
+                message = f"{first.model} did not answer within {MODEL_SECONDS:g} s."
+                check = Check(name, Level.WARNING, message, "Words alone are compared meanwhile.")
+        tasks.cancel_scope.cancel()
+    return check
 
 
 async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:

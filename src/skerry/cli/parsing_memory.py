@@ -17,6 +17,7 @@ def add_memory(add: Add) -> None:
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _index(add)
     add_notes(add)
+    _files(add)
     _bench(add)
 
 
@@ -28,6 +29,20 @@ def _index(add: Add) -> None:
         parser.set_defaults(action=name)
         parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
         output(reach(parser))
+
+
+def _files(add: Add) -> None:
+    files = command(add, "files", "memory_files", "list what is remembered, file by file")
+    files.add_argument("--source", choices=("memory", "sessions"), help="only files, or only talk")
+    files.add_argument(
+        "--limit", type=_count, default=1000, metavar="N", help="most files (default 1000)"
+    )
+    doctor = command(add, "doctor", "memory_files", "check the index, its model and what is amiss")
+    for name, parser in {"files": files, "doctor": doctor}.items():
+        parser.set_defaults(action=name)
+        parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+    output(reach(files))
+    output(doctor)
 
 
 def _bench(add: Add) -> None:

@@ -154,7 +154,7 @@ def _data(text: str) -> bytes:
 
 
 def _changed(path: str) -> ChangedError:
-    error = ChangedError(f"{path!r} was changed since it was opened. It is as it was there.")
+    error = ChangedError(f"{path!r} was changed since it was opened, and is not saved.")
     error.remedy = "Read it again, and bring both together."
     return error
 

@@ -45,8 +45,8 @@ export class Composer {
   }
 
   /** Offer what the gateway, its model and the conversation allow now. */
-  render({ commands, images, policy, working }) {
-    this.#completion.offer(commands);
+  render({ commands, models, images, policy, working }) {
+    this.#completion.offer(commands, models);
     this.#attachments.allow(images, policy);
     byId("stop").hidden = !working;
   }

@@ -167,6 +167,11 @@ export class Gateway {
     return status;
   }
 
+  /** Return the models that a conversation can have; none where the gateway does not say. */
+  async models() {
+    return (await this.#try("models.list", {}))?.models ?? [];
+  }
+
   #sessionOf(key) {
     const known = this.#sessions.get(key);
     if (known) return known;

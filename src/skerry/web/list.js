@@ -29,6 +29,7 @@ export class SessionList {
     });
     byId("new").addEventListener("click", () => this.begin());
     byId("sessions-more").addEventListener("click", () => this.page.gateway.showMore());
+    byId("archive").addEventListener("toggle", () => this.#showArchive());
     byId("drawer-open").addEventListener("click", () => this.open());
     byId("drawer-close").addEventListener("click", () => this.close());
     byId("shade").addEventListener("click", () => this.close());
@@ -101,6 +102,7 @@ export class SessionList {
     const nothing = search ? "No conversation has these words." : "Conversations you begin stand here.";
     setText(byId("sessions-empty"), gateway.hello && rows.length === 0 ? nothing : "");
     byId("sessions-more").hidden = !more;
+    byId("archive").hidden = !gateway.can("sessions.restore");
     byId("unread").hidden = !anyUnread;
   }
 
@@ -226,9 +228,21 @@ export class SessionList {
     }
   }
 
+  /** Show what was archived; its module is loaded only then. */
+  async #showArchive() {
+    if (!byId("archive").open) return;
+    try {
+      const { showArchive } = await import("./archive.js");
+      await showArchive(this.page.gateway, (row) => this.#restore(row, "delete"));
+    } catch (error) {
+      toast(error.message);
+    }
+  }
+
   #changed(key, isShown) {
     const { gateway } = this.page;
     gateway.refreshList();
+    this.#showArchive();
     if (isShown) gateway.session.sync();
   }
 

@@ -3,19 +3,24 @@
 import { view, working } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
-import { save } from "./export.js";
 import { Gateway } from "./gateway.js";
 import { forgetToken, keepToken, keptToken } from "./keep.js";
 import { SessionList } from "./list.js";
 import { here, hideToken } from "./route.js";
-import { SetupPanel } from "./setup.js";
 import { bindShortcuts } from "./shortcuts.js";
 import * as status from "./status.js";
 import { toast } from "./toast.js";
-import { Tune } from "./tune.js";
 import { ConversationView } from "./view.js";
 
 const PAIRING_RETRY_MS = 4000;
+
+// The buttons that open a panel, and the module that it is.
+const PANELS = {
+  model: "./setup.js",
+  "notice-button": "./setup.js",
+  memory: "./memory/panel.js",
+  usage: "./usage.js",
+};
 
 // Why the gateway lets nobody in without another token, by its error codes.
 const REASONS = {
@@ -41,25 +46,22 @@ class Page {
     stop: () => this.gateway.session.stop(),
   });
   #list = new SessionList(this);
-  #setup = new SetupPanel((values) => this.gateway.configure(values));
-  #tune = new Tune(() => this.gateway);
+  #panels = new Map(); // those that were opened, by their module
 
   constructor() {
     byId("download").addEventListener("click", () => this.#download());
     byId("retry").addEventListener("click", () => this.gateway.open());
     byId("earlier").addEventListener("click", () => this.gateway.session.showEarlier());
-    for (const id of ["model", "notice-button"]) {
-      byId(id).addEventListener("click", () => {
-        this.#setup.open(this.gateway.model);
-        this.#tune.show();
-      });
-    }
     byId("gate-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.start(keepToken(byId("gate-token").value));
       byId("gate-token").value = "";
     });
+    for (const [id, module] of Object.entries(PANELS)) {
+      byId(id).addEventListener("click", () => this.#open(module));
+    }
     bindShortcuts({
+      memory: () => !byId("memory").hidden && void this.#open(PANELS.memory),
       begin: () => this.#list.begin(),
       search: () => this.#list.search(),
       move: (step) => this.#list.move(step),
@@ -147,9 +149,22 @@ class Page {
     else this.focus();
   }
 
+  /** Open a panel; its module is loaded for the first time only then. */
+  async #open(module) {
+    try {
+      const { Panel } = await import(module);
+      const panel = this.#panels.get(module) ?? new Panel(this);
+      this.#panels.set(module, panel);
+      panel.open();
+    } catch (error) {
+      toast(error.message);
+    }
+  }
+
   /** Save the conversation that is shown as a file. */
   async #download() {
     try {
+      const { save } = await import("./export.js");
       save(byId("title").textContent, await this.gateway.session.whole());
     } catch (error) {
       toast(error.message);
@@ -204,9 +219,12 @@ class Page {
     this.#list.render(gateway);
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
     byId("earlier").hidden = !conversation.more;
+    byId("memory").hidden = !gateway.can("memory.search");
+    byId("usage").hidden = !gateway.can("usage.cost");
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       commands: gateway.commands,
+      models: () => gateway.models(),
       images: model?.model?.input?.includes("image") ?? false,
       policy: hello?.policy,
       working: Boolean(working(conversation)) && phase.phase === "online",

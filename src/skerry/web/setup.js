@@ -1,6 +1,7 @@
 // The panel in which a person enters a key or another model.
 
 import { byId, make, setText } from "./dom.js";
+import { Tune } from "./tune.js";
 
 // `id` is what the gateway calls it: null where a person names it, "" to let the gateway choose.
 const PROVIDERS = [
@@ -30,13 +31,15 @@ const PROVIDERS = [
   },
 ];
 
-/** The dialog. `configure(values)` does the request and returns the new model status. */
-export class SetupPanel {
+/** The dialog. `page` has `gateway`, the one there is now. */
+export class Panel {
   #dialog = byId("setup");
   #provider = byId("setup-provider");
+  #tune;
 
-  constructor(configure) {
-    this.configure = configure;
+  constructor(page) {
+    this.page = page;
+    this.#tune = new Tune(() => page.gateway);
     this.#provider.append(...PROVIDERS.map(({ label }) => make("option", {}, label)));
     this.#provider.addEventListener("change", () => this.#arrange());
     byId("setup-close").addEventListener("click", () => this.#dialog.close());
@@ -48,10 +51,11 @@ export class SetupPanel {
     this.#arrange();
   }
 
-  /** Open it; `status` is the model status that is shown as the present one. */
-  open(status) {
-    this.#describe(status);
+  /** Open it. */
+  open() {
+    this.#describe(this.page.gateway.model);
     this.#dialog.showModal();
+    this.#tune.show();
   }
 
   get #chosen() {
@@ -89,7 +93,7 @@ export class SetupPanel {
     button.disabled = true;
     this.#result("", "Trying it");
     try {
-      const status = await this.configure(values);
+      const status = await this.page.gateway.configure(values);
       this.#describe(status);
       if (status.state === "unavailable") this.#result("bad", status.message, status.remedy);
       else this.#dialog.close();

@@ -10,12 +10,16 @@ const KEYS = [
   ["Alt+N", "New conversation"],
   ["Alt+↑ / Alt+↓", "The conversation above or below"],
   ["Ctrl+K", "Search conversations"],
+  ["Alt+M", "What agents remember"],
   ["↑ ↓", "In the list: move"],
   ["F2 / Delete", "In the list: rename or delete"],
   ["Ctrl+/ or ?", "This sheet"],
 ];
 
-/** Bind the keys. `actions` has begin(), search(), move(step), stop(), which says whether it did. */
+/**
+ * Bind the keys. `actions` has begin(), search(), move(step), memory() and stop(), which say whether
+ * they did.
+ */
 export function bindShortcuts(actions) {
   byId("sheet-keys").append(
     ...KEYS.map(([keys, what]) =>
@@ -34,6 +38,7 @@ const ACTIONS = {
   "Alt+KeyN": ({ begin }) => begin(),
   "Alt+ArrowUp": ({ move }) => move(-1),
   "Alt+ArrowDown": ({ move }) => move(1),
+  "Alt+KeyM": ({ memory }) => memory(),
   "Ctrl+KeyK": ({ search }) => search(),
   "Ctrl+Slash": () => byId("sheet").showModal(),
   Escape: ({ stop }) => stop(),

@@ -33,7 +33,7 @@ export class Tune {
     if (byId("tune").hidden) return;
     setText(byId("tune-result"), "");
     byId("tune-thinking").value = this.#row.thinkingLevel ?? "";
-    const { models = [] } = await gateway.request("models.list", {}).catch(() => ({}));
+    const models = await gateway.models();
     byId("tune-model-field").hidden = models.length === 0;
     byId("tune-model").replaceChildren(
       make("option", { value: "" }, "The usual model"),

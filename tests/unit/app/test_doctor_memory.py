@@ -1,4 +1,4 @@
-"""What the doctor says of QMD."""
+"""What the doctor says of the memory: its index, who answers, QMD."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,20 @@ from typing import Any
 import pytest
 
 from skerry.app.checks import Level
-from skerry.app.doctor_memory import qmd
+from skerry.app.doctor_memory import index, qmd, thorough
 from skerry.config.root import Config
+from skerry.memory.files import Places
+from skerry.memory.filling import Settings
+from skerry.memory.index import Index
+from skerry.model.ids import AgentId
+from skerry.model.memory import MemoryFallback
+from skerry.testing.clock import FakeClock
+from skerry.testing.memory import FakeBackend, hit
 from skerry.testing.qmd import FakeQmd
+from tests.support.gateway import TOKEN, running_gateway
+from tests.support.memory import place
+
+MAIN = AgentId("main")
 
 
 def config(folder: Path, **memory: Any) -> Config:
@@ -44,3 +55,70 @@ async def test_what_is_missing_is_said_with_the_remedy(
     assert check.level is Level.WARNING
     assert said in check.message
     assert remedy in check.remedy
+
+
+def indexed(folder: Path) -> tuple[Config, Path]:
+    """Return a configuration without a model, and an index of one of two files of its agent."""
+    search = {"defaults": {"memorySearch": {"provider": "none"}}}
+    tree = {"agents": search, "state_dir": folder, "path": folder / "skerry.json"}
+    config = Config.model_validate(tree)
+    notes = config.workspace(MAIN) / "memory"
+    notes.mkdir(parents=True)
+    (notes / "a.md").write_text("- The boat is blue.\n")
+    (notes / "bad.md").write_bytes(b"\xff")
+    path = folder / "memory" / "main.sqlite"
+    made = Index(path, Settings(Places(config.workspace(MAIN))), FakeClock())
+    made.sync()
+    made.close()
+    return config, path
+
+
+def nowhere(folder: Path) -> dict[str, str]:
+    """Return an environment in which no gateway runs."""
+    return {"SKERRY_STATE_DIR": str(folder), "SKERRY_GATEWAY_URL": "ws://127.0.0.1:1"}
+
+
+async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path: Path) -> None:
+    config, _ = indexed(tmp_path)
+    told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
+    assert told["memory watcher"].message == "as the files are; no gateway runs."
+    assert told["memory model"].message == "none: words alone are compared."
+    first, failed = await index(config, MAIN)
+    assert (first.level, first.message) == (Level.OK, "1 files, 1 passages, 0 with a vector")
+    assert (failed.level, "memory/bad.md: it is not UTF-8" in failed.message) == (
+        Level.WARNING,
+        True,
+    )
+    (config.workspace(MAIN) / "memory" / "a.md").write_text("- The boat is green now.\n")
+    (config.workspace(MAIN) / "MEMORY.md").write_text("new\n")
+    told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
+    assert "2 files changed" in told["memory watcher"].message
+    assert "skerry memory index" in told["memory watcher"].remedy
+
+
+async def test_a_damaged_index_is_said_with_what_mends_it(tmp_path: Path) -> None:
+    config, path = indexed(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[4096:9000] = b"x" * 4904
+    path.write_bytes(data)
+    damaged, *_ = await thorough(config, nowhere(tmp_path), MAIN)
+    assert (damaged.level, "damaged" in damaged.message) == (Level.FAILURE, True)
+    assert "skerry memory index --force" in damaged.remedy
+    path.unlink()
+    (fresh,) = await index(config, MAIN)
+    assert "not indexed yet" in fresh.message
+
+
+async def test_a_running_gateway_says_who_answers_and_what_fell_back(tmp_path: Path) -> None:
+    fallback = MemoryFallback("qmd", "it is away")
+    memory = place(tmp_path / "home", FakeBackend([hit()], fallback=fallback))
+    async with running_gateway(tmp_path, memory=memory.desk) as rig:
+        environ = {
+            "SKERRY_GATEWAY_URL": rig.url,
+            "SKERRY_GATEWAY_TOKEN": TOKEN,
+            "SKERRY_STATE_DIR": str(tmp_path),
+        }
+        told = {one.name: one for one in await thorough(config(tmp_path), environ, MAIN)}
+    assert told["memory answers"].message.startswith("fake, by words")
+    assert "it is away" in told["memory fallback"].message
+    assert told["memory fallback"].level is Level.WARNING

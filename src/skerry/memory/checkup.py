@@ -1,0 +1,68 @@
+"""Looks at an agent's index from outside, also while a gateway uses it. Blocks; changes nothing."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from skerry.infra.sqlite import connect, problems
+from skerry.memory.files import Places, scan
+from skerry.memory.index import EMBEDDED_WITH
+from skerry.memory.tables import Tables
+from skerry.model.memory import MemorySource
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is of an index."""
+
+    damage: str = ""
+    """What is wrong with the file; then nothing else is known."""
+    files: int = 0
+    passages: int = 0
+    vectors: int = 0
+    model: str = ""
+    """Of the vectors, as `provider/model`."""
+    failed: Sequence[tuple[str, str]] = ()
+    """Files that cannot be indexed, each with the reason."""
+    stale: Sequence[tuple[str, int]] = ()
+    """Files that are not indexed as they are now, and when they changed, in ms since 1970; 0 where
+    they are gone."""
+
+
+def look(path: Path, places: Places, *, whole: bool) -> Found | None:
+    """Return what is in the index at `path`; None where there is none yet.
+
+    `whole` reads all of it for damage: some seconds for a hundred thousand passages.
+    """
+    if not path.exists():
+        return None
+    try:
+        damage = problems(path, whole=True) if whole else []
+        if damage:
+            return Found(damage[0])
+        with closing(connect(path, read_only=True)) as connection:
+            return _read(Tables(connection), places)
+    except sqlite3.Error as error:
+        return Found(str(error))
+
+
+def _read(tables: Tables, places: Places) -> Found:
+    known, there = tables.known(MemorySource.MEMORY), scan(places).found
+    stale = [
+        (name, stamp.mtime // 1_000_000)
+        for name, stamp in there.items()
+        if name not in known
+        or (known[name].stamp.size, known[name].stamp.mtime) != (stamp.size, stamp.mtime)
+    ]
+    gone = [(name, 0) for name, one in known.items() if name not in there and not one.error]
+    vectors, passages = tables.vector_counts()
+    return Found(
+        files=sum(files for _, files, _ in tables.counts()),
+        passages=passages,
+        vectors=vectors,
+        model=tables.meta(EMBEDDED_WITH) or "",
+        failed=tables.failed(),
+        stale=sorted([*stale, *gone]),
+    )

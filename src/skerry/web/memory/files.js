@@ -1,0 +1,153 @@
+// The panel's files: by name or by day, each to be read and edited.
+
+import { make, setText, when } from "../dom.js";
+import { Editor } from "./editor.js";
+import { button, teller, wrong } from "./pieces.js";
+
+const MOST = 2000;
+
+/** The tab. `panel` has `ask(method, params)`, `can(method)` and `leave(session)`. */
+export class FilesView {
+  root = make("section", { className: "memory-files" });
+  #files = [];
+  #total = 0;
+  #filter = make("input", { type: "search", placeholder: "Filter", ariaLabel: "Filter files" });
+  #order = make("select", { ariaLabel: "Order" });
+  #list = make("ul", { className: "files" });
+  #teller = teller();
+  #editor;
+
+  constructor(panel) {
+    this.panel = panel;
+    this.#editor = new Editor(panel, { saved: () => this.#read(), left: () => this.#leave() });
+    this.#order.append(
+      make("option", { value: "path" }, "By file"),
+      make("option", { value: "day" }, "By day"),
+    );
+    this.#filter.addEventListener("input", () => this.#render());
+    this.#order.addEventListener("change", () => this.#render());
+    this.#list.addEventListener("keydown", (event) => this.#walk(event));
+    const tools = make("div", { className: "tools" }, this.#filter, this.#order);
+    const side = make("div", { className: "side" }, tools, this.#teller.line, this.#list);
+    this.root.append(side, this.#editor.root);
+  }
+
+  /** Whether something was written that is not saved. */
+  get isDirty() {
+    return this.#editor.isDirty;
+  }
+
+  /** Read what there is. */
+  show() {
+    this.#read();
+  }
+
+  /** Open a file, with these lines marked, unless one that is open has changes. */
+  async open(path, first = 0, last = first) {
+    await this.#editor.open(path, first, last);
+    this.root.dataset.open = "";
+    this.#mark();
+  }
+
+  #leave() {
+    delete this.root.dataset.open;
+    this.#list.querySelector("[aria-current] , button")?.focus();
+  }
+
+  async #read() {
+    if (!this.panel.can("memory.files")) {
+      this.#teller.tell("bad", "This gateway cannot list them.");
+      return;
+    }
+    try {
+      const { files, total } = await this.panel.ask("memory.files", { limit: MOST });
+      [this.#files, this.#total] = [files, total];
+      this.#render();
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+    }
+  }
+
+  #render() {
+    const wanted = this.#filter.value.trim().toLowerCase();
+    const found = this.#files.filter(({ path, sessionKey }) =>
+      `${path} ${sessionKey ?? ""}`.toLowerCase().includes(wanted),
+    );
+    const groups = this.#order.value === "day" ? byDay(found) : byFolder(found);
+    this.#list.replaceChildren(
+      ...[...groups].flatMap(([name, files]) => [
+        make("li", { className: "group" }, name),
+        ...files.map((file) => this.#row(file)),
+      ]),
+    );
+    const left = this.#total - this.#files.length;
+    this.#teller.tell("", left > 0 ? `${left} older ones are not listed.` : "");
+    if (this.#files.length === 0) this.#teach();
+    else if (found.length === 0) this.#list.append(make("li", { className: "none" }, "No file has this name."));
+    this.#mark();
+  }
+
+  #row(file) {
+    const { path, passages, error, changedAt, size, sessionKey } = file;
+    const open = button("", () => this.open(path), "file");
+    const state = error || (passages === null ? "not indexed yet" : passages === 1 ? "1 passage" : `${passages} passages`);
+    const about = [kilo(size), state, when(changedAt)].filter(Boolean).join(" · ");
+    open.append(
+      make("span", { className: "name", dir: "auto" }, sessionKey ?? path.split("/").at(-1)),
+      make("span", { className: "about" }, about),
+    );
+    open.title = path;
+    open.dataset.path = path;
+    if (error) open.dataset.kind = "bad";
+    return make("li", {}, open);
+  }
+
+  #teach() {
+    const begin = button("Begin MEMORY.md", () => this.#begin("MEMORY.md"), "primary");
+    const text = "Nothing is remembered yet. MEMORY.md holds what always counts, one line a fact.";
+    this.#list.append(make("li", { className: "none" }, text), make("li", { className: "none" }, begin));
+  }
+
+  async #begin(path) {
+    await this.open(path);
+    this.#editor.edit("# What always counts\n\n- ");
+  }
+
+  #mark() {
+    for (const row of this.#list.querySelectorAll("button.file")) {
+      if (row.dataset.path === this.#editor.path) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+  }
+
+  #walk(event) {
+    const rows = [...this.#list.querySelectorAll("button.file")];
+    const place = rows.indexOf(document.activeElement);
+    const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (place < 0 || next === undefined) return;
+    event.preventDefault();
+    rows[next]?.focus();
+  }
+}
+
+/** Return files by their folder, the workspace's own first. */
+function byFolder(files) {
+  const groups = Map.groupBy(files, ({ path }) => path.split("/").slice(0, -1).join("/"));
+  const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+  return new Map(sorted.map(([folder, found]) => [folder || "Workspace", found]));
+}
+
+/** Return files by day, the latest first: a log's own day, else that of the last change. */
+function byDay(files) {
+  const dayOf = ({ day, changedAt }) => day ?? new Date(changedAt).toLocaleDateString("sv");
+  const sorted = files.toSorted((a, b) => (dayOf(a) < dayOf(b) ? 1 : -1));
+  const shown = (file) => {
+    const date = new Date(`${dayOf(file)}T12:00`);
+    return date.toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+  };
+  return Map.groupBy(sorted, shown);
+}
+
+function kilo(size) {
+  return size < 1000 ? `${size} B` : `${(size / 1000).toFixed(1)} kB`;
+}

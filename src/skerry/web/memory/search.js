@@ -1,0 +1,146 @@
+// The panel's search: passages with why each stands where it does.
+
+import { make, setText } from "../dom.js";
+import { button, teller, wrong } from "./pieces.js";
+
+const SOURCES = [
+  ["", "Everywhere"],
+  ["memory", "In files"],
+  ["sessions", "In conversations"],
+];
+const MOST = 20;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What the parts of a score are, by the names of the engine; others are shown as they are. */
+const PARTS = {
+  phrase: "has the words that you quoted",
+  text: "how well its words fit",
+  "text.rank": "its place by words alone",
+  "text.near": "what its neighbours' words add",
+  "text.part": "what words give to its score",
+  vector: "how near its meaning is",
+  "vector.rank": "its place by meaning alone",
+  "vector.near": "what its neighbours' meaning adds",
+  "vector.part": "what meaning gives to its score",
+  document: "the best of its file or conversation speaks for it",
+  said: "somebody else than you ask for says it",
+  asks: "it asks itself",
+  when: "you ask when, and it names no time",
+  decay: "what its age leaves of the score",
+  mmr: "how little it repeats what stands above it",
+};
+
+/** The tab. `panel` has `ask(method, params)`, `openFile(path, first, last)` and `leave(session)`. */
+export class SearchView {
+  root = make("section", { className: "memory-search" });
+  #words = make("input", {
+    type: "search",
+    placeholder: "Who is my dentist?",
+    ariaLabel: "Search the memory",
+    autocomplete: "off",
+    maxLength: 2000,
+  });
+  #source = make("select", { ariaLabel: "Where" });
+  #since = make("input", { type: "date", ariaLabel: "From this day on" });
+  #until = make("input", { type: "date", ariaLabel: "Up to this day" });
+  #hits = make("ol", { className: "hits" });
+  #teller = teller();
+  #asked = 0;
+
+  constructor(panel) {
+    this.panel = panel;
+    this.#source.append(...SOURCES.map(([value, label]) => make("option", { value }, label)));
+    const submit = make("button", { className: "primary" }, "Search");
+    const days = make("span", { className: "days" }, this.#since, make("span", {}, "to"), this.#until);
+    const form = make("form", { className: "ask" }, this.#words, this.#source, days, submit);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#search();
+    });
+    this.root.append(form, this.#teller.line, this.#hits);
+    this.#teach();
+  }
+
+  /** Be ready to type. */
+  show() {
+    this.#words.focus();
+  }
+
+  async #search() {
+    const query = this.#words.value.trim();
+    if (!query) return;
+    const turn = ++this.#asked;
+    this.#teller.tell("", "Looking");
+    try {
+      const params = { query, limit: MOST, explain: true, ...this.#narrowed() };
+      const found = await this.panel.ask("memory.search", params);
+      if (turn === this.#asked) this.#render(found);
+    } catch (error) {
+      if (turn === this.#asked) this.#teller.tell("bad", ...wrong(error));
+    }
+  }
+
+  #narrowed() {
+    const params = {};
+    if (this.#source.value) params.source = this.#source.value;
+    if (this.#since.value) params.since = startOf(this.#since.value);
+    if (this.#until.value) params.until = startOf(this.#until.value) + DAY_MS;
+    return params;
+  }
+
+  #render({ results, mode, backend, provider, model, fallback, notes }) {
+    const how = mode === "hybrid" ? `by words and meaning (${provider}/${model})` : "by words alone";
+    const count = results.length === 1 ? "One passage" : `${results.length} passages`;
+    const told = [results.length ? `${count}, compared ${how}, by ${backend}.` : ""];
+    if (fallback) told.push(`${fallback.from} did not answer: ${fallback.reason}`);
+    this.#teller.tell(fallback ? "wait" : "", ...told, ...notes);
+    this.#hits.replaceChildren(...results.map((hit) => this.#hit(hit)));
+    if (results.length > 0) return;
+    const text = "Nothing was found. Try other words, or fewer; the tab Index says what is indexed.";
+    this.#hits.append(make("li", { className: "none" }, text));
+  }
+
+  #hit(hit) {
+    const { path, startLine: first, endLine: last, at, sessionKey } = hit;
+    const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
+    const place = button(`${sessionKey ?? path}, ${lines}`, () => this.panel.openFile(path, first, last), "place");
+    const head = make("div", { className: "hit-head" }, place);
+    if (at) head.append(make("time", {}, new Date(at).toLocaleDateString()));
+    if (sessionKey) head.append(button("Conversation", () => this.panel.leave(sessionKey)));
+    const score = make("meter", { min: 0, max: 1, value: hit.score, ariaLabel: "Score" });
+    head.append(make("span", { className: "score" }, score, hit.score.toFixed(3)));
+    const text = make("p", { className: "passage", dir: "auto" });
+    setText(text, hit.text.trim());
+    return make("li", {}, head, text, why(hit.explanation ?? []));
+  }
+
+  #teach() {
+    const lines = [
+      "What agents remember stands in Markdown files: MEMORY.md for what always counts, memory/2026-11-22.md for what a day brought. They find it, and earlier conversations, by words and by meaning.",
+      'To note something, write "/remember The dentist is Dr. Maro." in a conversation, or use the tab Notes.',
+      'What has the words that you put in quotes stands first: "error 0x80070005".',
+    ];
+    this.#hits.append(...lines.map((line) => make("li", { className: "none" }, line)));
+  }
+}
+
+/** Return why a hit is where it is, folded. */
+function why(parts) {
+  const rows = parts.map(({ name, value }) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, name),
+      make("td", { className: "number" }, value.toFixed(4)),
+      make("td", {}, PARTS[name] ?? ""),
+    ),
+  );
+  const table = make("table", {}, make("tbody", {}, ...rows));
+  const summary = make("summary", {}, "Why it stands here");
+  return make("details", { hidden: rows.length === 0 }, summary, table);
+}
+
+/** Return when a day `YYYY-MM-DD` begins here, in ms. */
+function startOf(day) {
+  return new Date(`${day}T00:00`).getTime();
+}

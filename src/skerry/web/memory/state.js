@@ -1,0 +1,99 @@
+// The panel's index: who answers, what is indexed, what is not as it should be.
+
+import { make } from "../dom.js";
+import { button, teller, wrong } from "./pieces.js";
+
+const POLL_MS = 1000;
+
+/** The tab. `panel` has `ask(method, params)`. */
+export class StateView {
+  root = make("section", { className: "memory-state" });
+  #facts = make("dl", { className: "facts" });
+  #notes = make("ul", { className: "warnings" });
+  #bar = make("div", { className: "progress", hidden: true });
+  #teller = teller();
+  #timer = 0;
+  #isShown = false;
+  #buttons = [];
+
+  constructor(panel) {
+    this.panel = panel;
+    this.#buttons = [
+      button("Bring up to date", () => this.#sync(false), "primary"),
+      button("Make anew", () => this.#sync(true)),
+    ];
+    const acts = make("div", { className: "row" }, ...this.#buttons);
+    this.root.append(this.#facts, this.#notes, this.#bar, acts, this.#teller.line);
+  }
+
+  /** Show it, and keep it as it is now. */
+  show() {
+    this.#isShown = true;
+    this.#read();
+  }
+
+  /** Ask no more. */
+  hide() {
+    this.#isShown = false;
+    clearTimeout(this.#timer);
+  }
+
+  async #read() {
+    clearTimeout(this.#timer);
+    try {
+      this.#render(await this.panel.ask("memory.status"));
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+    }
+    clearTimeout(this.#timer);
+    if (this.#isShown) this.#timer = setTimeout(() => this.#read(), POLL_MS);
+  }
+
+  #render(now) {
+    const model = now.model ? `${now.provider}/${now.model}` : "none: words alone are compared";
+    const share = now.chunks ? ` (${Math.floor((100 * now.vectors) / now.chunks)} %)` : "";
+    const rows = [
+      ["Answers", now.backend],
+      ["Compares", now.mode === "hybrid" ? "words and meaning" : "words"],
+      ["Model", model],
+      ["Files", String(now.files)],
+      ...now.sources.map(({ source, files, chunks }) => [
+        source === "sessions" ? "Conversations" : "Markdown",
+        `${files}, ${chunks} passages`,
+      ]),
+      ["Passages", String(now.chunks)],
+      ["With a vector", `${now.vectors}${share}`],
+      ["Indexed", now.indexedAt ? new Date(now.indexedAt).toLocaleString() : "not yet"],
+      ["Changed since", now.dirty ? "yes; the next search looks" : "no"],
+      ["Index", now.database],
+    ];
+    this.#facts.replaceChildren(
+      ...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    );
+    const fallen = now.fallback ? [`${now.fallback.from} does not answer: ${now.fallback.reason}`] : [];
+    this.#notes.replaceChildren(...[...fallen, ...now.notes].map((note) => make("li", {}, note)));
+    const { progress } = now;
+    this.#bar.hidden = !progress;
+    if (!progress) return;
+    const label = `${progress.stage}: ${progress.done} of ${progress.total}`;
+    const bar = make("progress", { max: progress.total || 1, value: progress.done, ariaLabel: label });
+    this.#bar.replaceChildren(bar, make("span", {}, label));
+  }
+
+  async #sync(force) {
+    for (const one of this.#buttons) one.disabled = true;
+    this.#teller.tell("", force ? "Making it anew; the old one answers meanwhile" : "Looking at the files");
+    this.#read();
+    try {
+      const done = await this.panel.ask("memory.sync", { force });
+      const { added, changed, removed, unchanged, embedded, failed } = done;
+      const counts = `${added} new, ${changed} changed, ${removed} gone, ${unchanged} as they were; ${embedded} embedded.`;
+      const bad = failed.map(({ path, reason }) => `${path}: ${reason}`);
+      this.#teller.tell(bad.length > 0 ? "bad" : "good", counts, ...bad);
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+    }
+    for (const one of this.#buttons) one.disabled = false;
+    this.#read();
+  }
+}

@@ -1,0 +1,188 @@
+"""The page's panel of what agents remember, in Chromium: search, browse, edit, notes, index."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.e2e.browser import Chromium, address, chromium, expect_online
+
+pytestmark = pytest.mark.full("Chromium")
+
+LONG_TERM = "# People\n\n- The dentist is Dr. Maro in Mill Road.\n- Ana prefers tea.\n"
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Chromium]:
+    async with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[GatewayProcess]:
+    async with running_gateway() as gateway:
+        yield gateway
+
+
+def workspace(gateway: GatewayProcess) -> Path:
+    """Return the agent's workspace, with a folder for its logs."""
+    (gateway.home / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
+    return gateway.home / "workspace"
+
+
+async def opened(browser: Chromium, gateway: GatewayProcess, tab: str = "Search") -> Page:
+    """Return a page that shows a tab of the panel."""
+    page = await browser.open(address(gateway))
+    await expect_online(page)
+    await page.get_by_role("button", name="Memory", exact=True).click()
+    await page.get_by_role("tab", name=tab).click()
+    return page
+
+
+async def test_its_modules_are_loaded_when_it_is_first_opened(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await browser.tab()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(address(gateway))
+    await expect_online(page)
+    assert not any("/memory/" in url or "setup.js" in url for url in asked)
+    await page.keyboard.press("Alt+m")
+    await expect(page.get_by_role("dialog", name="Memory")).to_be_visible()
+    assert any(url.endswith("/memory/panel.css") for url in asked)
+    await expect(page.get_by_label("Search the memory")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog", name="Memory")).to_be_hidden()
+
+
+async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
+    page = await opened(browser, gateway)
+    await expect(page.locator(".hits")).to_contain_text("MEMORY.md for what always counts")
+    await page.get_by_label("Search the memory").fill("who is my dentist?")
+    await page.keyboard.press("Enter")
+    hit = page.locator(".hits > li").first
+    await expect(hit.locator(".passage")).to_contain_text("Dr. Maro")
+    await hit.get_by_text("Why it stands here").click()
+    await expect(hit.locator("tr", has_text="how well its words fit")).to_be_visible()
+    await hit.locator(".place").click()
+    await expect(page.locator(".editor h3")).to_have_text("MEMORY.md")
+    await expect(page.locator(".lines [data-marked]").nth(2)).to_contain_text("Dr. Maro")
+    await page.get_by_role("tab", name="Search").click()
+    await page.get_by_label("Search the memory").fill("zyzzyva")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".hits")).to_contain_text("Nothing was found")
+
+
+async def test_a_file_is_edited_and_nobodys_change_is_lost(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    file = workspace(gateway) / "MEMORY.md"
+    file.write_text(LONG_TERM)
+    page = await opened(browser, gateway, "Files")
+    await page.locator(".file", has_text="MEMORY.md").click()
+    await page.get_by_role("button", name="Edit").click()
+    box = page.get_by_label("Text", exact=True)
+    await expect(box).to_have_value(LONG_TERM)
+    await box.fill("# People\n\n- Ana prefers coffee.\n")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(".editor .result")).to_contain_text("Saved.")
+    assert file.read_text() == "# People\n\n- Ana prefers coffee.\n"
+    await page.get_by_role("button", name="Edit").click()
+    await box.fill("mine\n")
+    file.write_text("theirs\n")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator(".editor .result")).to_contain_text("was changed since")
+    await expect(page.locator(".theirs pre")).to_have_text("theirs\n")
+    await expect(box).to_have_value("mine\n")
+    assert file.read_text() == "theirs\n"
+    await page.get_by_role("button", name="Save mine instead").click()
+    await expect(page.locator(".editor .result")).to_contain_text("Saved.")
+    assert file.read_text() == "mine\n"
+
+
+async def test_changes_that_are_not_saved_stay(browser: Chromium, gateway: GatewayProcess) -> None:
+    (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
+    (workspace(gateway) / "memory" / "2026-11-20.md").write_text("- rain\n")
+    page = await opened(browser, gateway, "Files")
+    await page.locator(".file", has_text="MEMORY.md").click()
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_label("Text", exact=True).fill("half a thought")
+    await page.locator(".file", has_text="2026-11-20.md").click()
+    await expect(page.locator(".editor .result")).to_contain_text("has changes")
+    await page.get_by_role("button", name="Close").click()
+    await page.get_by_role("button", name="Memory", exact=True).click()
+    await expect(page.get_by_label("Text", exact=True)).to_have_value("half a thought")
+    await page.get_by_role("button", name="Discard").click()
+    await expect(page.locator(".lines")).to_contain_text("Dr. Maro")
+    await page.get_by_label("Order").select_option("By day")
+    await page.locator(".file", has_text="2026-11-20.md").click()
+    await expect(page.locator(".lines")).to_have_text("- rain")
+
+
+async def test_an_empty_memory_is_begun_from_the_page(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await opened(browser, gateway, "Files")
+    await expect(page.locator(".files")).to_contain_text("Nothing is remembered yet.")
+    await page.get_by_role("button", name="Begin MEMORY.md").click()
+    await page.get_by_label("Text", exact=True).fill("- Ana prefers tea.\n")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator(".file")).to_contain_text("MEMORY.md")
+    assert (workspace(gateway) / "MEMORY.md").read_text() == "- Ana prefers tea.\n"
+
+
+async def test_a_note_tells_whose_it_is_and_is_taken_out_again(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await opened(browser, gateway, "Notes")
+    await expect(page.locator(".notes")).to_contain_text("No note yet.")
+    await page.get_by_label("Note", exact=True).fill("<b>The</b> key hangs in the shed.")
+    await page.get_by_label("Heading in MEMORY.md").fill("Boat")
+    await page.keyboard.press("Enter")
+    note = page.locator(".notes > li")
+    await expect(note.locator("p")).to_have_text("<b>The</b> key hangs in the shed.")
+    await expect(note).to_contain_text("said by you, at the gateway")
+    await expect(note.locator(".trust")).to_have_text("trusted")
+    file = workspace(gateway) / "MEMORY.md"
+    assert "key hangs" in file.read_text()
+    await note.get_by_role("button", name="Take out").click()
+    assert "key hangs" in file.read_text(), "it asks first"
+    await note.get_by_role("button", name="Take out").click()
+    await expect(page.locator(".notes")).to_contain_text("No note yet.")
+    assert "key hangs" not in file.read_text()
+
+
+async def test_the_index_tells_its_state_and_what_it_cannot_read(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
+    (workspace(gateway) / "memory" / "bad.md").write_bytes(b"\xff")
+    page = await opened(browser, gateway, "Index")
+    await page.get_by_role("button", name="Bring up to date").click()
+    await expect(page.locator(".memory-state .result")).to_contain_text("as they were")
+    await expect(page.locator(".warnings")).to_contain_text("memory/bad.md")
+    await expect(page.locator(".memory-state dl")).to_contain_text("builtin")
+
+
+async def test_on_a_phone_the_files_and_the_text_take_turns(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
+    page = await browser.open(address(gateway), viewport={"width": 360, "height": 640})
+    await expect_online(page)
+    await page.keyboard.press("Alt+m")
+    await page.get_by_role("tab", name="Search").press("ArrowRight")
+    await expect(page.get_by_role("tab", name="Files")).to_be_focused()
+    await page.locator(".file").click()
+    await expect(page.locator(".lines")).to_contain_text("Dr. Maro")
+    await expect(page.locator(".files")).to_be_hidden()
+    await page.get_by_role("button", name="All files").click()
+    await expect(page.locator(".files")).to_be_visible()
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert await page.evaluate(overflow) == 0

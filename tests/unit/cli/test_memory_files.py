@@ -1,0 +1,29 @@
+"""`skerry memory files` and `doctor` as processes."""
+
+import json
+from pathlib import Path
+
+from skerry.testing.memory import FakeBackend, hit
+from tests.support.gateway import running_gateway
+from tests.support.memory import place
+from tests.unit.cli.test_memory_notes import skerry
+
+
+async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> None:
+    here = place(tmp_path / "home", FakeBackend([hit()]))
+    async with running_gateway(tmp_path, memory=here.desk) as rig:
+        assert b"Nothing is remembered yet" in (await skerry(rig, "files")).stdout
+        here.put("MEMORY.md", "- tea\n")
+        here.put("memory/2026-11-20.md", "- rain\n")
+        listed = (await skerry(rig, "files")).stdout.decode()
+        assert "MEMORY.md" in listed
+        assert "not indexed yet" in listed
+        few = await skerry(rig, "files", "--limit", "1")
+        assert b"1 that changed earlier are left out" in few.stderr
+        found = json.loads((await skerry(rig, "files", "--json")).stdout)
+        assert [one["path"] for one in found["files"]] == ["MEMORY.md", "memory/2026-11-20.md"]
+        checked = await skerry(rig, "doctor", "--json")
+        assert checked.returncode == 0
+        assert "memory answers" in {one["name"] for one in json.loads(checked.stdout)}
+        refused = await skerry(rig, "doctor", "--agent", "nobody")
+        assert (refused.returncode, b"no agent 'nobody'" in refused.stderr) == (1, True)
