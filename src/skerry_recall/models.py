@@ -71,7 +71,7 @@ class MiniLM:
     text_tokens = 230  # it was trained with 256 of its own tokens, of which a text has more
 
     def __init__(self) -> None:
-        import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415 - 17 MB
+        import onnxruntime  # noqa: PLC0415 - 17 MB
         from tokenizers import Tokenizer  # noqa: PLC0415 - as above
 
         options = onnxruntime.SessionOptions()

@@ -11,6 +11,7 @@ import pytest
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import AssistantMessage, TextBlock, Usage
 from skerry.model.recall import Hit
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
@@ -21,10 +22,16 @@ from skerry.store.search import Question, search
 MAIN = SessionKey.main()
 
 
-async def say(store: Store, key: SessionKey, *texts: str, new_id: str = "") -> None:
+def answer(text: str) -> AssistantMessage:
+    return AssistantMessage((TextBlock(text),), "", "", "", Usage(), "stop", 1)
+
+
+async def say(
+    store: Store, key: SessionKey, *texts: str | AssistantMessage, new_id: str = ""
+) -> None:
     def work(unit: Unit) -> int:
         session_id, tail = sessions.ensure(unit, key, SessionId(new_id or str(key)), 1)
-        said = [message.user(text, 1) for text in texts]
+        said = [message.user(one, 1) if isinstance(one, str) else one for one in texts]
         return sessions.append(unit, session_id, tail, "r", said, 1)
 
     await store.write(work)
@@ -54,17 +61,17 @@ async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> N
 
 
 async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_path: Path) -> None:
-    answer = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
+    long = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
     async with open_store(tmp_path / DATABASE) as store:
-        await say(store, MAIN, "which boat is blue", answer, "x", "y", "a boat", "z")
+        await say(store, MAIN, "which boat is blue", answer(long), "x", "y", "a boat", "z")
         hits = await found(store, "blue boat", limit=2)
     assert sorted(hit.said.seq for hit in hits) in ([1, 5], [2, 5])
     said = [one.seq for hit in hits for one in (hit.before, hit.said, hit.after) if one]
     assert len(said) == len(set(said))
     first = next(hit for hit in hits if hit.said.seq < 5)
-    long = first.said if first.said.seq == 2 else first.after
-    assert long is not None
-    assert len(long.text) > 400
+    told = first.said if first.said.seq == 2 else first.after
+    assert told is not None
+    assert len(told.text) > 400
 
 
 @pytest.mark.parametrize(
@@ -153,9 +160,10 @@ async def test_an_old_database_is_indexed_while_the_gateway_runs(tmp_path: Path)
         "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at, tail)"
         " VALUES ('s', 'agent:main:main', 'main', 'direct', 1, 1, 450)"
     )
-    body = message.encode(message.user("an old story", 1))
+    bodies = [message.encode(message.user(f"the old story of {n}", 1)) for n in range(1, 451)]
     old.executemany(
-        "INSERT INTO entry VALUES ('s', ?, ?, 1, 'r', ?)", [(n, n - 1, body) for n in range(1, 451)]
+        "INSERT INTO entry VALUES ('s', ?, ?, 1, 'r', ?)",
+        [(n, n - 1, body) for n, body in enumerate(bodies, 1)],
     )
     old.close()
     async with open_store(path) as store:
@@ -177,3 +185,47 @@ async def test_the_index_follows_commits(tmp_path: Path, monkeypatch: pytest.Mon
             while await store.read(behind):
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
+
+
+async def test_words_spread_over_an_exchange_tell_more_than_one_entry_with_some(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "Anna could choose a colour for the bus.", "x", "y", "z")
+        await say(
+            store,
+            MAIN,
+            "Anna wants to paint the kitchen.",
+            answer("She could choose any colour: sage green goes with oak."),
+            "Sage green it is.",
+        )
+        first, second = await found(store, "which colour did Anna choose for the kitchen", limit=2)
+    assert "bus" in second.said.text
+    assert first.said.seq in {5, 6}
+    assert "sage green" in " ".join(one.text for one in (first.said, first.after) if one)
+
+
+async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(
+            store, MAIN, "err in the log 42 of conn", "conn err: 42, 42, err, conn, conn, err"
+        )
+        await say(store, MAIN, *(f"the red boat has a blue door, {n}" for n in range(20)))
+        await say(store, MAIN, "what a blue boat", "ERR_CONN_42 came again, see the red log", "x")
+        assert (await found(store, '"blue boat" with a red door'))[
+            0
+        ].said.text == "what a blue boat"
+        hits = await found(store, "what does ERR_CONN_42 mean, err conn")
+        assert hits[0].said.text.startswith("ERR_CONN_42")
+
+
+async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_path: Path) -> None:
+    asked = "What is the code of the gate?"
+    async with open_store(tmp_path / DATABASE) as store:
+        for code in ("4711", "4711", "0815"):
+            await say(store, MAIN, asked, answer(f"The code is {code}."))
+        hits = await found(store, "code gate")
+    shown = " ".join(one.text for hit in hits for one in (hit.said, hit.after) if one)
+    assert len(hits) == 2
+    assert "0815" in shown
+    assert "4711" in shown
