@@ -69,11 +69,12 @@ class Remote:
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request; they win over ours."""
+    unlock: Callable[[], Awaitable[str]] | None = field(default=None, repr=False)
+    """Gives the key for each request, where that takes time. Raises `EmbeddingError`."""
 
-    @property
-    def all_headers(self) -> dict[str, str]:
+    def all_headers(self, api_key: str) -> dict[str, str]:
         """Return what every request carries."""
-        key = self.wire.headers(self.api_key) if self.api_key else {}
+        key = self.wire.headers(api_key) if api_key else {}
         own = {name.lower(): value for name, value in self.headers.items()}
         return {"accept-encoding": "identity", **key, **own}
 
@@ -87,8 +88,7 @@ class Asking:
     def __init__(self, http: httpx2.AsyncClient, remote: Remote) -> None:
         self._http = http
         self._remote = remote
-        named = (value.split()[-1] for value in remote.headers.values() if value.strip())
-        self._secrets = [one for one in (remote.api_key, *named) if len(one) >= 8]  # noqa: PLR2004 - a shorter one is found in words
+        self._named = [value.split()[-1] for value in remote.headers.values() if value.strip()]
 
     async def ask(
         self, method: str, path: str, content: bytes = b"", *, kind: str = "application/json"
@@ -98,7 +98,9 @@ class Asking:
         Raises:
             EmbeddingError: what the refusal means, or that nobody answers.
         """
-        headers = {"content-type": kind, **self._remote.all_headers}
+        remote = self._remote
+        key = remote.api_key if remote.unlock is None else await remote.unlock()
+        headers = {"content-type": kind, **remote.all_headers(key)}
         url = self._remote.base_url.rstrip("/") + path
         who = str(self._remote.model.provider)
         try:
@@ -116,8 +118,9 @@ class Asking:
         if good:
             return body
         text = body.decode(errors="replace")
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
+        for secret in (key, *self._named):
+            if len(secret) >= 8:  # noqa: PLR2004 - a shorter one is found in words
+                text = text.replace(secret, "***")
         raise failure(Failure(who, response.status_code, response.headers, text))
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,11 +11,15 @@ import anyio
 import anyio.abc
 import httpx2
 
+from skerry.auth.credentials import Credentials
+from skerry.auth.profiles import Kind as Credential
+from skerry.auth.profiles import Profile
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import EmbeddingBatch, Provider
 from skerry.config.models import Mode
 from skerry.config.root import Config
-from skerry.model.errors import BudgetError
+from skerry.infra.clock import SystemClock
+from skerry.model.errors import BudgetError, ModelError
 from skerry.model.ids import AgentId
 from skerry.model.message import Usage
 from skerry.model.run import Purpose, RunFailure
@@ -82,11 +87,13 @@ class Place:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     named: bool = False
     """Whether the owner named the address, which may want no key."""
+    profile: Profile | None = None
+    """Has the key, instead of `key`."""
 
     @property
     def usable(self) -> bool:
         """Return whether it can be asked at all."""
-        return bool(self.key) or self.named
+        return bool(self.key) or self.named or self.profile is not None
 
     @property
     def host(self) -> str:
@@ -95,12 +102,17 @@ class Place:
 
 
 def place(
-    provider: Provider, search: MemorySearchConfig, config: Config, environ: Mapping[str, str]
+    provider: Provider,
+    search: MemorySearchConfig,
+    config: Config,
+    environ: Mapping[str, str],
+    profiles: Sequence[Profile] = (),
 ) -> Place:
     """Return where a provider is asked and with which key (pure). A key goes nowhere else.
 
     `remote` is for the provider that is named. Without it the address and the key of the models
-    hold, those of `models.providers` before those of the environment.
+    hold: the first of the `profiles` that is an API key for that address, then that of
+    `models.providers`, then that of the environment.
     """
     hosted, remote = _HOSTED[provider], search.remote
     mine = search.provider == provider
@@ -112,12 +124,15 @@ def place(
     found = (environ.get(name, "").strip() for name in hosted.variables)
     lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, found), "")
     entry = config.models.providers.get(hosted.catalogue)
-    if own or entry is None:
-        return Place(hosted.base_url, own or lent, headers)
-    url = str(entry.base_url).rstrip("/")
+    if own:
+        return Place(hosted.base_url, own, headers)
+    url = str(entry.base_url).rstrip("/") if entry else hosted.base_url
     if provider == "gemini" and not _VERSION.search(url):
         url += "/v1beta"  # as for its models that answer
-    key = entry.api_key.get_secret_value().strip() if entry.api_key else ""
+    for one in profiles:
+        if one.kind is Credential.API_KEY and (one.base_url or hosted.base_url).rstrip("/") == url:
+            return Place(url, "", headers, profile=one)
+    key = entry.api_key.get_secret_value().strip() if entry and entry.api_key else ""
     return Place(url, key or (lent if url == hosted.base_url else ""), headers)
 
 
@@ -177,6 +192,8 @@ class Embedders:
         self._tasks = tasks
         self._book = book
         self._allow = allow
+        self._seen = config()
+        self._credentials = Credentials(self._seen, environ, http, SystemClock())
         self._chains: dict[AgentId, tuple[object, Chain]] = {}
         self._local: dict[tuple[str, float], LocalEmbedder] = {}
 
@@ -187,7 +204,7 @@ class Embedders:
         """
         config = self._config()
         search = config.memory_search(agent)
-        places = {one: place(one, search, config, self._environ) for one in _HOSTED}
+        places = {one: self._place(agent, one, search, config) for one in _HOSTED}
         made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
         key = (made_of, places)
         known = self._chains.get(agent)
@@ -209,6 +226,15 @@ class Embedders:
         found = Chain(chain)
         self._chains[agent] = key, found
         return found
+
+    def _place(
+        self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
+    ) -> Place:
+        if config is not self._seen:
+            self._seen = config
+            self._credentials.reconfigure(config)
+        profiles = self._credentials.queue(agent, _HOSTED[provider].catalogue, "", "", "")
+        return place(provider, search, config, self._environ, profiles)
 
     def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
         """Return the model, with a process of its own once it is asked; agents share it."""
@@ -236,7 +262,8 @@ class Embedders:
         who = provider if where.url == hosted.base_url else f"{provider}@{where.host}"
         model = EmbeddingModel(who, named or hosted.model)
         if not where.usable:
-            return Absent(model, f"There is no key for {provider}.", f"Set {hosted.variables[0]}.")
+            remedy = f"Set {hosted.variables[0]}, or: skerry auth add {hosted.catalogue}"
+            return Absent(model, f"There is no key for {provider}.", remedy)
         at_home = where.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
         cost = facts.cost.known() if at_home else UNPRICED
@@ -251,12 +278,19 @@ class Embedders:
         def spent(one: Spent) -> None:
             self._book(booked(one, cost, wanted))
 
-        remote = Remote(model, where.url, hosted.wire, where.key, where.headers)
+        unlock = None if where.profile is None else partial(self._secret, where.profile)
+        remote = Remote(model, where.url, hosted.wire, where.key, where.headers, unlock)
         at_once = RemoteEmbedder(self._http, remote, on_spent=spent, allow=allow)
         if provider != "openai" or not batch.enabled:
             return at_once
         settings = BatchSettings(batch.poll_interval_ms / 1000, batch.timeout_minutes * 60)
         return BatchEmbedder(at_once, settings)
+
+    async def _secret(self, profile: Profile) -> str:
+        try:
+            return await self._credentials.secret(profile)
+        except ModelError as error:
+            raise EmbeddingUnavailableError(str(error), error.remedy) from error
 
 
 def local_model(named: str) -> tuple[str, str]:

@@ -4,20 +4,25 @@ import os
 import signal
 import sys
 from argparse import Namespace
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from queue import SimpleQueue
 from typing import Final
 from uuid import uuid4
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from skerry.cli.conversation import (
     Connection,
     Conversation,
     Ending,
+    Joined,
     Opening,
     Text,
     Update,
@@ -26,11 +31,14 @@ from skerry.cli.conversation import (
 from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
+from skerry.infra.tasks import beside
 
 PROMPT: Final = "> "
 LEAVE: Final = frozenset({"/exit", "/quit"})
 EARLIER_CHARACTERS: Final = 300
 """How much of an earlier message is shown."""
+_LONGEST_LINE: Final = 4096
+"""Bytes; no terminal of Linux or macOS gives more at once."""
 
 
 class _LeaveError(Exception):
@@ -42,8 +50,41 @@ class _Interrupt:
     """Ctrl-C was pressed."""
 
 
-_Updates = SimpleQueue[Update | _Interrupt | None]
-"""What the terminal shows next; None ends an answer."""
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A line was typed while an answer came; None is the end of the input."""
+
+    line: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Something was told of the answer to the message with this key."""
+
+    key: str
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The answer to the message with this key has ended."""
+
+    key: str
+
+
+_Updates = SimpleQueue[Update | _Interrupt | _Typed | _Heard | _Ended]
+"""What the terminal does next."""
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A message that was sent, until its answer has ended."""
+
+    saying: Future[Ending]
+    held: list[Update] = field(default_factory=list[Update])
+    """What is shown when the answers before it have ended."""
+    shared: bool = False
+    """Whether another answer that is shown is the answer to it too."""
 
 
 def run(arguments: Namespace) -> int:
@@ -90,6 +131,17 @@ class Terminal:
     )
     failed: bool = field(default=False, init=False)
     _interrupted: bool = field(default=False, init=False)
+    _turns: dict[str, _Turn] = field(default_factory=dict[str, _Turn], init=False)
+    """By their keys."""
+    _live: str | None = field(default=None, init=False)
+    """The first of them whose answer is not another's; that is shown as it comes."""
+    _runs: set[str] = field(default_factory=set[str], init=False)
+    """Whose answers were shown since the last prompt, or are to be."""
+    _typed: deque[str] = field(default_factory=deque[str], init=False)
+    """Lines that came too late for the last answer."""
+    _at_end: bool = field(default=False, init=False)
+    _in_line: bool = field(default=False, init=False)
+    """Whether the last line on the screen goes on."""
 
     def lines(self) -> Iterator[str]:
         """Give each line that is not blank, until the end of the input.
@@ -105,7 +157,7 @@ class Terminal:
         while True:
             self._drain()
             try:
-                line = input(PROMPT).strip()
+                line = self._next()
             except EOFError:
                 show()
                 return
@@ -122,28 +174,107 @@ class Terminal:
     def exchange(self, text: str) -> None:
         """Send a message and print the answer as it comes. Ctrl-C stops it.
 
+        A line that is typed meanwhile is sent at once. What answers it is printed when the answer
+        before has ended, or has to be ended: one command may stop another message's run.
+
         Raises:
             ClientError: the gateway refused.
-            _LeaveError: a second Ctrl-C.
+            _LeaveError: a second Ctrl-C, or a line that says so.
             KeyboardInterrupt: Ctrl-C where nobody can go on.
         """
-        key = str(uuid4())
-        images, self.images = self.images, ()
-        saying = self.portal.start_task_soon(self.conversation.say, text, key, images)
-        saying.add_done_callback(lambda _: self.updates.put(None))
+        self._runs.clear()
         try:
-            with _interrupts_put_into(self.updates):
-                while (update := self.updates.get()) is not None:
-                    if isinstance(update, _Interrupt):
-                        self._interrupt()
-                        self.portal.start_task_soon(self.conversation.stop, key)
-                    else:
-                        self._print(update)
+            with _interrupts_put_into(self.updates), self._reading():
+                self._live = self._say(text)
+                while self._turns:
+                    self._take(self.updates.get())
         finally:
-            saying.cancel()
-        self._finish(saying.result())
+            for turn in self._turns.values():
+                turn.saying.cancel()
+            self._turns.clear()
         if self._interrupted and not self.interactive:
             raise KeyboardInterrupt
+
+    def _next(self) -> str:
+        if self._typed:
+            return self._typed.popleft()
+        if self._at_end:
+            raise EOFError
+        return input(PROMPT).strip()
+
+    def _reading(self) -> AbstractContextManager[object]:
+        """Read what is typed, while the block runs and no longer: then the prompt does."""
+        if not self.interactive or self._at_end:
+            return nullcontext()
+        reading = partial(_read_lines, sys.stdin.fileno(), self.updates)
+        return self.portal.wrap_async_context_manager(beside(reading))
+
+    def _say(self, text: str) -> str:
+        """Begin to send a message; return its key."""
+        key, updates = str(uuid4()), self.updates
+        images, self.images = self.images, ()
+        saying = self.portal.start_task_soon(
+            self.conversation.say, text, key, images, lambda one: updates.put(_Heard(key, one))
+        )
+        self._turns[key] = _Turn(saying)
+        saying.add_done_callback(lambda _: updates.put(_Ended(key)))
+        return key
+
+    def _take(self, update: Update | _Interrupt | _Typed | _Heard | _Ended) -> None:
+        match update:
+            case _Interrupt():
+                self._interrupt()
+                key = self._live or next(iter(self._turns))
+                self.portal.start_task_soon(self.conversation.stop, key)
+            case _Typed(line):
+                self._take_typed(line)
+            case _Heard(key, Joined(host)):
+                ours = {self.conversation.run(one) for one in self._turns if one != key}
+                self._turns[key].shared |= host in ours | self._runs
+            case _Heard(key, heard) if key == self._live:
+                self._print(heard)
+            case _Heard(key, heard):
+                self._turns[key].held.append(heard)
+            case _Ended(key):
+                self._end(key)
+            case _:
+                self._print(update)
+        live = next((key for key, turn in self._turns.items() if not turn.shared), None)
+        if live is not None and live != self._live:
+            self._interrupted = False
+            self._show(self._turns[live])
+        self._live = live
+
+    def _take_typed(self, line: str | None) -> None:
+        if line is None:
+            self._at_end = True
+            return
+        self._in_line = False  # the terminal has shown what was typed, and the end of its line
+        text = line.strip()
+        if text in LEAVE:
+            raise _LeaveError
+        if text:
+            notice(styled(f"(sent: {one_line(text)})", "dim", sys.stderr))
+            self._say(text)
+
+    def _end(self, key: str) -> None:
+        """Finish an answer; one that ended before its turn is shown at once, as of a command."""
+        turn = self._turns.pop(key)
+        ending = turn.saying.result()
+        if turn.shared:
+            return
+        self._runs.add(self.conversation.run(key))
+        if key != self._live:
+            self._show(turn)
+        self._finish(ending)
+
+    def _show(self, turn: _Turn) -> None:
+        if self._in_line:
+            show()
+            self._in_line = False
+        for one in turn.held:
+            self._print(one)
+        turn.held.clear()
 
     def _interrupt(self, hint: str = "") -> None:
         if self._interrupted:
@@ -154,6 +285,7 @@ class Terminal:
 
     def _finish(self, ending: Ending) -> None:
         show()
+        self._in_line = False
         if ending.state == "error":
             self.failed = True
             notice(f"{styled('error:', 'red', sys.stderr)} {one_line(ending.message)}")
@@ -166,23 +298,44 @@ class Terminal:
 
     def _drain(self) -> None:
         while not self.updates.empty():
-            update = self.updates.get()
-            if isinstance(update, Text | Connection):
-                self._print(update)
+            match self.updates.get():
+                case _Typed(None):
+                    self._at_end = True
+                case _Typed(str(line)):
+                    self._typed.append(line.strip())
+                case Connection() as update:
+                    self._print(update)
 
     def _print(self, update: Update) -> None:
         match update:
             case Text(added):
                 sys.stdout.write(plain(added))
                 sys.stdout.flush()
+                self._in_line = not added.endswith("\n") if added else self._in_line
             case Withdrawn():
                 sys.stdout.write("\n")
                 sys.stdout.flush()
                 words = "(its model failed; another one answers)"
                 notice(styled(words, "dim", sys.stderr))
+                self._in_line = False
             case Connection(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
+            case Joined():
+                pass  # it is shown with the answer to another message
+
+
+async def _read_lines(descriptor: int, updates: _Updates) -> None:
+    """Take each line that is typed; the terminal gives whole ones, and shows what is typed."""
+    while True:
+        await anyio.wait_readable(descriptor)
+        try:
+            data = os.read(descriptor, _LONGEST_LINE)
+        except OSError:  # the terminal has gone
+            data = b""
+        updates.put(_Typed(data.decode(errors="replace") if data else None))
+        if not data:
+            return
 
 
 def _complete(commands: Sequence[str]) -> None:
@@ -222,8 +375,7 @@ def _greet(url: str, session: str, opening: Opening) -> None:
     for role, text in opening.messages:
         mark = PROMPT if role == "user" else ""
         show(styled(mark + one_line(text)[:EARLIER_CHARACTERS], "dim"))
-    # Sent at once, a line would stand in the middle of the text that it is about to change.
-    keys = "A line typed during an answer goes out after it. Ctrl-C stops an answer, Ctrl-D leaves."
+    keys = "A line typed during an answer is sent at once. Ctrl-C stops an answer, Ctrl-D leaves."
     if opening.commands:
         keys = f"/ and Tab list commands. {keys}"
     show(styled(keys, "dim"))

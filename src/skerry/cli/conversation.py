@@ -41,6 +41,13 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """The message entered another run, which answers it too."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
 class Connection:
     """The connection was lost (with the reason), or is back (without one)."""
 
@@ -67,13 +74,19 @@ class Opening:
     """What a message may begin with, such as `/status`."""
 
 
-Update = Text | Withdrawn | Connection
+Update = Text | Withdrawn | Joined | Connection
+Tell = Callable[[Update], None]
+
+
+def _nobody(_: Update) -> None:
+    """Keep it to oneself."""
 
 
 @dataclass(slots=True)
 class Answer:
     """What is known of an answer; the wire sends its whole text so far each time."""
 
+    tell: Tell = _nobody
     shown: str = ""
     host: str = ""
     """The run that the message has entered, which answers it."""
@@ -83,7 +96,14 @@ class Answer:
 
     def enter(self, host: str) -> None:
         """Take the answer from another run from now on."""
-        self.host, self.shown = host, self.others.get(host, "")
+        self.shown = self.others.get(host, "")
+        self.name(host)
+
+    def name(self, host: str) -> None:
+        """Note which run answers."""
+        if host != self.host:
+            self.host = host
+            self.tell(Joined(host))
 
     def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
         """Take a `chat` event of another run."""
@@ -112,7 +132,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
     address: Address
     session: str
-    tell: Callable[[Update], None]
+    tell: Tell
     agent: str | None = None
     thinking: str | None = None
     _retried: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -142,16 +162,23 @@ class Conversation(anyio.AsyncContextManagerMixin):
         model = await model_status(client)
         return Opening(model, tuple(spoken), tuple(f"/{name}" for name in commands))
 
-    async def say(self, text: str, key: str, images: Sequence[Mapping[str, str]] = ()) -> Ending:
+    async def say(
+        self,
+        text: str,
+        key: str,
+        images: Sequence[Mapping[str, str]] = (),
+        tell: Tell | None = None,
+    ) -> Ending:
         """Send a message, tell the answer's text as it grows, return how it ended.
 
+        `tell` hears of this answer instead of the conversation's own; several may go on at once.
         When the connection is lost meanwhile the message is sent again with the same `key`, which
         the gateway runs once. `/retry` gives the answer of the run that it begins.
 
         Raises:
             ClientError: the message was refused, or the gateway no longer lets this client in.
         """
-        answer = Answer()
+        answer = Answer(tell or self.tell)
         more = {"thinking": self.thinking, "attachments": list(images)}
         params: dict[str, Any] = {**self._where, "message": text, "idempotencyKey": key}
         params |= {key: value for key, value in more.items() if value}
@@ -166,17 +193,20 @@ class Conversation(anyio.AsyncContextManagerMixin):
             except GatewayRefusedError as error:
                 if error.details_code != NOTHING_TO_RETRY:
                     raise
-                self.tell(Text(str(error)))
+                answer.tell(Text(str(error)))
                 return Ending("final")
             await client.closed.wait()
 
     async def stop(self, key: str) -> None:
         """Abort the answer; `say` returns soon after."""
         if self._client is not None:
-            run = self._retried.get(key, key)
-            await self._client.request("chat.abort", {**self._where, "runId": run})
+            await self._client.request("chat.abort", {**self._where, "runId": self.run(key)})
         elif self._waiting is not None:
             self._waiting.cancel()
+
+    def run(self, key: str) -> str:
+        """Return the run of a message that was sent with the key."""
+        return self._retried.get(key, key)
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -227,9 +257,9 @@ class Conversation(anyio.AsyncContextManagerMixin):
         text = text_of(payload.get("message"))
         if payload.get("replace") and text != answer.shown:
             answer.shown = text
-            self.tell(Withdrawn())
+            answer.tell(Withdrawn())
         elif text:
-            self.tell(Text(answer.grow(text)))
+            answer.tell(Text(answer.grow(text)))
         state = str(payload.get("state", ""))
         if state not in ENDS:
             return None
@@ -245,7 +275,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         params: dict[str, Any] = {**self._where, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":
-            self.tell(Text(answer.grow(text_of(messages[-1]))))
+            answer.tell(Text(answer.grow(text_of(messages[-1]))))
         return Ending("final")
 
     async def _unless_stopped(self) -> GatewayClient | None:
@@ -297,7 +327,7 @@ def _note(data: Any, answer: Answer, *, own: bool) -> None:
     if own and host and data.get("phase") == "start":
         answer.enter(host)
     elif own and host:
-        answer.host = host
+        answer.name(host)
     answer.notices = tuple(data.get("notices", answer.notices))
 
 

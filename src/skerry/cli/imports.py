@@ -20,10 +20,13 @@ from skerry.model.errors import ClientError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
 from skerry.model.session import Archived
 from skerry.sessions.importing import FormatError, Imported, Report, read
+from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
 from skerry.store.importing import Incoming, Taken, take
 
 _NAME: Final = re.compile(r".+\.jsonl(?:\.(reset|deleted)\..+)?")
+_LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
+"""Bytes of a Markdown file, which is read as a whole."""
 _PROGRESS: Final = 25
 """Files between two lines that say how far it is."""
 
@@ -104,6 +107,13 @@ def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
 
 
 def _read(file: Path) -> Imported:
+    if file.suffix == ".md":
+        if file.stat().st_size > _LONGEST_DOCUMENT:
+            raise FormatError("it is too long")
+        try:
+            return read_markdown(file.read_bytes().decode())
+        except UnicodeDecodeError as error:
+            raise FormatError("it is not UTF-8") from error
     with file.open("rb") as lines:
         return read(lines)
 

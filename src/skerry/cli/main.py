@@ -294,7 +294,10 @@ def _session_files(add: _Add) -> None:
     )
     importing = _command(add, "import", "imports", "take transcripts in; no gateway may run")
     importing.add_argument(
-        "paths", nargs="+", metavar="PATH", help="JSONL files of pi sessions v3, or their folder"
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="JSONL files of pi sessions v3, or their folder; our Markdown",
     )
     importing.add_argument("--key", help="the conversation they belong to, where none is known")
     importing.add_argument("--agent", metavar="ID", help="whose they are (the default agent)")

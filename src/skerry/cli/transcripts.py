@@ -9,6 +9,7 @@ from typing import Any, Final
 from skerry.cli.render import one_line, plain
 from skerry.client.client import GatewayClient
 from skerry.model.errors import ClientError
+from skerry.sessions import markdown
 
 PAGE: Final = 1000
 _SHORT: Final = 200
@@ -130,10 +131,11 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
         for kind, text in _parts(one):
             yield ""
             if kind == "text":
-                yield plain(text)
+                yield markdown.escaped(plain(text))
             else:
                 fence = "`" * (3 + _longest_run(text))
-                yield f"{fence}{'json' if kind == 'call' else ''}\n{plain(text)}\n{fence}"
+                shown = markdown.escaped(plain(text))
+                yield f"{fence}{'json' if kind == 'call' else ''}\n{shown}\n{fence}"
 
 
 def as_text(transcript: Transcript) -> Iterator[str]:
@@ -168,11 +170,13 @@ def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _who(one: dict[str, Any]) -> str:
     match one.get("role"):
         case "user":
-            return "You"
+            return markdown.PERSON
         case "toolResult":
-            return f"Result of {one_line(one.get('toolName', 'a tool'))}"
+            return f"{markdown.RESULT}{one_line(one.get('toolName', 'a tool'))}"
+        case "system":
+            return markdown.NOTE
         case _:
-            return f"Assistant ({one_line(one.get('model') or 'no model')})"
+            return f"Assistant ({one_line(one.get('model') or markdown.NO_MODEL)})"
 
 
 def _longest_run(text: str) -> int:
@@ -191,4 +195,4 @@ def _iso(milliseconds: int) -> str:
 
 
 def _local(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():{markdown.TIME}}"

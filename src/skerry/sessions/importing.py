@@ -83,7 +83,7 @@ def read(lines: Iterable[bytes]) -> Imported:
         last = entry.id
     path = list(_path(entries, last))
     report.other_branch = len(entries) - len(path)
-    said = tuple(_paired(_messages(path, report)))
+    said = tuple(paired(_messages(path, report)))
     report.messages = len(said)
     return Imported(session_id, created_at, said, report)
 
@@ -177,7 +177,7 @@ def _plain(said: object) -> object:
     return kept
 
 
-def _paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
+def paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
     """Yield the messages so that every call has its result, and the last word is an answer."""
     open_: list[Message] = []
     at, last = 0, None

@@ -1,5 +1,6 @@
 """Which embedding models an agent has, in which order, and who pays."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,8 @@ import pytest
 
 from skerry.app.embedders import Embedders, booked, order, place
 from skerry.app.embedding import open_embedding
+from skerry.auth.credentials import vault_of
+from skerry.auth.profiles import parse
 from skerry.config.check import check
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import Provider
@@ -132,6 +135,60 @@ def test_a_key_goes_to_its_own_address_alone(
     assert (found.url, found.key) == expected
 
 
+def _kept(state: Path, profiles: dict[str, Any], agent: str = "main") -> None:
+    file = state / "agents" / agent / "agent" / "auth-profiles.json"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(json.dumps({"version": 1, "profiles": profiles}))
+
+
+def _entry(provider: str, key: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "api_key", "provider": provider, "key": key, **more}
+
+
+async def test_a_key_that_a_person_entered_is_used_for_embeddings_too(tmp_path: Path) -> None:
+    async with embedding_server() as server:
+        base_url = {"baseUrl": server.url}
+        models = {"providers": {"openai": {**base_url, "apiKey": "of-the-file"}}}
+        tree = {"agents": {"defaults": {"memorySearch": {"provider": "openai"}}}, "models": models}
+        config, _ = check(tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
+        async with _embedders(config) as embedders:
+            await embedders.of(MAIN).embed(["a"])
+            _kept(tmp_path, {"openai:mine": _entry("openai", "mine", **base_url)})
+            await embedders.of(MAIN).embed(["a"])
+            vault_of(config, KEYS).put("openai", {"mine": "sealed-away"})
+            sealed = {"source": "vault", "id": "mine"}
+            _kept(tmp_path, {"openai:mine": _entry("openai", sealed, **base_url)})
+            await embedders.of(AgentId("other")).embed(["a"])
+            server.replies = [Reply(401, {"error": "sealed-away is no good key"})]
+            with pytest.raises(EmbeddingError) as refused:
+                await embedders.of(MAIN).embed(["a"])
+            vault_of(config, KEYS).drop("openai", {"mine"})
+            with pytest.raises(EmbeddingUnavailableError, match="has no mine"):
+                await embedders.of(AgentId("other")).embed(["a"])
+    keys = [one.headers["authorization"].removeprefix("Bearer ") for one in server.asked]
+    assert keys == ["of-the-file", "mine", "sealed-away", "sealed-away"]
+    assert "sealed-away" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (_entry("openai", "k"), "profile"),
+        (_entry("openai", "k", baseUrl="https://api.openai.com/v1/"), "profile"),
+        (_entry("openai", "k", baseUrl="https://proxy.example/v1"), "openai-key"),
+        ({"type": "oauth", "provider": "openai", "access": "a"}, "openai-key"),
+    ],
+)
+def test_a_profile_is_used_for_its_own_address_and_only_if_it_is_a_key(
+    entry: dict[str, Any], expected: str
+) -> None:
+    config = _config({})
+    (profile,) = parse({"profiles": {"openai:mine": entry}}, MAIN).profiles.values()
+    found = place("openai", config.memory_search(MAIN), config, KEYS, [profile])
+    assert (found.key or found.profile) == (profile if expected == "profile" else expected)
+
+
 async def test_each_provider_has_its_usual_model() -> None:
     config = _config({"provider": "openai", "fallback": "auto"})
     async with _embedders(config) as embedders:
@@ -159,7 +216,7 @@ async def test_a_provider_without_its_key_says_what_is_missing() -> None:
             await chain.embed(["a"])
         trouble = chain.trouble()
     assert trouble is not None
-    assert trouble.remedy == "Set VOYAGE_API_KEY."
+    assert trouble.remedy == "Set VOYAGE_API_KEY, or: skerry auth add voyage"
 
 
 async def test_the_chain_stays_until_its_settings_change() -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -158,7 +158,7 @@ async def test_ctrl_c_stops_the_answer_and_keeps_the_chat(
         opening = await terminal.expect(r"leaves\.\s+> ")
         assert "Model: scripted/tiny" in opening
         assert "Nothing was said here yet" in opening
-        assert "typed during an answer goes out after it" in " ".join(opening.split())
+        assert "typed during an answer is sent at once" in " ".join(opening.split())
         terminal.type("a story\n")
         await terminal.expect("It was a dark")
         await terminal.press_ctrl_c()
@@ -204,3 +204,136 @@ async def test_earlier_messages_are_shown_first(
         opening = await terminal.expect("leaves")
         assert "> hi\nhello[1m\n" in opening
         assert "Nothing was said" not in opening
+
+
+@dataclass
+class Running:
+    """What was asked of a gateway that answers when the test says so, by the message."""
+
+    asked: dict[str, Exchange] = field(default_factory=dict[str, Exchange])
+    _more: anyio.Event = field(default_factory=anyio.Event)
+
+    async def of(self, message: str) -> Exchange:
+        """Return the request with the message, once it has come."""
+        with anyio.fail_after(20):
+            while message not in self.asked:
+                await self._more.wait()
+        return self.asked[message]
+
+    async def send(self, exchange: Exchange) -> None:
+        self.asked[exchange.params["message"]] = exchange
+        more, self._more = self._more, anyio.Event()
+        more.set()
+        await exchange.reply({"status": "started"})
+        if exchange.params["message"] == "a story":
+            await exchange.chat("delta", "It was a dark")
+
+    async def joined(self, message: str, host: str) -> None:
+        """Let the message enter the run of another."""
+        data = {"phase": "start", "joined": self.asked[host].params["idempotencyKey"]}
+        guest = await self.of(message)
+        run = guest.params["idempotencyKey"]
+        await guest.event("agent", runId=run, stream="lifecycle", data=data)
+
+
+@pytest.fixture
+def running(gateway: FakeGateway) -> Running:
+    running = Running()
+    gateway.methods["chat.send"] = running.send
+    return running
+
+
+async def test_a_line_typed_during_an_answer_is_sent_at_once_and_the_answer_to_both_shown_once(
+    running: Running, environ: dict[str, str]
+) -> None:
+    async with chatting(environ, "--message", "a story") as terminal:
+        await terminal.expect("It was a dark")
+        terminal.type("with a dog\n")
+        assert (
+            await terminal.expect(r"\(sent: with a dog\)\n") == "with a dog\n(sent: with a dog)\n"
+        )
+        story, dog = await running.of("a story"), await running.of("with a dog")
+        await running.joined("with a dog", "a story")
+        await story.chat("delta", "It was a dark night; a dog")
+        await story.chat("final", "It was a dark night; a dog barked.")
+        await dog.chat("final")
+        assert await terminal.expect("> ") == " night; a dog barked.\n\n> "
+        terminal.type("and then\n")
+        await terminal.expect("and then\n")
+        await (await running.of("and then")).chat("final", "It slept.")
+        assert await terminal.expect("> ") == "It slept.\n\n> "
+
+
+async def test_an_answer_of_its_own_follows_and_one_to_a_command_comes_between(
+    running: Running, environ: dict[str, str]
+) -> None:
+    async with chatting(environ, "--message", "a story") as terminal:
+        await terminal.expect("It was a dark")
+        terminal.type("another\n")
+        await terminal.expect(r"\(sent: another\)\n")
+        terminal.type("/status\n")
+        await terminal.expect(r"\(sent: /status\)\n")
+        story, other = await running.of("a story"), await running.of("another")
+        await story.chat("delta", "It was a dark night")
+        await terminal.expect("night")
+        await (await running.of("/status")).chat("final", "All is well.")
+        assert await terminal.expect(r"well\.\n\n") == "\nAll is well.\n\n"
+        await other.chat("delta", "Once")
+        await story.chat("final", "It was a dark night.")
+        assert await terminal.expect("Once") == ".\n\nOnce"
+        await other.chat("final", "Once more.")
+        assert await terminal.expect("> ") == " more.\n\n> "
+
+
+async def test_what_is_typed_can_stop_the_answer_or_leave(
+    slow: FakeGateway, environ: dict[str, str]
+) -> None:
+    stories: list[Exchange] = []
+    tell = slow.methods["chat.send"]
+
+    async def send(exchange: Exchange) -> None:
+        if exchange.params["message"] != "/stop":
+            stories.append(exchange)
+            await tell(exchange)
+            return
+        await exchange.reply({"status": "started"})
+        await stories[0].chat("aborted", "It was a dark")
+        await exchange.chat("final", "Stopped.")
+
+    slow.methods["chat.send"] = send
+    async with chatting(environ, "--message", "a story") as terminal:
+        await terminal.expect("It was a dark")
+        terminal.type("/stop\n")
+        assert "stopped." in await terminal.expect(r"Stopped\.\s+> ")
+        terminal.type("another story\n")
+        await terminal.expect("It was a dark")
+        terminal.type("/exit\n")
+        assert await terminal.exit_code() == 0
+
+
+async def test_each_ctrl_c_stops_one_answer_and_ctrl_d_leaves_after_all(
+    running: Running, gateway: FakeGateway, environ: dict[str, str]
+) -> None:
+    async def abort(exchange: Exchange) -> None:
+        await exchange.reply({"aborted": True})
+        for one in running.asked.values():
+            if one.params["idempotencyKey"] == exchange.params["runId"]:
+                await one.chat("aborted")
+
+    gateway.methods["chat.abort"] = abort
+    async with chatting(environ, "--message", "a story") as terminal:
+        await terminal.expect("It was a dark")
+        terminal.type("another\n")
+        await terminal.expect(r"\(sent: another\)\n")
+        terminal.type("a third\n")
+        await terminal.expect(r"\(sent: a third\)\n")
+        await terminal.press_ctrl_c()
+        await terminal.expect(r"stopped\.\s+")
+        await (await running.of("another")).chat("delta", "Once")
+        await terminal.expect("Once")
+        await terminal.press_ctrl_c()
+        await terminal.expect(r"stopped\.\s+")
+        terminal.type(CTRL_D)
+        await (await running.of("a third")).chat("final", "The end.")
+        await terminal.expect(r"The end\.\s+")
+        assert await terminal.exit_code() == 0

@@ -11,6 +11,7 @@ from skerry.cli.conversation import (
     Connection,
     Conversation,
     Ending,
+    Joined,
     Text,
     Update,
     Withdrawn,
@@ -113,7 +114,7 @@ async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
     ending = await conversation.say("hi", "k")
     message = "why" if end == "error" else ""
     assert ending == Ending(end, message, ("It thinks less.",))
-    assert told == [Text(", to you"), Text("")]
+    assert told == [Joined("host"), Text(", to you"), Text("")]
 
 
 async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_history(
@@ -129,7 +130,7 @@ async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_hi
     gateway.answer("agent.wait", {"status": "ok"})
     gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
     assert await conversation.say("hi", "k") == Ending("final")
-    assert told == [Text("done")]
+    assert told == [Joined("host"), Text("done")]
 
 
 async def test_collected_messages_are_shown_one_by_one(

@@ -162,6 +162,18 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
         assert "agent:main:trip" in await printed(tmp_path, "list")
 
 
+async def test_a_search_gives_as_many_hits_as_it_is_asked_for(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "the blue boat")
+        await said(gateway, "blue skies", "trip")
+        both = json.loads(await printed(tmp_path, "search", "blue", "--json"))["hits"]
+        assert {"the blue boat", "blue skies"} <= {one["text"] for one in both}
+        first = json.loads(await printed(tmp_path, "search", "blue", "--json", "--limit", "1"))
+        assert first["hits"] == both[:1]
+        refused = await skerry(tmp_path, "search", "blue", "--limit", "51")
+        assert (refused.returncode, b"--limit" in refused.stderr) == (2, True)
+
+
 async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     async with running_gateway(home=here) as gateway:
@@ -190,3 +202,27 @@ async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Pat
     assert "already there" in await printed(there, "import", str(folder))
     async with running_gateway(home=there):
         assert "echo: über alles" in await printed(there, "show", "trip")
+
+
+async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    exported, other = tmp_path / "trip.md", tmp_path / "other.md"
+    async with running_gateway(home=here) as gateway:
+        await said(gateway, "# über\n\n## You, 2026-05-04 10:00", "trip")
+        await printed(here, "export", "trip", "--format", "markdown", "--output", str(exported))
+    exported.write_text(
+        exported.read_text() + "\n## Result of read, 2026-05-04 10:00\n\n```\nx\n```\n"
+    )
+    other.write_text("# Notes\n\nof mine\n")
+    there.mkdir()
+    mixed = await skerry(there, "import", "--key", "trip", str(exported), str(other))
+    assert mixed.returncode == 1
+    assert b"no Markdown that `skerry sessions export` wrote" in mixed.stdout
+    assert b"trip.md: 1 results of tools left out" in mixed.stderr
+    assert "already there" in await printed(there, "import", str(exported))
+    async with running_gateway(home=there) as gateway:
+        await said(gateway, "and then", "trip")
+        messages = json.loads(await printed(there, "show", "trip", "--json"))["messages"]
+        texts = ["".join(block["text"] for block in one["content"]) for one in messages]
+        words = "# über\n\n## You, 2026-05-04 10:00"
+        assert texts == [words, f"echo: {words}", "and then", "echo: and then"]

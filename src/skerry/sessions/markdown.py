@@ -1,0 +1,86 @@
+"""Reads the Markdown that `skerry sessions export` writes back (pure).
+
+A document is for people: it has who said what and when, to the minute and in local time. Whatever
+else a session has cannot be had from it, and is counted and named.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, user
+from skerry.sessions.importing import SESSION_ID, FormatError, Imported, Report, paired
+
+PERSON: Final = "You"
+NOTE: Final = "Note"
+RESULT: Final = "Result of "
+NO_MODEL: Final = "no model"
+TIME: Final = "%Y-%m-%d %H:%M"
+_WHO: Final = rf"{PERSON}|{NOTE}|{RESULT}.*|Assistant \((?P<model>.*)\)"
+_LINE: Final = rf"## (?P<who>{_WHO}), (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d)"
+_HEADING: Final = re.compile(_LINE)
+_LIKE_HEADING: Final = re.compile(rf"^(\\*)(?={_LINE}$)", re.MULTILINE)
+_ABOUT: Final = re.compile(r"`.+`, session `(.+)`")
+_HEAD_LINES: Final = 3
+
+
+def escaped(text: str) -> str:
+    """Return what was said so that none of its lines is taken for a message's heading."""
+    return _LIKE_HEADING.sub(r"\1\\", text) if "## " in text else text
+
+
+def read_markdown(content: str) -> Imported:
+    """Return the session that a document holds.
+
+    The calls of tools stay in the text as they are shown; results have lost their calls.
+
+    Raises:
+        FormatError: it is no such document.
+    """
+    lines = [line.removesuffix("\r") for line in content.removesuffix("\n").split("\n")]
+    about = _ABOUT.fullmatch(lines[2]) if len(lines) >= _HEAD_LINES else None
+    if about is None or not lines[0].startswith("# "):
+        raise FormatError("it is no Markdown that `skerry sessions export` wrote")
+    if not SESSION_ID.fullmatch(about[1]):
+        raise FormatError("it has no usable session id")
+    report = Report()
+    said = tuple(paired(_messages(lines[_HEAD_LINES:], report)))
+    report.messages = len(said)
+    return Imported(about[1], said[0][0] if said else 0, said, report)
+
+
+def _messages(lines: list[str], report: Report) -> Iterator[tuple[int, Message]]:
+    places = [place for place, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    # An empty line stands before each heading, and one before what was said.
+    ends = [*(one - 1 for one in places[1:]), len(lines)]
+    for place, end in zip(places, ends, strict=False):  # a document may have no message
+        heading = _HEADING.fullmatch(lines[place])
+        at = _time(heading["at"]) if heading else None
+        if heading is None or at is None:
+            report.refuse(_HEAD_LINES + place + 1, "there is no such time")
+            continue
+        who = heading["who"]
+        text = "\n".join(_unescaped(line) for line in lines[place + 2 : end])
+        if who.startswith(RESULT):
+            report.left_out["results of tools"] += 1
+        elif who == NOTE:
+            report.left_out["notes"] += 1
+        elif not text:
+            report.left_out["messages without words"] += 1
+        elif who == PERSON:
+            yield at, user(text, at)
+        else:
+            model = "" if heading["model"] == NO_MODEL else heading["model"]
+            yield at, AssistantMessage((TextBlock(text),), "", "", model, Usage(), "stop", at)
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line.startswith("\\") and _LIKE_HEADING.match(line) else line
+
+
+def _time(text: str) -> int | None:
+    try:
+        return max(0, int(datetime.strptime(text, TIME).astimezone().timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        return None
