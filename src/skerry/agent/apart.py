@@ -16,6 +16,7 @@ from skerry.agent.means import run_context
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command, answer, tell_command
 from skerry.lanes.running import ActiveRun
+from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.message import Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
@@ -38,14 +39,19 @@ async def answer_apart(
     await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
 
 
-async def drop(runtime: Runtime, active: ActiveRun, cap: int, *, told: bool) -> None:
-    """End a message that the queue had no place for; with `told` the person hears of it."""
+async def drop(
+    runtime: Runtime, active: ActiveRun, cap: int, *, told: bool, patient: bool = False
+) -> bool:
+    """End a message that the queue had no place for; with `told` the person hears of it.
+
+    Return false where that cannot be written now: then nobody heard of it. If `patient`, it is
+    tried until it can.
+    """
     text = f"more than {cap} messages waited, and this one was dropped"
     failure = RunFailure("queue.full", f"{text}; send it again.", retryable=True)
     logger.warning("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
-    # Whoever accepts a message waits for this.
-    await _end(runtime, active, result, told=told, patient=False)
+    return await _end(runtime, active, result, told=told, patient=patient)
 
 
 async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
@@ -58,8 +64,8 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
 
 async def _end(
     runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
-) -> None:
-    """Write the end, and tell of it; if not `patient`, a full disk leaves it to the next start."""
+) -> bool:
+    """Write the end, and tell of it; if not `patient`, return false where the disk is full."""
     request = active.request
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
@@ -78,6 +84,8 @@ async def _end(
             await persisted(result.run_id, lambda: runtime.store.write(end))
         else:
             await runtime.store.write(end)
+    except StoreFailedError:
+        return False
     except Exception:
         # It stays open in the store, and the next start takes it up; nobody waits for that here.
         logger.exception("the end of run %s could not be stored", result.run_id)
@@ -85,6 +93,7 @@ async def _end(
     runtime.publish(run_event(active, RunEnded(result)))
     if to is not None:
         runtime.deliver(to)
+    return True
 
 
 def _result(

@@ -230,7 +230,13 @@ class Queue:
             for run in dropped:
                 told = key not in self._told  # once, not once a message
                 self._told.add(key)
-                await apart.drop(self.runtime, run, rules.cap, told=told)
+                if not await apart.drop(self.runtime, run, rules.cap, told=told):
+                    # Whoever accepts a message does not wait for room on the disk; this may.
+                    work = partial(
+                        apart.drop, self.runtime, run, rules.cap, told=told, patient=True
+                    )
+                    name = f"{key}:aside:{run.request.run_id}"
+                    self.lanes.submit(name, work, counted=False)
 
 
 def channel(request: RunRequest) -> str:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 SUBAGENT: Final = ":subagent:"
 CRON: Final = ":cron:"
 
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Awaitable[object]]
 
 
 def at_once() -> float:

@@ -1,19 +1,22 @@
 """A disk that is full: errors for callers, nothing half-written, and on it goes with space."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from skerry.agent import enduring
 from skerry.commands.table import Command, CommandCall, CommandTable
+from skerry.config.messages import QueueConfig
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.ids import RunId, SessionId
 from skerry.model.message import ToolCall
+from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import StopReason
 from skerry.store import Store, Unit, open_store, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
@@ -163,3 +166,33 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
             gate.open()
             await core.dispatch.wait(RunId("hi"), None)
         assert await core.store.read(runs.unfinished) == []
+
+
+async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enduring, "STORE_SECONDS", 0.01)
+    gate, queue, refused = Gate(), QueueConfig(debounce_ms=0, cap=1, drop=DropPolicy.NEW), 0
+    async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
+        write = core.store.write
+
+        async def no_room_behind_its_acceptance(work: Callable[[Unit], Any]) -> Any:
+            nonlocal refused
+            known = core.dispatch.runtime.running.get(RunId("c"))
+            if known is None or not known.session_id or refused == 2:
+                return await write(work)
+            refused += 1
+            raise StoreFailedError("no room")
+
+        monkeypatch.setattr(core.store, "write", no_room_behind_its_acceptance)
+        await core.dispatch.submit(request("a"))
+        with anyio.fail_after(20):
+            await gate.reached.wait()
+        await core.dispatch.submit(request("b", queue_mode=QueueMode.COLLECT))
+        await core.dispatch.submit(request("c", queue_mode=QueueMode.COLLECT))
+        assert core.ends() == []
+        assert await ended(core, "c") == (StopReason.ERROR, ())
+        assert refused == 2
+        assert [one.request.run_id for one in await core.store.read(runs.unfinished)] == ["a", "b"]
+        gate.open()
+        assert await ended(core, "b") == (StopReason.DONE, ("2",))
