@@ -1,7 +1,8 @@
-"""Words that say nothing of what is looked for, as `terms` folds them (data).
+"""Common words and scripts without spaces, by which every index of ours goes (data).
 
-English, Russian, Arabic. Those of German and Spanish were tried: without them as many questions
-lost their first hit as won it, since they also tell which language an answer should have.
+Common words say nothing of what is looked for; they stand here as `terms` folds them: English,
+Russian, Arabic. Those of German and Spanish were tried: without them as many questions lost their
+first hit as won it, since they also tell which language an answer should have.
 """
 
 import re
@@ -24,3 +25,8 @@ COMMON: Final = frozenset(
         " كم كما كيف لا لم لماذا ما ماذا متى مع من منذ هذا هذه هل هو هي و",
     )
 )
+UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Thai, Lao, Khmer, Myanmar, kana, Han, Hangul, as ranges of a regular expression."""

@@ -5,12 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skerry_recall.terms import Words
+from skerry_recall.terms import FORM, MAX_QUESTION, Words
 
 _WORD: Final = re.compile(r"\w+")
 _WHEN: Final = re.compile(
     r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time|season))\b", re.IGNORECASE
 )
+_QUOTED: Final = re.compile(
+    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`'
+)
+_NAMED: Final = re.compile(r"[^\W\d]\d|\d[^\W\d]|\w[_./:@]\w|\d-\d|[a-z][A-Z]")
+"""What a plain word does not have: digits among letters, `_` or dots inside, a hump."""
+PHRASES: Final = 4
+"""Of one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +39,15 @@ def read(question: str, words: Words) -> Asked:
         words=frozenset(_WORD.findall(question.lower())),
         when=_WHEN.search(question) is not None,
     )
+
+
+def phrases(question: str) -> list[str]:
+    """Return what the question quotes, in `"`, typographic quotes or backticks."""
+    found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
+    return [one for one in dict.fromkeys(found) if one][:PHRASES]
+
+
+def identifiers(question: str) -> list[str]:
+    """Return the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
+    found = FORM.findall(question[:MAX_QUESTION])
+    return [one for one in dict.fromkeys(found) if _NAMED.search(one)][:PHRASES]

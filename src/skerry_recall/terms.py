@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from skerry_recall.common import COMMON
+from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.fold import plain
 from skerry_recall.language import SPOKEN, guess
 
@@ -28,14 +28,10 @@ MAX_QUESTION: Final = 10_000
 _CACHED: Final = 100_000
 """Forms whose terms are remembered, of about 150 bytes each."""
 
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Thai, Lao, Khmer, Myanmar, kana, Han, Hangul."""
-_FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
-_PART: Final = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-_RUN: Final = re.compile(rf"[{_UNSPACED}]+")
+FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
+"""What stands between two spaces, whatever joins its parts."""
+_PART: Final = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
+_RUN: Final = re.compile(rf"[{UNSPACED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CLITICS: Final = frozenset({"s", "t", "d", "m", "ll", "ve", "re"})
 _SCRIPTS: Final = (
@@ -69,7 +65,7 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
 
     def of(self, text: str) -> list[T]:
         """Return what is made of all forms of the text, in order."""
-        return list(chain.from_iterable(map(self.__getitem__, _FORM.findall(text))))
+        return list(chain.from_iterable(map(self.__getitem__, FORM.findall(text))))
 
 
 class Words:
@@ -104,7 +100,7 @@ class Words:
 
         A question of common words alone keeps them.
         """
-        forms = _FORM.findall(question[:MAX_QUESTION])
+        forms = FORM.findall(question[:MAX_QUESTION])
         telling = [form for form in forms if plain(form) not in COMMON]
         found = self.spoken(guess(question))
         return list(dict.fromkeys(one for form in telling or forms for one in found[form]))

@@ -17,13 +17,8 @@ if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
     from skerry_recall.fuse import Profile, Ranked
     from skerry_recall.scores import Scores
 
-PHRASES: Final = 4
-"""Of one question."""
 QUOTED: Final = 200
 """Passages with its phrases that are lifted."""
-_QUOTED: Final = re.compile(
-    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +52,6 @@ class Weighing:
         return profile
 
 
-def phrases(question: str) -> list[str]:
-    """Return what the question quotes, in `"`, typographic quotes or backticks (pure)."""
-    found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
-    return [one for one in dict.fromkeys(found) if one][:PHRASES]
-
-
 def search(
     tables: Tables,
     collection: "Collection",
@@ -73,7 +62,7 @@ def search(
 ) -> list[MemoryHit]:
     """Return the passages that answer the question, the best first; `now` in ms since 1970."""
     from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
-    from skerry_recall.question import read  # noqa: PLC0415 - as said above
+    from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
     from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
     documents = None

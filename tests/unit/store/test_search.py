@@ -11,6 +11,7 @@ import pytest
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import AssistantMessage, TextBlock, Usage
 from skerry.model.recall import Hit
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
@@ -21,10 +22,16 @@ from skerry.store.search import Question, search
 MAIN = SessionKey.main()
 
 
-async def say(store: Store, key: SessionKey, *texts: str, new_id: str = "") -> None:
+def answer(text: str) -> AssistantMessage:
+    return AssistantMessage((TextBlock(text),), "", "", "", Usage(), "stop", 1)
+
+
+async def say(
+    store: Store, key: SessionKey, *texts: str | AssistantMessage, new_id: str = ""
+) -> None:
     def work(unit: Unit) -> int:
         session_id, tail = sessions.ensure(unit, key, SessionId(new_id or str(key)), 1)
-        said = [message.user(text, 1) for text in texts]
+        said = [message.user(one, 1) if isinstance(one, str) else one for one in texts]
         return sessions.append(unit, session_id, tail, "r", said, 1)
 
     await store.write(work)
@@ -54,17 +61,17 @@ async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> N
 
 
 async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_path: Path) -> None:
-    answer = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
+    long = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
     async with open_store(tmp_path / DATABASE) as store:
-        await say(store, MAIN, "which boat is blue", answer, "x", "y", "a boat", "z")
+        await say(store, MAIN, "which boat is blue", answer(long), "x", "y", "a boat", "z")
         hits = await found(store, "blue boat", limit=2)
     assert sorted(hit.said.seq for hit in hits) in ([1, 5], [2, 5])
     said = [one.seq for hit in hits for one in (hit.before, hit.said, hit.after) if one]
     assert len(said) == len(set(said))
     first = next(hit for hit in hits if hit.said.seq < 5)
-    long = first.said if first.said.seq == 2 else first.after
-    assert long is not None
-    assert len(long.text) > 400
+    told = first.said if first.said.seq == 2 else first.after
+    assert told is not None
+    assert len(told.text) > 400
 
 
 @pytest.mark.parametrize(
@@ -153,9 +160,10 @@ async def test_an_old_database_is_indexed_while_the_gateway_runs(tmp_path: Path)
         "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at, tail)"
         " VALUES ('s', 'agent:main:main', 'main', 'direct', 1, 1, 450)"
     )
-    body = message.encode(message.user("an old story", 1))
+    bodies = [message.encode(message.user(f"the old story of {n}", 1)) for n in range(1, 451)]
     old.executemany(
-        "INSERT INTO entry VALUES ('s', ?, ?, 1, 'r', ?)", [(n, n - 1, body) for n in range(1, 451)]
+        "INSERT INTO entry VALUES ('s', ?, ?, 1, 'r', ?)",
+        [(n, n - 1, body) for n, body in enumerate(bodies, 1)],
     )
     old.close()
     async with open_store(path) as store:

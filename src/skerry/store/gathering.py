@@ -1,0 +1,162 @@
+"""Reads what may answer a question: the entries that have its words, and those beside them.
+
+The index tells where each word stands; of the entries with the rarest words the text is read. What
+is read is bounded, however long a conversation is.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from skerry.model import message
+from skerry.model.message import Message
+from skerry.store.unit import Reader
+from skerry.store.wanted import wanted
+from skerry.store.words import MAX_TEXT, indexed, plain
+
+CANDIDATES: Final = 300
+"""Entries whose text is looked at."""
+BESIDE: Final = 2
+"""Entries before and behind each, which say what it is about."""
+MAX_CHARS: Final = 2_000_000
+"""Characters that are looked at, about: half a second of CPU."""
+MOST: Final = 20_000
+"""Entries in which one word is looked for, the newest: what stands in more says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is searched."""
+
+    serials: Mapping[int, str]
+    """The sessions' ids by their number in the index."""
+    own: int = 0
+    """The session, if any, of which only what stands before `until` is searched."""
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry that was read."""
+
+    rowid: int
+    """In the index: the session's number and the entry's own."""
+    at: int
+    said: Message
+    text: str
+
+    @property
+    def seq(self) -> int:
+        """Return its number in its session."""
+        return self.rowid & 0xFFFF_FFFF
+
+    @property
+    def serial(self) -> int:
+        """Return the number of its session."""
+        return self.rowid >> 32
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The candidates, and how rare the words are."""
+
+    entries: Sequence[Entry]
+    """Those with words and those beside them, in the order in which they were said."""
+    found: Mapping[int, float]
+    """What the words of an entry say by their rarity, by rowid; nothing for who has none."""
+    exact: frozenset[int]
+    """Rowids of those that have a phrase or an identifier of the question."""
+    having: Mapping[str, int]
+    """How many entries have each word."""
+    total: int
+    """How many there are, about."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far."""
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+    chars: int = 0
+
+
+def gather(reader: Reader, question: str, scope: Scope) -> Gathered:
+    """Return the candidates. Some 20 ms of CPU; up to a second for a million entries."""
+    from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
+
+    asked = wanted(question)
+    (total,) = reader.one(
+        "SELECT sum(seq) FROM entry_indexed WHERE serial IN (SELECT value FROM json_each(?))",
+        (_json(list(scope.serials)),),
+    ) or (0,)
+    total = total or 0
+    rows = {word: _matching(reader, phrase, scope) for word, phrase in asked.words.items()}
+    having = {word: len(found) for word, found in rows.items()}
+    found = best([(rarity(total, len(one)), one) for one in rows.values() if one], CANDIDATES)
+    exact = frozenset(
+        rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:CANDIDATES]
+    )
+    reading = _Reading()
+    for rowid in (*exact, *found):
+        if reading.chars > MAX_CHARS:
+            break
+        _read(reader, rowid, scope, reading)
+    entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
+    return Gathered(entries, found, exact, having, total)
+
+
+def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
+    """Return the entry, and those that stand up to `width` before and behind it, in order."""
+    serial, seq = rowid >> 32, rowid & 0xFFFF_FFFF
+    last = seq + width
+    if serial == scope.own:
+        last = min(last, scope.until - 1)
+    rows = reader.all(
+        "SELECT seq, at, body FROM entry WHERE session_id = ? AND kind IS NULL"
+        " AND seq BETWEEN ? AND ? ORDER BY seq",
+        (scope.serials[serial], seq - width, last),
+    )
+    found = (_entry(serial << 32 | one, at, body) for one, at, body in rows)
+    return [one for one in found if one is not None]
+
+
+def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
+    """Read the entry, and what stands beside it."""
+    for entry in around(reader, rowid, scope, BESIDE):
+        if entry.rowid not in reading.entries:
+            reading.entries[entry.rowid] = entry
+            reading.chars += len(entry.text)
+
+
+def _entry(rowid: int, at: int, body: bytes) -> Entry | None:
+    """Return the entry; None for one that only repeats others, or that cannot be read."""
+    try:
+        said = message.decode(body)
+    except msgspec.ValidationError:
+        return None  # the index has none of it; `indexing` has said so
+    return Entry(rowid, at, said, plain(said)[:MAX_TEXT]) if indexed(said) else None
+
+
+def _matching(reader: Reader, phrase: str, scope: Scope) -> "array[int]":
+    """Return the rowids of the entries with the phrase, the newest first."""
+    rows = reader.each(
+        "SELECT rowid FROM entry_text WHERE entry_text MATCH ?"
+        " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
+        " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
+        " ORDER BY rowid DESC LIMIT ?",
+        (
+            phrase,
+            _json(list(scope.serials)),
+            scope.own << 32 | scope.until,
+            scope.own,
+            MOST,
+        ),
+    )
+    return array("q", (rowid for (rowid,) in rows))
+
+
+def _json(values: list[int]) -> str:
+    return msgspec.json.encode(values).decode()

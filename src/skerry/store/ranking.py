@@ -1,0 +1,122 @@
+"""Ranks what was said by `skerry_recall`, as the memory ranks passages. Loads numpy.
+
+The words are weighed by how rare they are in all that is searched, not only among the candidates;
+an entry gets a share of what those beside it score: an answer often has none of the words of its
+question. Meaning is not compared: transcripts have no vectors of single entries.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.passage import Passage
+from skerry_recall.postings import add, build, idf, norms
+from skerry_recall.question import read
+from skerry_recall.scores import Scores
+from skerry_recall.terms import Words
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
+    from skerry.store.gathering import Entry, Gathered
+    from skerry_recall.scores import Floats
+
+SITTING_MS: Final = 3_600_000
+"""After an hour in which nobody spoke another sitting begins: what stands there is no neighbour."""
+_PROFILE: Final = replace(BEST, distinct=None)
+"""What repeats another is known only of whole exchanges: a question may have another answer."""
+
+
+def rarity(total: int, having: int) -> float:
+    """Return how much a word tells that so many of all entries have; above 0."""
+    return idf(max(total, having), having)
+
+
+def best(found: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, float]:
+    """Return the rows with the highest sums of their words' weights, the newest of equal ones."""
+    if not found:
+        return {}
+    rows = np.concatenate([np.asarray(one, np.int64) for _, one in found])
+    weights = np.repeat([weight for weight, _ in found], [len(one) for _, one in found])
+    keys, where = np.unique(rows, return_inverse=True)
+    sums = np.bincount(where, weights)
+    order = np.lexsort((-keys, -sums))[:most]
+    return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry of the ranking stands among the candidates."""
+
+    at: int
+    """Its position among them."""
+    score: float
+    """0 to 1."""
+
+
+def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
+    """Return up to `most` candidates, the best first; what has a phrase of the question leads."""
+    entries = gathered.entries
+    if not entries:
+        return []
+    words = Words()
+    asked = read(question, words)
+    sittings = _sittings(entries)
+    postings = build(
+        (
+            Passage(at + 1, sitting, at, one.text, at=one.at)
+            for at, (one, sitting) in enumerate(zip(entries, sittings, strict=True))
+        ),
+        words,
+    )
+    having = {term: count for word, count in gathered.having.items() for term in words.terms(word)}
+    norm = norms(postings.length, float(postings.length.mean()))
+    text = np.zeros(len(entries), np.float32)
+    possible = 0.0
+    for term in asked.terms:
+        found = postings.find(term)
+        weight = rarity(gathered.total, having.get(term, len(found[0])))
+        possible += weight
+        add(text, norm, found, weight)
+    scores = Scores(
+        text=_lifted(text, gathered),
+        vector=None,
+        id=postings.id,
+        document=postings.document,
+        place=postings.place,
+        at=postings.at,
+        length=postings.length,
+        possible=possible,
+    )
+    options = Options(asked=asked, texts=lambda rows: [entries[row].text for row in rows])
+    places = [
+        Place(one.row, one.score)
+        for one in rank(scores, _PROFILE, most, options)
+        if scores.text[one.row] > 0
+    ]
+    return sorted(places, key=lambda one: entries[one.at].rowid not in gathered.exact)
+
+
+def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
+    """Return the scores, none of them 0 where the index found a word, the exact ones on top.
+
+    The index stems otherwise than `skerry_recall`: what one of them does not see the other may.
+    """
+    indexed = [gathered.found.get(one.rowid, 0.0) for one in gathered.entries]
+    text = np.where(text > 0, text, np.array(indexed, np.float32))
+    exact = np.array([one.rowid in gathered.exact for one in gathered.entries])
+    lift = max(1.0, float(text.max()))
+    return np.where(exact, text + np.float32(lift), text).astype(np.float32)
+
+
+def _sittings(entries: "Sequence[Entry]") -> list[int]:
+    """Return the number of the sitting of each entry."""
+    numbers = [0]
+    for one, other in pairwise(entries):
+        new = one.serial != other.serial or other.at - one.at > SITTING_MS
+        numbers.append(numbers[-1] + new)
+    return numbers

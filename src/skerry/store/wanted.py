@@ -1,0 +1,71 @@
+"""Which words of a question are looked for, and where they stand in a text (pure)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from skerry.store.words import spread
+from skerry_recall.common import COMMON, UNSPACED
+from skerry_recall.question import identifiers, phrases
+
+MAX_TERMS: Final = 24
+"""Of one question."""
+MAX_EXACT: Final = 8
+"""Phrases and identifiers of one question."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_UNSPACED: Final = re.compile(f"[{UNSPACED}]+")
+_PLACES: Final = 200
+"""Of words, among which an excerpt begins."""
+
+
+def terms(question: str) -> list[str]:
+    """Return the words to look for, each once; common ones only where there are no others."""
+    found = list(dict.fromkeys(_WORD.findall(question.casefold())))
+    return ([one for one in found if one not in COMMON] or found)[:MAX_TERMS]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question as the index takes it."""
+
+    words: Mapping[str, str]
+    """Any of these: each word, or pair of characters, with its phrase."""
+    exact: Sequence[str]
+    """The phrases of what is quoted, and of identifiers such as `ERR_CONN_42`."""
+
+
+def wanted(question: str) -> Wanted:
+    """Return what is looked for; nothing of a question without words."""
+    words: dict[str, str] = {}
+    for term in terms(question):
+        pairs = [one for one in spread(term).split() if len(one) > 1]
+        # One character alone is the begin of a pair, or the last of its run.
+        lone = len(term) == 1 and _UNSPACED.fullmatch(term)
+        words |= {term: f'"{term}"*'} if lone else {one: f'"{one}"' for one in pairs or [term]}
+    named = (*phrases(question), *identifiers(question))
+    exact = [" ".join(_WORD.findall(spread(one))) for one in named]
+    return Wanted(words, [f'"{one}"' for one in dict.fromkeys(exact) if one][:MAX_EXACT])
+
+
+def excerpt(text: str, question: str, size: int) -> str:
+    """Return about `size` characters of the text, where most of the words stand together."""
+    text = " ".join(text.split())
+    if len(text) <= size:
+        return text
+    folded = text.casefold()
+    places = sorted(
+        (found.start(), term)
+        for term in terms(question)
+        for found in islice(re.finditer(re.escape(term), folded), _PLACES)
+    )
+    room = size * 3 // 4
+
+    def together(at: int) -> int:
+        return len({term for place, term in places if at <= place < at + room})
+
+    first = max((place for place, _ in places[:_PLACES]), key=together, default=0)
+    begin = max(0, first - size // 4)
+    cut = text[begin : begin + size]
+    return f"{'…' if begin else ''}{cut}{'…' if begin + size < len(text) else ''}"
