@@ -17,7 +17,7 @@ from skerry.store.unit import Reader
 from skerry.store.wanted import wanted
 from skerry.store.words import MAX_TEXT, indexed, plain
 
-CANDIDATES: Final = 300
+CANDIDATES: Final = 100
 """Entries whose text is looked at."""
 BESIDE: Final = 2
 """Entries before and behind each, which say what it is about."""

@@ -185,3 +185,47 @@ async def test_the_index_follows_commits(tmp_path: Path, monkeypatch: pytest.Mon
             while await store.read(behind):
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
+
+
+async def test_words_spread_over_an_exchange_tell_more_than_one_entry_with_some(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, MAIN, "Anna could choose a colour for the bus.", "x", "y", "z")
+        await say(
+            store,
+            MAIN,
+            "Anna wants to paint the kitchen.",
+            answer("She could choose any colour: sage green goes with oak."),
+            "Sage green it is.",
+        )
+        first, second = await found(store, "which colour did Anna choose for the kitchen", limit=2)
+    assert "bus" in second.said.text
+    assert first.said.seq in {5, 6}
+    assert "sage green" in " ".join(one.text for one in (first.said, first.after) if one)
+
+
+async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(
+            store, MAIN, "err in the log 42 of conn", "conn err: 42, 42, err, conn, conn, err"
+        )
+        await say(store, MAIN, *(f"the red boat has a blue door, {n}" for n in range(20)))
+        await say(store, MAIN, "what a blue boat", "ERR_CONN_42 came again, see the red log", "x")
+        assert (await found(store, '"blue boat" with a red door'))[
+            0
+        ].said.text == "what a blue boat"
+        hits = await found(store, "what does ERR_CONN_42 mean, err conn")
+        assert hits[0].said.text.startswith("ERR_CONN_42")
+
+
+async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_path: Path) -> None:
+    asked = "What is the code of the gate?"
+    async with open_store(tmp_path / DATABASE) as store:
+        for code in ("4711", "4711", "0815"):
+            await say(store, MAIN, asked, answer(f"The code is {code}."))
+        hits = await found(store, "code gate")
+    shown = " ".join(one.text for hit in hits for one in (hit.said, hit.after) if one)
+    assert len(hits) == 2
+    assert "0815" in shown
+    assert "4711" in shown
