@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Final
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
 from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import protected

@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.beneath import Beneath, EscapeError

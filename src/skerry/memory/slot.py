@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
 from skerry.memory.rest import Rest

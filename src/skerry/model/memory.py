@@ -1,10 +1,11 @@
 """What is asked of the memory, and what it answers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.errors import SkerryError
 from skerry.model.origin import Origin
@@ -55,8 +56,7 @@ class MemoryMode(StrEnum):
     """Not at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryQuestion:
+class MemoryQuestion(Struct, frozen=True):
     """What to look for, and where."""
 
     text: str
@@ -78,8 +78,7 @@ class MemoryQuestion:
     """Whether each hit tells why it stands where it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHit:
+class MemoryHit(Struct, frozen=True):
     """A passage that was found."""
 
     path: str
@@ -101,8 +100,7 @@ class MemoryHit:
     """The parts of its score by name, in the order in which they were applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFallback:
+class MemoryFallback(Struct, frozen=True):
     """What should have answered, and why it did not."""
 
     origin: str
@@ -110,8 +108,7 @@ class MemoryFallback:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAnswer:
+class MemoryAnswer(Struct, frozen=True):
     """What a search found."""
 
     hits: Sequence[MemoryHit]
@@ -126,8 +123,7 @@ class MemoryAnswer:
     """What keeps the answer from being complete, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDocument:
+class MemoryDocument(Struct, frozen=True):
     """A document that is found and is no file of the workspace or of an extra path."""
 
     text: str
@@ -136,8 +132,7 @@ class MemoryDocument:
     """The key of the conversation that it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProvenance:
+class MemoryProvenance(Struct, frozen=True):
     """Who said a note, where and when."""
 
     id: str
@@ -152,8 +147,7 @@ class MemoryProvenance:
     """Whether somebody changed its words since."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryText:
+class MemoryText(Struct, frozen=True):
     """Lines of a document, as they were asked for."""
 
     path: str
@@ -167,8 +161,7 @@ class MemoryText:
     """Of those of the notes of which all lines are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryNote:
+class MemoryNote(Struct, frozen=True):
     """A note as it stands in a file."""
 
     path: str
@@ -176,8 +169,7 @@ class MemoryNote:
     said: MemoryProvenance
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True):
     """A document of the memory, as it is listed."""
 
     path: str
@@ -196,8 +188,7 @@ class MemoryFile:
     """The key of the conversation that it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryWhole:
+class MemoryWhole(Struct, frozen=True):
     """All of a file, to be edited."""
 
     path: str
@@ -207,8 +198,7 @@ class MemoryWhole:
     notes: Sequence[MemoryProvenance] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySaved:
+class MemorySaved(Struct, frozen=True):
     """A file that was saved."""
 
     path: str
@@ -216,8 +206,7 @@ class MemorySaved:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryNoted:
+class MemoryNoted(Struct, frozen=True):
     """A note that was written; `id` takes it out again."""
 
     id: str
@@ -226,8 +215,7 @@ class MemoryNoted:
     end_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUndone:
+class MemoryUndone(Struct, frozen=True):
     """A note that was taken out."""
 
     id: str
@@ -235,8 +223,7 @@ class MemoryUndone:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProgress:
+class MemoryProgress(Struct, frozen=True):
     """How far an index job is."""
 
     stage: str
@@ -245,8 +232,7 @@ class MemoryProgress:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(Struct, frozen=True):
     """What an index job did."""
 
     added: int = 0
@@ -261,8 +247,7 @@ class SyncReport:
     """Files that could not be indexed, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStatus:
+class MemoryStatus(Struct, frozen=True):
     """The state of an agent's memory."""
 
     agent: str
@@ -280,7 +265,7 @@ class MemoryStatus:
     vectors: int
     """Passages that have one of the present model."""
     fallback: MemoryFallback | None = None
-    sources: Sequence[tuple[str, int, int]] = field(default=())
+    sources: Sequence[tuple[str, int, int]] = ()
     """Each source with its files and passages."""
     database: str = ""
     """Where the index is."""
@@ -290,8 +275,7 @@ class MemoryStatus:
     """Of the index job that runs now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """An incarnation of a conversation, as far as the memory follows it."""
 
     session_id: str
@@ -304,8 +288,7 @@ class Conversation:
     """In ms since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(Struct, frozen=True):
     """What somebody said in a conversation."""
 
     by_user: bool

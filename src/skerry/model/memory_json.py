@@ -1,7 +1,8 @@
 """The state of a memory and the report of an index job, as clients and scripts get them (pure)."""
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from skerry.model.memory import MemoryStatus, SyncReport
 

@@ -1,7 +1,9 @@
 """A memory that is told what it remembers."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from skerry.model.ids import AgentId
 from skerry.model.memory import (

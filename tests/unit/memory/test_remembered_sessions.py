@@ -1,10 +1,11 @@
 """Conversations in the index: when they go in, what of them, and when they go."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.infra.log import Redactor
 from skerry.memory.documents import Document
