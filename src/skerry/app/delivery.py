@@ -18,6 +18,7 @@ from typing import Final
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
 from skerry.agent.runtime import usual_room
 from skerry.config.messages import UnknownDelivery
@@ -143,7 +144,7 @@ class Sender:
         logger.warning("nobody knows whether %s arrived", part.nonce)
         if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
             await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
-            return await self._send(replace(one, repeated=True))
+            return await self._send(msgspec.structs.replace(one, repeated=True))
 
         def leave(unit: Unit) -> None:
             outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
