@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -196,7 +196,7 @@ class Defective(Openings):
     everybody_counts = True
 
 
-TestOpenings = Openings.TestCase
+TestOpenings = pytest.mark.timeout(300)(Openings.TestCase)
 TestOpenings.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 
 
@@ -206,7 +206,7 @@ def test_the_machine_notices_a_defect() -> None:
         stateful_step_count=20,
         deadline=None,
         database=None,
-        report_multiple_bugs=False,
+        phases=[Phase.generate],
     )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Defective, settings=few)
