@@ -1,14 +1,15 @@
-"""Chooses the settings of the profile `best` with one conversation left out at a time.
+"""Chooses the settings of the profile `best` with one conversation or file left out at a time.
 
-python scripts/recall_settings.py DATA CACHE [KIND]
+python scripts/recall_settings.py DATA CACHE [turn|session|chunking]
 
-Prints what each setting finds in each conversation, and what the setting that is best in all the
-others finds in the one left out. CACHE has the vectors that `skerry memory bench --cache` left.
+Prints what each setting finds in each conversation or file, and what the setting that is best in
+all the others finds in the one left out. CACHE has the vectors that `skerry memory bench --cache`
+left.
 """
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -17,9 +18,9 @@ import anyio
 
 from skerry.memory.bench.cache import VectorCache
 from skerry.memory.bench.run import Vectors, measure, texts
-from skerry.memory.bench.sets import Trial, trials
+from skerry.memory.bench.sets import Scope, Trial, trials
 from skerry_recall.evidence import Hints
-from skerry_recall.fuse import BEST, Near, Profile
+from skerry_recall.fuse import BEST, Near
 
 Figures = Mapping[str, float]
 SETTINGS: Final = (
@@ -27,21 +28,24 @@ SETTINGS: Final = (
     replace(BEST, name="no hints", hints=None),
     *(
         replace(BEST, name=f"without {name}", hints=replace(Hints(), **{name: 0.0}))
-        for name in ("said", "asks", "when", "document")
+        for name in ("said", "asks", "when", "document", "dated")
     ),
     replace(BEST, name="no neighbours", text_near=Near(), vector_near=Near()),
-    replace(BEST, name="near .3 .2", text_near=Near(0.3, 0.2)),
+    replace(BEST, name="near .3 .15", text_near=Near(0.3, 0.15)),
     replace(BEST, name="near .4 .2", text_near=Near(0.4, 0.2)),
-    replace(BEST, name="near .5 .3", text_near=Near(0.5, 0.3)),
-    replace(BEST, name="near .8 .4", text_near=Near(0.8, 0.4)),
+    replace(BEST, name="near 1.2 .6", text_near=Near(1.2, 0.6)),
+    replace(BEST, name="vectors' near 0", vector_near=Near()),
+    replace(BEST, name="vectors' near .2 .2", vector_near=Near(0.2, 0.2)),
     replace(BEST, name="vector 0.6", vector_weight=0.6, text_weight=0.4),
     replace(BEST, name="vector 0.4", vector_weight=0.4, text_weight=0.6),
     replace(BEST, name="sure 0", sure=0.0),
-    replace(BEST, name="sure 0.6", sure=0.6),
-    replace(BEST, name="said 0.15", hints=Hints(said=0.15)),
-    replace(BEST, name="said 0.35", hints=Hints(said=0.35)),
-    replace(BEST, name="document 0.1", hints=Hints(document=0.1)),
-    replace(BEST, name="document 0.3", hints=Hints(document=0.3)),
+    replace(BEST, name="sure 0.2", sure=0.2),
+    replace(BEST, name="sure 0.8", sure=0.8),
+    *(
+        replace(BEST, name=f"{name} x {times}", hints=replace(Hints(), **{name: amount * times}))
+        for name, amount in asdict(Hints()).items()
+        for times in (0.5, 2)
+    ),
 )
 
 
@@ -53,7 +57,7 @@ def main() -> None:
     found = measured(trial, anyio.run(kept, trial, cache))
     names = [one.name for one in SETTINGS]
     parts = list(found)
-    print("R@5 / R@10", *parts, "mean", sep=" | ")
+    print(" / ".join(shown(trial)), *parts, "mean", sep=" | ")
     for name in names:
         cells = [found[part][name] for part in parts]
         print(name, *map(cell, cells), cell(mean(cells)), sep=" | ")
@@ -81,33 +85,46 @@ async def kept(trial: Trial, cache: Path) -> Vectors:
     return Vectors(*both)
 
 
+def shown(trial: Trial) -> tuple[str, str]:
+    """Return the names of the two figures that count."""
+    if trial.kind == "chunking":
+        return "recall@4000", "recall@8000"
+    return "recall@5", "recall@10"
+
+
 def measured(trial: Trial, vectors: Vectors) -> dict[str, dict[str, Figures]]:
-    """Return for each conversation the figures of each setting, with the number of questions."""
+    """Return for each conversation or file the figures of each setting, and how many ask."""
     found: dict[str, dict[str, Figures]] = {}
-    for scope in trial.scopes:
+    for scope in split(trial):
         one = replace(trial, scopes=[scope])
         with TemporaryDirectory() as folder:
-            table = measure([one], profiles(), vectors, Path(folder), lambda *_: None)
+            table = measure([one], SETTINGS, vectors, Path(folder), lambda *_: None)
         found[scope.name] = {
             name: {
-                "5": figures[f"{trial.name}.recall@5"],
-                "10": figures[f"{trial.name}.recall@10"],
-                "asked": len(scope.queries),
+                key: figures[f"{trial.name}.{full}"]
+                for key, full in zip("ab", shown(trial), strict=True)
             }
+            | {"asked": len(scope.queries)}
             for name, figures in table.items()
         }
     return found
 
 
-def profiles() -> list[Profile]:
-    """Return every setting as a profile."""
-    return list(SETTINGS)
+def split(trial: Trial) -> list[Scope]:
+    """Return the scopes; the files are searched at once, and asked of one at a time."""
+    if trial.kind != "chunking":
+        return list(trial.scopes)
+    (scope,) = trial.scopes
+    return [
+        replace(scope, name=name, queries=[one for one in scope.queries if one.spans[0][0] == name])
+        for name in sorted({one.spans[0][0] for one in scope.queries})
+    ]
 
 
 def mean(cells: list[Figures]) -> Figures:
     """Return the figures over all questions."""
     asked = sum(one["asked"] for one in cells)
-    return {key: sum(one[key] * one["asked"] for one in cells) / asked for key in ("5", "10")} | {
+    return {key: sum(one[key] * one["asked"] for one in cells) / asked for key in "ab"} | {
         "asked": asked
     }
 
@@ -115,12 +132,12 @@ def mean(cells: list[Figures]) -> Figures:
 def worth(cells: list[Figures]) -> float:
     """Return by what a setting is chosen: the sum of both recalls."""
     both = mean(cells)
-    return both["5"] + both["10"]
+    return both["a"] + both["b"]
 
 
 def cell(one: Figures) -> str:
     """Return one cell of the table."""
-    return f"{one['5']:.1f} / {one['10']:.1f}"
+    return f"{one['a']:.1f} / {one['b']:.1f}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from skerry_recall.dates import moment
 from skerry_recall.question import Asked
 
 _LABEL: Final = re.compile(r"^(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
@@ -34,6 +35,8 @@ class Hints:
     """Taken from a passage without a word of time, where a time is asked for."""
     document: float = 0.2
     """Given for the best passage of the same document."""
+    dated: float = 0.2
+    """Given to a passage of a day that the question names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Weighed:
 def weigh(
     scores: Sequence[float],
     documents: Sequence[int],
+    dates: Sequence[int],
     texts: Sequence[str],
     asked: Asked,
     hints: Hints,
@@ -56,7 +60,8 @@ def weigh(
     """Return the passages in the order given, each with its new score; all are candidates.
 
     The scores stay within 0..1: the sum is scaled by the most and the least that it can be for
-    this question. Takes some ten microseconds for each passage.
+    this question. Dates are in ms since 1970, -1 is none. Takes some ten microseconds for each
+    passage.
     """
     others = _others(texts, asked)
     taken = [
@@ -64,15 +69,18 @@ def weigh(
         for text, other in zip(texts, others, strict=True)
     ]
     least = sum(amount for _, _, amount in _signs("?", 1.0, asked, hints))
+    most = 1 + hints.document + (hints.dated if asked.days else 0.0)
     peaks: dict[int, float] = {}
     for document, score in zip(documents, scores, strict=True):
         peaks[document] = max(score, peaks.get(document, 0.0))
     found = []
-    for score, document, signs in zip(scores, documents, taken, strict=True):
-        support = hints.document * peaks[document]
-        total = score + support - sum(amount for _, amount in signs)
-        parts = [("document", support), *((name, -amount) for name, amount in signs if amount)]
-        found.append(Weighed((total + least) / (1 + hints.document + least), tuple(parts)))
+    for document, at, score, signs in zip(documents, dates, scores, taken, strict=True):
+        given = [("document", hints.document * peaks[document])]
+        if at >= 0 and any(day.has(moment(at)) for day in asked.days):
+            given.append(("dated", hints.dated))
+        parts = [*given, *((name, -amount) for name, amount in signs if amount)]
+        total = score + sum(amount for _, amount in parts)
+        found.append(Weighed((total + least) / (most + least), tuple(parts)))
     return found
 
 

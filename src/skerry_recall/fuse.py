@@ -130,8 +130,8 @@ class _Side:
     """What it adds to the score of each row, 0 where it did not find it."""
     found: Mask | None
     """None is all."""
-    lowest: float = 0.0
-    """Of the raw scores, where the neighbours share what is above it."""
+    base: float = 0.0
+    """Of the raw scores, what the neighbours share is the difference from."""
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
         """Yield what this side says of a row, its rank counted from 1."""
@@ -140,7 +140,7 @@ class _Side:
         yield self.name, float(self.raw[row])
         yield f"{self.name}.rank", float(np.count_nonzero(self.raw > self.raw[row]) + 1)
         if self.near is not self.raw:
-            yield f"{self.name}.near", float(self.near[row] - self.raw[row] + self.lowest)
+            yield f"{self.name}.near", float(self.near[row] - self.raw[row] + self.base)
         yield f"{self.name}.part", float(self.part[row])
 
 
@@ -273,11 +273,9 @@ def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
 def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit: int) -> _Side:
     """Weigh by meaning, which finds every passage that may be found."""
     if profile.candidates is None:
-        # Above the lowest: a passage at the edge of its document is not to lose a whole cosine.
-        lowest = float(raw.min())
-        near = smoothed(
-            raw - np.float32(lowest), scores.document, profile.vector_near, scores.length
-        )
+        # From the mean: who has more neighbours, or shorter ones, is not to gain by their number.
+        mean = float(raw.mean())
+        near = smoothed(raw - np.float32(mean), scores.document, profile.vector_near, scores.length)
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
         if high > low:
@@ -285,7 +283,7 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
             part *= np.float32(weight / (high - low))
         else:
             part = np.full_like(near, weight)
-        return _Side("vector", raw, near, part, None, lowest)
+        return _Side("vector", raw, near, part, None, mean)
     allowed = _allowed(np.maximum(raw, 0), scores.mask)
     rows = top(allowed, limit * profile.candidates, scores.mask)
     return _few("vector", raw, rows, allowed[rows] * weight)
@@ -319,6 +317,7 @@ def _again(
     weighed = weigh(
         [one.score for one in candidates],
         scores.document[rows].tolist(),
+        scores.at[rows].tolist(),
         [one.text for one in candidates],
         options.asked,
         profile.hints,

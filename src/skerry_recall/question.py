@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from skerry_recall.dates import Day, named
 from skerry_recall.terms import FORM, MAX_QUESTION, Words
 
 _WORD: Final = re.compile(r"\w+")
@@ -30,14 +31,20 @@ class Asked:
     """All its words in lower case: those that are the name of a speaker say who said it."""
     when: bool = False
     """Whether it asks for a time."""
+    days: tuple[Day, ...] = ()
+    """The days it names."""
 
 
-def read(question: str, words: Words) -> Asked:
-    """Return what a question asks for. Takes a few microseconds for each of its words."""
+def read(question: str, words: Words, now: int | None = None) -> Asked:
+    """Return what a question asks for. Takes a few microseconds for each of its words.
+
+    `now`, in ms since 1970, is when it is asked, for what counts from there.
+    """
     return Asked(
         terms=dict.fromkeys(words.content(question), 1.0),
         words=frozenset(_WORD.findall(question.lower())),
         when=_WHEN.search(question) is not None,
+        days=named(question, now),
     )
 
 

@@ -68,7 +68,7 @@ def search(
     documents = None
     if question.sources != frozenset(MemorySource) or question.path or question.session:
         documents = tables.documents(question.sources, question.path, question.session)
-    asked = read(question.text, Words())
+    asked = read(question.text, Words(), now)
     scores = collection.scores(
         asked.terms,
         vector,

@@ -252,7 +252,8 @@ def test_the_explanation_names_each_part_and_its_rank() -> None:
     assert parts["text.rank"] == 2
     assert parts["text.near"] == pytest.approx(BEST.text_near.beside * 8)
     assert parts["vector.rank"] == 1
-    assert parts["vector.near"] == 0, "its neighbour is the lowest"
+    below = 0.25 - (0.5 + 0.25) / 2
+    assert parts["vector.near"] == pytest.approx(BEST.vector_near.beside * below)
     assert parts["text.part"] + parts["vector.part"] == pytest.approx(hit.score)
 
 
