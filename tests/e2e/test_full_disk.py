@@ -1,13 +1,10 @@
 """A real disk that is full under a gateway: nothing accepted is lost, and it goes on by itself."""
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import anyio
 import pytest
@@ -15,7 +12,8 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.testing.channel import Platform
-from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.gateway import running_gateway
+from tests.support.readyz import ready
 
 
 @pytest.fixture
@@ -47,17 +45,6 @@ def fill(disk: Path) -> Path:
             except OSError:
                 continue
     return ballast
-
-
-async def ready(gateway: GatewayProcess) -> dict[str, Any]:
-    def ask() -> dict[str, Any]:
-        try:
-            with urlopen(f"{gateway.url}/readyz") as answer:  # noqa: S310 - of the test's own gateway
-                return dict(json.load(answer))
-        except HTTPError as error:
-            return dict(json.load(error))
-
-    return await anyio.to_thread.run_sync(ask)
 
 
 async def test_what_finds_no_room_is_refused_and_taken_when_there_is_room(

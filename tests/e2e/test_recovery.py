@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import anyio
 import pytest
@@ -15,6 +13,7 @@ from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.support.damage import break_pages
+from tests.support.readyz import ready
 
 
 async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
@@ -30,18 +29,6 @@ async def say(gateway: GatewayProcess, text: str, key: str) -> Any:
         return await client.request(
             "agent", {"message": text, "idempotencyKey": key, "sessionKey": key}, expect_final=True
         )
-
-
-async def ready(gateway: GatewayProcess) -> dict[str, Any]:
-
-    def ask() -> dict[str, Any]:
-        try:
-            with urlopen(f"{gateway.url}/readyz") as answer:  # noqa: S310 - of the test's own gateway
-                return dict(json.load(answer))
-        except HTTPError as error:
-            return dict(json.load(error))
-
-    return await anyio.to_thread.run_sync(ask)
 
 
 @pytest.mark.timeout(180)

@@ -326,15 +326,20 @@ class Terminal:
 
 
 async def _read_lines(descriptor: int, updates: _Updates) -> None:
-    """Take each line that is typed; the terminal gives whole ones, and shows what is typed."""
+    """Take each line that is typed; the terminal gives whole ones, and shows what is typed.
+
+    What was pasted at the prompt comes as several lines at once.
+    """
     while True:
         await anyio.wait_readable(descriptor)
         try:
             data = os.read(descriptor, _LONGEST_LINE)
         except OSError:  # the terminal has gone
             data = b""
-        updates.put(_Typed(data.decode(errors="replace") if data else None))
+        for line in data.decode(errors="replace").splitlines():
+            updates.put(_Typed(line))
         if not data:
+            updates.put(_Typed(None))
             return
 
 

@@ -337,3 +337,15 @@ async def test_each_ctrl_c_stops_one_answer_and_ctrl_d_leaves_after_all(
         await (await running.of("a third")).chat("final", "The end.")
         await terminal.expect(r"The end\.\s+")
         assert await terminal.exit_code() == 0
+
+
+async def test_lines_that_are_pasted_are_messages_of_their_own(
+    running: Running, environ: dict[str, str]
+) -> None:
+    async with chatting(environ) as terminal:
+        await terminal.expect("\n> ")
+        terminal.type("a story\ntwo\nthree\n")
+        await terminal.expect(r"\(sent: three\)\n")
+        assert list(running.asked)[:1] == ["a story"]
+        await running.of("two")
+        await running.of("three")
