@@ -186,3 +186,23 @@ async def test_on_a_phone_the_files_and_the_text_take_turns(
     await expect(page.locator(".files")).to_be_visible()
     overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await page.evaluate(overflow) == 0
+
+
+async def test_what_is_to_be_forgotten_is_shown_before_it_goes(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    file = workspace(gateway) / "MEMORY.md"
+    file.write_text("- The spare key is under the green pot.\n- Ana prefers tea.\n")
+    page = await opened(browser, gateway, "Forget")
+    erase = page.get_by_role("button", name="Forget it for good")
+    await expect(erase).to_be_hidden()
+    await page.get_by_label("Words to forget").fill("green pot")
+    await page.get_by_role("button", name="Show what would go").click()
+    await expect(page.locator(".memory-forget .result")).to_contain_text("1 statement in files")
+    await expect(page.locator(".memory-forget li p")).to_contain_text("under the green pot")
+    assert "green pot" in file.read_text()
+    await erase.click()
+    await expect(page.locator(".memory-forget .result")).to_contain_text("Forgotten: 1 statement")
+    assert file.read_text() == "- Ana prefers tea.\n"
+    await page.get_by_role("button", name="Show what would go").click()
+    await expect(page.locator(".memory-forget .result")).to_contain_text("It stands nowhere")

@@ -10,14 +10,11 @@ from skerry.app.checks import Level
 from skerry.app.doctor_memory import thorough
 from skerry.cli.doctor import show_checks
 from skerry.cli.failure import FAILED
+from skerry.cli.memory_bar import Bar
+from skerry.cli.memory_place import agent_of, memory
 from skerry.cli.render import notice, one_line, show, show_json, table
-from skerry.client.client import GatewayClient
-from skerry.client.discover import find
 from skerry.config.load import load_good
-from skerry.config.root import Config
 from skerry.infra.clock import iso
-from skerry.model.errors import ClientError
-from skerry.model.ids import AgentId, agent_id
 
 
 def run(arguments: Namespace) -> int:
@@ -29,26 +26,16 @@ async def _doctor(arguments: Namespace) -> int:
     """Check the memory; 1 where something must be mended."""
     loaded = load_good(os.environ)
     config = loaded.config
-    checks = await thorough(config, loaded.expanded.environ, _agent(config, arguments.agent))
+    checks = await thorough(config, loaded.expanded.environ, agent_of(config, arguments.agent))
     show_checks(checks, as_json=arguments.json)
     return FAILED if any(check.level is Level.FAILURE for check in checks) else 0
 
 
-def _agent(config: Config, named: str | None) -> AgentId:
-    agent = agent_id(named) if named else config.agents.default_id
-    if agent not in config.agents.ids:
-        error = ClientError(f"There is no agent {agent!r}.")
-        error.remedy = f"There are: {', '.join(config.agents.ids)}."
-        raise error
-    return agent
-
-
 async def _files(arguments: Namespace) -> int:
-    address = find(os.environ, url=arguments.url, token=arguments.token)
-    given = {"source": arguments.source, "agentId": arguments.agent, "limit": arguments.limit}
+    given = {"source": arguments.source, "limit": arguments.limit}
     params = {name: value for name, value in given.items() if value is not None}
-    async with GatewayClient(address, scopes=("operator.read",)) as client:
-        found: dict[str, Any] = await client.request("memory.files", params)
+    async with memory(arguments, ("operator.read",)) as (place, _):
+        found = await place.ask("memory.files", params, Bar())
     if arguments.json:
         show_json(found)
         return 0

@@ -103,6 +103,11 @@ class _Here:
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
         if method == "memory.status":
             return status_of(await self._alone.of(self._agent).status())
+        if method == "memory.files":
+            from skerry.gateway.methods.files import MemoryFilesParams, listing  # noqa: PLC0415
+
+            wanted = MemoryFilesParams.model_validate(params)
+            return await listing(self._alone.desk, self._agent, wanted)
         from skerry.gateway.methods.notes import METHODS, answered  # noqa: PLC0415 - as said above
 
         shape = next(one.params for one in METHODS if one.name == method)

@@ -1,7 +1,12 @@
 """`skerry memory files` and `doctor` as processes."""
 
 import json
+import os
+import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio
 
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.gateway import running_gateway
@@ -27,3 +32,17 @@ async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> Non
         assert "memory answers" in {one["name"] for one in json.loads(checked.stdout)}
         refused = await skerry(rig, "doctor", "--agent", "nobody")
         assert (refused.returncode, b"no agent 'nobody'" in refused.stderr) == (1, True)
+
+
+async def alone(home: Path, *words: str) -> CompletedProcess[bytes]:
+    environ = {**os.environ, "SKERRY_STATE_DIR": str(home), "SKERRY_GATEWAY_PORT": "1"}
+    with anyio.fail_after(50):
+        command = [sys.executable, "-m", "skerry", "memory", *words]
+        return await anyio.run_process(command, env=environ, check=False)
+
+
+async def test_without_a_gateway_files_are_listed_too(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "MEMORY.md").write_text("- tea\n")
+    listed = await alone(tmp_path, "files", "--source", "memory", "--json")
+    assert [one["path"] for one in json.loads(listed.stdout)["files"]] == ["MEMORY.md"]

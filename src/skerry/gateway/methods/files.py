@@ -7,7 +7,9 @@ from pydantic import Field
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.gateway.methods.notes import desk_of, provenance
+from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFile, MemorySource
+from skerry.ports.memory import MemoryDesk
 
 
 class MemoryFilesParams(Params):
@@ -45,6 +47,15 @@ async def memory_files(call: Call, params: MemoryFilesParams) -> Json:
     Where there are more than `limit`, those that changed last, and how many there are.
     """
     desk, agent = desk_of(call, params.agent_id)
+    return await listing(desk, agent, params)
+
+
+async def listing(desk: MemoryDesk, agent: AgentId, params: MemoryFilesParams) -> dict[str, Json]:
+    """Return what the desk lists, ready for JSON.
+
+    Raises:
+        MemoryBackendError: the agent has no memory.
+    """
     found = await desk.files(agent)
     if params.source is not None:
         found = [one for one in found if one.source is params.source]

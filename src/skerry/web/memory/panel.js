@@ -3,6 +3,7 @@
 import { make } from "../dom.js";
 import { go } from "../route.js";
 import { FilesView } from "./files.js";
+import { ForgetView } from "./forget.js";
 import { NotesView } from "./notes.js";
 import { button } from "./pieces.js";
 import { SearchView } from "./search.js";
@@ -23,6 +24,7 @@ export class Panel {
       Files: new FilesView(this),
       Notes: new NotesView(this),
       Index: new StateView(this),
+      ...(this.can("memory.forget") && { Forget: new ForgetView(this) }),
     };
     const list = make("div", { className: "tabs", role: "tablist", ariaLabel: "Memory" });
     const body = make("div", { className: "memory-body" });

@@ -1,0 +1,108 @@
+// The panel's forgetting: shows what stands where with some words, and erases it when told to.
+
+import { make } from "../dom.js";
+import { button, teller, wrong } from "./pieces.js";
+
+const MOST = 20; // phrases at once, as the gateway has it
+const COUNTS = {
+  messages: ["message", "messages"],
+  summaries: ["summary", "summaries"],
+  labels: ["name of a conversation", "names of conversations"],
+  runs: ["run of the ledger", "runs of the ledger"],
+  replies: ["reply on its way", "replies on their way"],
+  answers: ["kept answer", "kept answers"],
+  documents: ["document of the index", "documents of the index"],
+};
+
+/** The tab. `panel` has `ask(method, params)` and `openFile(path, line)`. */
+export class ForgetView {
+  root = make("section", { className: "memory-forget" });
+  #words = make("textarea", {
+    rows: 3,
+    dir: "auto",
+    ariaLabel: "Words to forget, one phrase a line",
+    placeholder: "green pot",
+  });
+  #found = make("ul", { className: "notes" });
+  #teller = teller();
+  #erase;
+  #phrases = []; // that were looked for
+
+  constructor(panel) {
+    this.panel = panel;
+    const text = "Every statement with these words is erased, from the files, the conversations and the index. Write each phrase as it was said, one a line. You see first what would go.";
+    const look = button("Show what would go", () => this.#look(), "primary");
+    this.#erase = button("Forget it for good", () => this.#forget(), "danger");
+    this.#erase.hidden = true;
+    this.#words.addEventListener("input", () => (this.#erase.hidden = true));
+    const acts = make("div", { className: "row" }, look, this.#erase);
+    const told = make("p", { className: "about" }, text);
+    this.root.append(told, this.#words, acts, this.#teller.line, this.#found);
+  }
+
+  /** Be ready to type. */
+  show() {
+    this.#words.focus();
+  }
+
+  async #look() {
+    const lines = this.#words.value.split("\n").map((line) => line.trim());
+    this.#phrases = lines.filter(Boolean).slice(0, MOST);
+    if (this.#phrases.length === 0) return;
+    const found = await this.#ask({ dryRun: true });
+    if (!found) return;
+    const counts = counted(found);
+    this.#erase.hidden = !counts;
+    const nowhere = "It stands nowhere with these words. The tab Search finds by meaning.";
+    this.#teller.tell("", counts ? `Would go, and nothing brings it back: ${counts}.` : nowhere);
+    this.#show(found, found.lines);
+  }
+
+  async #forget() {
+    this.#erase.disabled = true;
+    const found = await this.#ask({});
+    this.#erase.disabled = false;
+    if (!found) return;
+    this.#erase.hidden = true;
+    const waits = found.waits ? "Runs that are under way may still have it; it is looked for once more when they end." : "";
+    const near = found.near.length > 0 ? "These passages are the nearest of what is left; do they still tell it?" : "";
+    this.#teller.tell("good", `Forgotten: ${counted(found) || "nothing, it stood nowhere"}.`, waits, near);
+    this.#show(found, found.near);
+  }
+
+  async #ask(more) {
+    this.#teller.tell("", "Looking");
+    this.#found.replaceChildren();
+    try {
+      return await this.panel.ask("memory.forget", { phrases: this.#phrases, ...more });
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+      return null;
+    }
+  }
+
+  /** Show passages with their places, then what is left alone, and the backups that have it. */
+  #show({ left, backups }, lines) {
+    const rows = lines.map(({ path, line, text }) => {
+      const place = button(`${path}, line ${line}`, () => this.panel.openFile(path, line), "place");
+      return make("li", {}, make("p", { dir: "auto" }, text ?? ""), place);
+    });
+    const kept = left.map(({ path, reason }) => `Not changed: ${path}: ${reason}`);
+    const copies = backups.map(({ name, until, remedy }) => {
+      const end = until ? `, until about ${new Date(until).toLocaleString()}` : "";
+      return `The backup ${name} still has it${end}. ${remedy}`;
+    });
+    const notes = [...kept, ...copies].map((note) => make("li", { className: "none" }, note));
+    this.#found.replaceChildren(...rows, ...notes);
+  }
+}
+
+/** Return how many of what; "" where it is nowhere. */
+function counted(found) {
+  const told = Object.entries(COUNTS).map(([name, [one, many]]) => tell(found[name], one, many));
+  return [tell(found.lines.length, "statement in files", "statements in files"), ...told].filter(Boolean).join(", ");
+}
+
+function tell(count, one, many) {
+  return count ? `${count} ${count === 1 ? one : many}` : "";
+}
