@@ -45,6 +45,8 @@ FRESH_SECONDS: Final = 2.5
 """What a search waits for files that changed; then it answers from what is indexed so far."""
 QUERY_SECONDS: Final = 2.5
 """What a search waits for the vector of its question; then words alone are compared."""
+READY_SECONDS: Final = 3.0
+"""What both together may take: a tool has 4 seconds, and the search comes after them."""
 COVERED: Final = 0.9
 """The share of passages that have a vector, from which on meaning counts: below it, what has none
 yet would not be found."""
@@ -97,8 +99,10 @@ class BuiltinMemory:
             MemoryBackendError: the index can neither be read nor made anew.
         """
         self._configure()
+        begun = anyio.current_time()
         notes = await self._freshen()
-        vector, label = await self._vector(question.text)
+        left = READY_SECONDS - (anyio.current_time() - begun)
+        vector, label = await self._vector(question.text, min(QUERY_SECONDS, left))
         hits, meant = await self._mended(partial(self._search, question, vector, label))
         used = label if meant else ""
         return MemoryAnswer(
@@ -225,7 +229,7 @@ class BuiltinMemory:
             return (str(error),)  # what is indexed is still found
         return ("The index is being brought up; what changed last may be missing.",)
 
-    async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str]":
+    async def _vector(self, text: str, seconds: float) -> "tuple[NDArray[np.float32] | None, str]":
         """Return the vector of a question and its model; None where words have to do."""
         embedder = self._embedder()
         if embedder is None or not text.strip():
@@ -234,7 +238,7 @@ class BuiltinMemory:
 
         model = embedder.model
         try:
-            with anyio.fail_after(QUERY_SECONDS):
+            with anyio.fail_after(seconds):
                 answered = await embedder.embed([text], Kind.QUERY)
             (vector,) = checked(answered, 1, embedder.dims, str(model))
         except TimeoutError:

@@ -32,7 +32,7 @@ class SessionSearch:
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the entries in which most of the words stand, with what stands around them."""
+        """Return the exchanges that fit the words best, with what stands around them."""
         params = SessionSearchParams.model_validate(arguments)
         if context.recall is None:
             raise ToolError("There is no conversation to search.")
@@ -46,7 +46,7 @@ def told(found: Found) -> str:
     if not lines:
         lines = ["Nothing was found. Try other words that may have been used."]
     if not found.complete:
-        lines.append("Not everything is indexed yet; ask again later.")
+        lines.append("Not everything could be searched yet; ask again later.")
     return "\n\n".join(lines)
 
 

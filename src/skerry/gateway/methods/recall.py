@@ -24,7 +24,7 @@ class SessionsSearchParams(Params):
 
 
 async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
-    """Return the entries in which most of the words stand, the best first."""
+    """Return the exchanges that fit the words best, the best first."""
     key = session_key(call, params.key, params.agent_id)
     everywhere = params.key is None
     question = Question(key, params.query, params.limit, everywhere=everywhere)

