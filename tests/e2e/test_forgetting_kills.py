@@ -16,16 +16,17 @@ from skerry.testing.gateway import GatewayProcess, running_gateway
 FACT = "The code of my locker is zebra 4711."
 WORDS = (b"zebra", b"4711")
 TEXT_ONLY = {"agents": {"defaults": {"memorySearch": {"provider": "none"}}}}
+ALSO = pytest.mark.full("some minutes")
 POINTS = (
     "forget.begun",
-    "forget.redacted",
-    "forget.mirrored",
+    pytest.param("forget.redacted", marks=ALSO),
+    pytest.param("forget.mirrored", marks=ALSO),
     "forget.cleaned",
     "forget.unindexed",
-    "index.purged",
-    "forget.swept",
+    pytest.param("index.purged", marks=ALSO),
+    pytest.param("forget.swept", marks=ALSO),
     "forget.finishing",
-    "forget.finished",
+    pytest.param("forget.finished", marks=ALSO),
 )
 
 
@@ -54,7 +55,7 @@ async def told(gateway: GatewayProcess) -> None:
     assert found["results"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_point_leaves_nothing_of_it_after_the_next_start(
     tmp_path: Path, point: str
@@ -65,11 +66,11 @@ async def test_a_kill_at_any_point_leaves_nothing_of_it_after_the_next_start(
         assert list(holding(home))
         with suppress(SkerryError):
             await ask(gateway, "memory.forget", {"phrases": ["zebra 4711"]})
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
         await gateway.start()
-        with anyio.fail_after(30):
-            while list(holding(home)):
+        with anyio.fail_after(60):
+            while list(holding(home)):  # noqa: ASYNC110 - files of another process
                 await anyio.sleep(0.05)
         history = await ask(gateway, "chat.history", {"sessionKey": "main"})
         assert "Hi. [forgotten] It rains." in str(history)

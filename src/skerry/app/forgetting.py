@@ -186,8 +186,10 @@ class Forgetter:
         from skerry.memory.forgetting import Papers  # noqa: PLC0415 - the same
 
         config = self.config()
-        paths = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
-        places = Places(config.workspace(agent), paths)
+        paths = list(config.memory_search(agent).extra_paths)
+        if config.memory.backend == "qmd":
+            paths += [one.path for one in config.memory.qmd.paths]
+        places = Places(config.workspace(agent), tuple(map(Path, paths)))
         return Papers(places, ORDER, protected(config), extra)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:

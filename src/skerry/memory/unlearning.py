@@ -14,6 +14,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError, ToolError
 from skerry.model.forgotten import Forgotten, told
 from skerry.model.inbound import PeerKind
+from skerry.model.memory import MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS
 from skerry.model.tool import ToolResult, ToolSpec
@@ -66,7 +67,8 @@ class MemoryForget:
             raise ToolError(f"It is not forgotten yet: {error}") from error
         found = told(done, near, shows=False, most=_PASSAGE)
         # What is near may have been said in a conversation, where a page of the web was read.
-        origin = Origin.TOOL if near else Origin.MEMORY
+        said = any(hit.source is MemorySource.SESSIONS for hit in near)
+        origin = Origin.TOOL if said else Origin.MEMORY
         return ToolResult(msgspec.json.encode(found).decode(), origin=origin)
 
 
