@@ -99,7 +99,7 @@ WITHOUT: Final = {
     "providers/tries.py:CatalogTries._freed": "ends with another run's call of the model",
     "providers/tries.py:Probes.wait": CALLER,
     "store/indexing.py:Indexer.run": OWNER,
-    "store/mirror.py:Mirror._append": DISK,
+    "store/mirror.py:Mirror._append_dirty": DISK,
     "store/mirror.py:Mirror._index": DISK,
     "store/store.py:Store.read": "reads the database, on its own disk",
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
