@@ -1,8 +1,12 @@
 """What is forgotten is in no byte of the state directory and of the workspace, and stays out."""
 
+import json
+import os
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import anyio
@@ -10,6 +14,8 @@ import pytest
 
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId
+from skerry.store import backups
+from skerry.store.backups import BackupKind
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
 
@@ -105,6 +111,40 @@ async def test_the_model_forgets_and_its_own_request_goes_when_its_run_has_ended
         await say(wire, "/forget it rains")
         history = str(await wire.call("chat.history", {"sessionKey": "main"}))
         assert "Forgotten: " in history
+
+
+async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (application, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await say(wire, f"Hello. {FACT}")
+        backup = backups.create(home, BackupKind.MANUAL, application.context.clock.now_ms())
+        log = application.settings.config.workspace(AgentId("main")) / "memory/2026-01-02.md"
+        log.write_text(f"- {FACT}\n- Tea.\n")
+
+        async def skerry(*arguments: str) -> CompletedProcess[bytes]:
+            given = ("--url", address.url, "--token", address.token or "")
+            command = [sys.executable, "-m", "skerry", "memory", "forget", *arguments, *given]
+            environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+            with anyio.fail_after(50):
+                return await anyio.run_process(command, env=environ, check=False)
+
+        looked = await skerry("ZEBRA 4711", "--dry-run")
+        shown = looked.stdout.decode()
+        assert f"memory/2026-01-02.md:1  - {FACT}" in shown
+        assert "Would go: 1 statement in files, 2 messages, 1 run of the ledger" in shown
+        asked = await skerry("ZEBRA 4711")
+        assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
+        assert FACT in log.read_text()
+        done = (await skerry("ZEBRA 4711", "--yes")).stdout.decode()
+        assert "Forgotten: 1 statement in files, 2 messages" in done
+        assert f"  {backup.name}. It stays until you delete it: rm " in done
+        assert log.read_text() == "- Tea.\n"
+        again = await skerry("ZEBRA 4711", "--dry-run", "--json")
+        found = json.loads(again.stdout)
+        assert (found["messages"], found["lines"], len(found["backups"])) == (0, [], 1)
 
 
 @pytest.mark.parametrize("text", ["ab", "x" * 1001])

@@ -92,12 +92,12 @@ class Forget:
 def summary(done: Forgotten) -> str:
     """Return what was forgotten, for a chat (pure)."""
     parts = [
-        f"{count} {what}"
-        for count, what in (
-            (len(done.lines), "statements in files"),
-            (done.messages, "messages"),
-            (done.summaries, "summaries"),
-            (done.replies, "replies"),
+        f"{count} {one if count == 1 else several}"
+        for count, one, several in (
+            (len(done.lines), "statement in files", "statements in files"),
+            (done.messages, "message", "messages"),
+            (done.summaries, "summary", "summaries"),
+            (done.replies, "reply", "replies"),
         )
         if count
     ]
@@ -105,6 +105,6 @@ def summary(done: Forgotten) -> str:
     if done.left:
         said += f" It may stay in {', '.join(path for path, _ in done.left)}."
     if done.backups:
-        count = len(done.backups)
-        said += f" {count} backups still have it: `skerry memory forget --dry-run` names them."
+        names = ", ".join(one.name for one in done.backups)
+        said += f" Backups that still have it: {names}."
     return said
