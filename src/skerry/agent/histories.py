@@ -78,6 +78,11 @@ class Histories:
         if kept is not None:
             self._weight -= kept.weight
 
+    def clear(self) -> None:
+        """Read every one from the store next time: what stands there was changed."""
+        self._kept.clear()
+        self._weight = 0
+
     async def load(
         self, conversation: Conversation, session_id: SessionId, before: int
     ) -> list[int]:

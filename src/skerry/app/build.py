@@ -27,17 +27,18 @@ from skerry.app.desk import Desk
 from skerry.app.dispatch import Dispatch
 from skerry.app.embedding import open_embedding
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
+from skerry.app.forgetting import Forgetter
 from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import MemoryParts, take_slot
 from skerry.app.memory_slot import SlotMemories
 from skerry.app.receive import receive
 from skerry.app.reload import Reload
 from skerry.app.retain import retain
-from skerry.app.settings import Settings
+from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.transcripts import StoredTranscripts
 from skerry.app.upkeep import Upkeep, looked_after, unless_damaged
-from skerry.config.gateway import LOCK, AuthMode
+from skerry.config.gateway import LOCK
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
@@ -55,7 +56,7 @@ from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
-from skerry.model.errors import ConfigError, StateLockedError
+from skerry.model.errors import StateLockedError
 from skerry.model.ids import SessionKey
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
@@ -125,7 +126,7 @@ async def open_application(
         StateLockedError: another gateway owns the directory.
         StateError: the database cannot be used.
     """
-    _check_secret(settings.config)
+    check_secret(settings.config)
 
     redact = _hide(settings, environ, outside)
     clock, health = outside.clock, Health()
@@ -150,14 +151,14 @@ async def open_application(
     ):
         desk = Desk(lambda: settings.config, settings=settings)
         own = BuiltinMemories(lambda: settings.config, state[0], clock, redact, outside.reach)
-        slot, memory = _remembering(settings, outside, own, state[0], redact, environ)
+        slot, memory, forgetter = _remembering(settings, outside, own, state, redact, environ)
         extensions = await load_extensions(
             settings.config, outside.hooks, models, state[0], desk, memory
         )
         await load_hook_folders(settings.config, outside.hooks, environ, clock)
         async with _core(settings, state, models, broadcast, outside, extensions) as core:
             dispatch, delivery, ledger = core
-            desk.dispatch = dispatch
+            desk.dispatch, forgetter.runtime = dispatch, dispatch.runtime
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
                 from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for
@@ -184,6 +185,7 @@ async def open_application(
                 hooks=outside.hooks,
                 show_prompt=show_prompt,
                 memory=memory.desk,
+                forgets=forgetter,
                 budgets=ledger.report,
                 hurry=delivery.hurry,
             )
@@ -194,7 +196,7 @@ async def open_application(
                 ) as own.embedder,
                 own.open(keep=memory.desk is not None and not slot.has_qmd),
                 slot.open(keep=memory.desk is not None),
-                _running(reload.run),
+                _running(reload.run, forgetter.run),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 
@@ -203,20 +205,20 @@ def _remembering(
     settings: Settings,
     outside: Outside,
     own: BuiltinMemories,
-    store: Store,
+    state: tuple[Store, Mirror],
     redact: Redactor,
     environ: Mapping[str, str],
-) -> tuple[SlotMemories, MemoryParts]:
+) -> tuple[SlotMemories, MemoryParts, Forgetter]:
     """Put a memory into the slot: QMD before the built-in one, if that is configured."""
-    slot = SlotMemories(
-        lambda: settings.config,
-        outside.memories or own,
-        StoredTranscripts(store),
-        outside.clock,
-        redact,
-        environ,
-    )
-    return slot, take_slot(slot, lambda: settings.config, outside.hooks, outside.clock)
+    clock = outside.clock
+
+    def config() -> Config:
+        return settings.config
+
+    transcripts = StoredTranscripts(state[0])
+    slot = SlotMemories(config, outside.memories or own, transcripts, clock, redact, environ)
+    forgetter = Forgetter(config, *state, slot, clock, outside.reach)
+    return slot, take_slot(slot, config, outside.hooks, clock, forgetter), forgetter
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
@@ -231,17 +233,6 @@ def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> R
     hide(settings.config)
     settings.on_change(hide)
     return redactor
-
-
-def _check_secret(config: Config) -> None:
-    """Refuse to start where clients are to show what is not set: nobody could come in."""
-    auth = config.gateway.auth
-    if auth.mode is not AuthMode.NONE and auth.secret is None:
-        error = ConfigError(
-            f"gateway.auth.mode is {auth.mode}, and gateway.auth.{auth.mode} is missing."
-        )
-        error.remedy = f"Set gateway.auth.{auth.mode}, or SKERRY_GATEWAY_{auth.mode.upper()}."
-        raise error
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.memory.desk import Desk
 from skerry.memory.plugin import register
-from skerry.ports.memory import Memories
+from skerry.ports.memory import Forgets, Memories
 from skerry.ports.tool import Tool
 from skerry.sdk.api import PluginApi, sealed
 
@@ -28,12 +28,16 @@ class MemoryParts:
 
 
 def take_slot(
-    memories: Memories | None, config: Callable[[], Config], hooks: Hooks, clock: Clock
+    memories: Memories | None,
+    config: Callable[[], Config],
+    hooks: Hooks,
+    clock: Clock,
+    forgets: Forgets | None = None,
 ) -> MemoryParts:
     """Let our memory take part, if the slot is its own."""
     if memories is None or config().plugins.slots.memory != CORE:
         return MemoryParts()
-    desk = Desk(memories, config, clock)
+    desk = Desk(memories, config, clock, forgets)
     api = PluginApi(CORE, tuple(hooks.points))
     register(api, desk)
     registered = sealed(api)

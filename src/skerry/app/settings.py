@@ -15,7 +15,7 @@ from skerry.config.backup import keep_good
 from skerry.config.control import guard
 from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
-from skerry.config.gateway import GatewayConfig
+from skerry.config.gateway import AuthMode, GatewayConfig
 from skerry.config.load import Loaded, checked, load
 from skerry.config.override import overridden
 from skerry.config.paths import Place, changes, show_place
@@ -241,3 +241,18 @@ def _borrows(name: str, address: object) -> bool:
     """Return whether the provider, known by its name, stands at an address that is not its own."""
     known = known_provider(name)
     return known is not None and str(address).rstrip("/") != known.base_url
+
+
+def check_secret(config: Config) -> None:
+    """Refuse to start where clients are to show what is not set: nobody could come in.
+
+    Raises:
+        ConfigError: they are, and it is not.
+    """
+    auth = config.gateway.auth
+    if auth.mode is not AuthMode.NONE and auth.secret is None:
+        error = ConfigError(
+            f"gateway.auth.mode is {auth.mode}, and gateway.auth.{auth.mode} is missing."
+        )
+        error.remedy = f"Set gateway.auth.{auth.mode}, or SKERRY_GATEWAY_{auth.mode.upper()}."
+        raise error

@@ -6,7 +6,7 @@ from skerry.cli.options import Add, command, hits, output, reach
 
 
 def add_notes(add: Add) -> None:
-    """Add `search`, `get`, `write` and `undo` to `skerry memory`."""
+    """Add `search`, `get`, `write`, `undo` and `forget` to `skerry memory`."""
     search = _action(add, "search", "find what was noted or said")
     search.add_argument("query", metavar="QUESTION", help="a question, or words")
     search.add_argument("--limit", type=hits, default=6, metavar="N", help="most hits (default 6)")
@@ -28,9 +28,15 @@ def add_notes(add: Add) -> None:
     undo = _action(add, "undo", "take a note out again")
     undo.add_argument("id", metavar="ID", help="as `write`, or the tool's answer, named it")
 
+    forget = _action(add, "forget", "erase every sentence with some words, everywhere", "forget")
+    forget.add_argument("text", metavar="TEXT", nargs="+", help="words as they were said")
+    forget.add_argument("--dry-run", action="store_true", help="only show what would go")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--extra", action="store_true", help="also out of the extra paths")
 
-def _action(add: Add, name: str, text: str) -> ArgumentParser:
-    parser = command(add, name, "memory_notes", text)
+
+def _action(add: Add, name: str, text: str, module: str = "notes") -> ArgumentParser:
+    parser = command(add, name, f"memory_{module}", text)
     parser.set_defaults(action=name)
     parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
     return output(reach(parser))

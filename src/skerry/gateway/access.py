@@ -109,6 +109,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "logs.tail": READERS,
         "markdown.render": READERS,
         "memory.status": READERS,
+        "memory.forget": ADMINS,
         "memory.sync": WRITERS,
         "memory.file": READERS,
         "memory.files": READERS,

@@ -21,7 +21,7 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.ports.dispatch import Dispatcher
-from skerry.ports.memory import MemoryDesk
+from skerry.ports.memory import Forgets, MemoryDesk
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
@@ -83,6 +83,8 @@ class GatewayContext:
     """Says what of each budget is used today."""
     memory: MemoryDesk | None = None
     """None where a plugin has the memory's slot, or nobody."""
+    forgets: Forgets | None = None
+    """None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

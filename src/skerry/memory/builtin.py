@@ -30,6 +30,7 @@ from skerry.model.memory import (
     MemoryStatus,
     SyncReport,
 )
+from skerry.model.redaction import Redaction
 
 if TYPE_CHECKING:  # numpy and the model come with the first use
     import numpy as np
@@ -180,6 +181,20 @@ class BuiltinMemory:
                 self._progress = None
         self._fallback = None
         return done
+
+    async def forget(self, redaction: Redaction) -> int:
+        """Leave nothing of the phrases in the index; return how many documents held them.
+
+        The files and conversations are not to hold them any more.
+
+        Raises:
+            MemoryBackendError: the index cannot be written, or is closed.
+        """
+        try:
+            report = await _thread(partial(self._index.forget, redaction, self._talks))
+        except StoppedError as error:
+            raise MemoryBackendError("The memory is closed.") from error
+        return report.removed
 
     def touch(self) -> None:
         """Note that files changed: the next search looks at them first."""

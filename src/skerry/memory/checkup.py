@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skerry.infra.sqlite import connect, problems
+from skerry.memory.derived import EMBEDDED_WITH
 from skerry.memory.files import Places, scan
-from skerry.memory.index import EMBEDDED_WITH
 from skerry.memory.tables import Tables
 from skerry.model.memory import MemorySource
 

@@ -151,6 +151,19 @@ class Database:
                 self._reach("index.commit")
             self._reach("index.committed")
 
+    def purge(self) -> None:
+        """Write the file anew, so that no page of it has what was deleted, and cut its log.
+
+        Raises:
+            DamagedError, MemoryBackendError: as `writing`; or it is read without end.
+        """
+        with self._writing, self._noticed(OSError), self._free:
+            if self._writer is None:
+                raise MemoryBackendError("The memory's index is closed.")
+            self._writer.execute("VACUUM")
+            self._reach("index.purged")
+            self._alone()
+
     def replace(
         self, build: Callable[[Tables], None], swapped: Callable[[], None] = lambda: None
     ) -> None:
@@ -188,12 +201,7 @@ class Database:
 
     def _swap(self, new: Path, swapped: Callable[[], None]) -> None:
         with self._free:
-            if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
-                raise MemoryBackendError("The memory's index is read without end.")
-            if self._writer is not None:
-                (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                if busy:  # a log that outlives its file would be read into the new one
-                    raise MemoryBackendError("Another program has the memory's index open.")
+            self._alone()  # a log that outlives its file would be read into the new one
             self.close()
             try:
                 self._reach("swap.closed")
@@ -205,6 +213,15 @@ class Database:
             finally:
                 self._connect()
             swapped()
+
+    def _alone(self) -> None:
+        """Wait until nobody reads, and cut the log to nothing. `_free` is held."""
+        if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
+            raise MemoryBackendError("The memory's index is read without end.")
+        if self._writer is not None:
+            (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise MemoryBackendError("Another program has the memory's index open.")
 
     @property
     def _temporary(self) -> Path:

@@ -22,6 +22,7 @@ from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_l
 from skerry.memory.scope import is_open, may_read
 from skerry.memory.writing import Notebook
 from skerry.model.caller import Caller
+from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
@@ -37,12 +38,22 @@ from skerry.model.memory import (
     MemoryWhole,
 )
 from skerry.model.origin import Origin
-from skerry.ports.memory import Memories, MemoryBackend, MemoryDocuments, MemoryListing
+from skerry.ports.memory import (
+    Forgets,
+    Memories,
+    MemoryBackend,
+    MemoryDocuments,
+    MemoryListing,
+)
 
 WIDER: Final = 4
 """So many times more is asked for where some of what is found may not be shown."""
 PERSON_SECONDS: Final = 60.0
 """What a person at the gateway waits for an answer."""
+
+_NEAR: Final = 3
+"""Passages that are shown for each of the first so many phrases."""
+_ASKED: Final = 3
 
 _OFF: Final = "This agent has no memory: it is switched off."
 _CLOSED: Final = "Memory is not used in this conversation."
@@ -61,6 +72,8 @@ class Desk:
     memories: Memories
     config: Callable[[], Config]
     clock: Clock
+    forgets: Forgets | None = None
+    """Without it nothing can be forgotten here."""
 
     def limits(self, agent: AgentId) -> QmdLimits:
         """Return how much of an answer is shown."""
@@ -206,6 +219,38 @@ class Desk:
         undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
         self._touch(agent)
         return undone
+
+    async def forget(
+        self, agent: AgentId, text: str, caller: Caller | None = None
+    ) -> tuple[Forgotten, Sequence[MemoryHit]]:
+        """Forget the statements with these words; return also what is nearest to them of the rest.
+
+        Raises:
+            PhraseError: the words are too few.
+            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+        """
+        if self.forgets is None:
+            raise ClosedError(_OFF)
+        done = await self.forgets.forget(agent, [text])
+        return done, await self.near(agent, [text], caller)
+
+    async def near(
+        self, agent: AgentId, phrases: Sequence[str], caller: Caller | None = None
+    ) -> Sequence[MemoryHit]:
+        """Return the passages that are nearest to the phrases, and may be shown to the caller.
+
+        None where no memory answers: whoever asks has something else to say.
+        """
+        found: dict[tuple[str, int], MemoryHit] = {}
+        for phrase in phrases[:_ASKED]:
+            question = MemoryQuestion(phrase, _NEAR)
+            with suppress(MemoryBackendError):
+                if caller is None:
+                    answer = await self.search(agent, question)
+                else:
+                    answer = await self.find(caller, question)
+                found |= {(one.path, one.start_line): one for one in answer.hits}
+        return list(found.values())
 
     def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:
         if self.of(agent) is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio.to_thread
 
-from skerry.memory.index import EMBEDDED_WITH, Index
+from skerry.memory.derived import EMBEDDED_WITH
+from skerry.memory.index import Index
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress
 from skerry_recall.embed import (
@@ -50,6 +51,7 @@ async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgre
     model, done, whole = embedder.model, 0, 0
     await _thread(partial(_prepare, index, model))
     while True:
+        era = index.era
         lacking, left = await _thread(partial(_lacking, index, embedder))
         if not lacking:
             break
@@ -60,10 +62,13 @@ async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgre
                 vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
                 if embedder.model != model:
                     raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
-                await _thread(partial(_keep, index, model, embedder.dims, list(texts), vectors))
+                keep = partial(_keep, index, model, embedder.dims, list(texts), vectors, era)
+                kept = await _thread(keep)
             except EmbeddingError:
                 await _thread(partial(_adopt, index, model, embedder.dims))
                 raise
+            if not kept:
+                break  # something was forgotten: what is asked for is looked up again
             done += len(texts)
             so_far = whole - left + begin + len(texts)
             report(MemoryProgress("embeddings", min(so_far, whole), whole))
@@ -128,16 +133,22 @@ def _keep(
     dims: int | None,
     hashes: Sequence[str],
     vectors: "NDArray[np.float32]",
-) -> None:
-    """Put the vectors in the cache, from which all passages with such a text get theirs."""
+    era: int,
+) -> bool:
+    """Put the vectors in the cache, from which all passages with such a text get theirs.
+
+    Not where something was forgotten since: it may be one of these texts. Returns whether it did.
+    """
     sound = checked(vectors, len(hashes), dims, str(model))
     blobs = [row.astype(_FLOAT).tobytes() for row in sound]
 
     def write(tables: Tables) -> Change:
-        tables.cache(model.provider, model.model, list(zip(hashes, blobs, strict=True)))
+        if index.era == era:
+            tables.cache(model.provider, model.model, list(zip(hashes, blobs, strict=True)))
         return Change()
 
     index.write(write)
+    return index.era == era
 
 
 def _tidy(index: Index) -> None:

@@ -75,7 +75,7 @@ def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:
     """
     folder, name = places.workspace, path
     if path.startswith("/"):
-        folder, name = _outside(places, path)
+        folder, name = outside(places, path)
     try:
         with Beneath(folder).open(name) as file:
             stamp = _stamp(os.fstat(file.fileno()), now_ns)
@@ -101,8 +101,12 @@ def name_of(whole: str, root: str) -> str:
     return whole[len(root) + 1 :] if whole.startswith(f"{root}/") else whole
 
 
-def _outside(places: Places, path: str) -> tuple[Path, str]:
-    """Return the extra path that a file outside the workspace belongs to, and its name beneath."""
+def outside(places: Places, path: str) -> tuple[Path, str]:
+    """Return the extra path that a file outside the workspace belongs to, and its name beneath.
+
+    Raises:
+        UnreadableError: it belongs to none.
+    """
     for extra in places.extra:
         whole = Path(os.path.normpath(places.workspace.absolute() / extra.expanduser()))
         if path == str(whole):

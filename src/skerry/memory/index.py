@@ -7,22 +7,22 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError, Database, nothing
+from skerry.memory.derived import equal, vectors
 from skerry.memory.documents import Document, Stamp
 from skerry.memory.files import Scan, scan
 from skerry.memory.filling import Filling, Report, Settings, StoppedError, Write, joined
 from skerry.memory.tables import Change, Known, Tables
 from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
+from skerry.model.redaction import Redaction
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skerry_recall.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -31,14 +31,8 @@ YIELD_SECONDS: Final = 0.001
 """For the threads that wait, after each batch: the event loop's among them."""
 MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
-EMBEDDED_WITH: Final = "embedded with"
-"""The model of the vectors, as `provider/model`."""
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
-
-
-VECTORS: Final = 20_000
-"""That are handed over at once: 30 MB."""
 DAY_MS: Final = 86_400_000
 
 
@@ -76,7 +70,10 @@ class Index:
         self.database = Database(path, reach)
         self.notes: list[str] = []
         """What went wrong and was mended, for people."""
+        self.era = 0
+        """How often something was forgotten; what was read in an earlier one may be gone."""
         self._clock = clock
+        self._reach = reach
         self._derived = path.with_suffix(".derived")
         self._job = threading.Lock()
         """Whoever brings the index up to date."""
@@ -112,6 +109,22 @@ class Index:
         with self._job:
             self._open()
             return self._mended(partial(self._sync, force=force, talks=talks, report=report))
+
+    def forget(self, redaction: Redaction, talks: "Talks | None" = None) -> SyncReport:
+        """Take out what holds the phrases, then bring in what the files and conversations say now.
+
+        They are not to hold them any more. A job that runs ends before, so that nothing of what it
+        has read is written afterwards. Nothing of it stays in the files of the index, which are
+        written anew: about a second for 10,000 passages.
+
+        Raises:
+            MemoryBackendError, StoppedError: as `sync`.
+        """
+        with self._job:
+            if not self.database.path.exists():
+                return SyncReport()
+            self._open()
+            return self._mended(partial(self._forget, redaction, talks))
 
     def freshen(self, seconds: float) -> bool:
         """Bring in what changed in the files since the last look; return whether it was done.
@@ -199,6 +212,29 @@ class Index:
         self._converse(filling, known, talks, report)
         return joined(filled, filling.tally.report())
 
+    def _forget(self, redaction: Redaction, talks: "Talks | None") -> SyncReport:
+        with self.database.reading() as tables:
+            holding = {one.document for one in tables.passages() if redaction.may_be_in(one.text)}
+            known = [one for source in MemorySource for one in tables.known(source).values()]
+        gone = [one for one in known if one.id in holding]
+        self.era += 1
+        if gone:
+            self.write(lambda tables: tables.remove(gone))
+        self._reach("forget.unindexed")
+        self._seen = {}
+        filled = self._update(scan(self.settings.places), no_report)
+        if talks is not None:
+            with self.database.reading() as tables:
+                said = tables.known(MemorySource.SESSIONS)
+            self._converse(self._filling(self.write), said, talks, no_report, every=True)
+        self.write(_swept)
+        if self._collection is not None or self._derived.is_dir():
+            with self.reading() as (_, collection):
+                collection.compact()
+        self._drop_old()
+        self.database.purge()
+        return replace(filled, removed=len(gone))
+
     def _update(self, there: Scan, report: Report) -> SyncReport:
         """Bring the files in, as the others were: other settings wait for the index made anew."""
         with self.database.reading() as tables:
@@ -283,7 +319,7 @@ class Index:
         with self._state:
             if self._collection is not None:
                 stale, self._stale = self._stale, True
-                self._collection.refresh(vectors=_vectors(rows), model=label)
+                self._collection.refresh(vectors=vectors(rows), model=label)
                 self._stale = stale
 
     def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
@@ -302,7 +338,7 @@ class Index:
             if self._collection is None:
                 self._collection = self._collect(tables)
             elif self._stale:
-                _equal(self._collection, tables)
+                equal(self._collection, tables)
             self._stale = False
             return self._collection
 
@@ -313,12 +349,12 @@ class Index:
         folder = self._derived / (tables.meta(GENERATION) or "new")
         try:
             found = Collection(folder)
-            _equal(found, tables)
+            equal(found, tables)
         except (OSError, ValueError):
             logger.warning("%s cannot be used and is made anew", folder, exc_info=True)
             shutil.rmtree(folder, ignore_errors=True)
             found = Collection(folder)
-            _equal(found, tables)
+            equal(found, tables)
         return found
 
     def _drop_old(self) -> None:
@@ -335,23 +371,8 @@ class Index:
         time.sleep(YIELD_SECONDS)
 
 
-def _equal(collection: "Collection", tables: Tables) -> None:
-    """Make the collection hold the passages of the tables."""
-    ids, held = tables.ids(), collection.ids()
-    lacking = ids - held
-    if lacking or held - ids:
-        added = tables.passages(None if lacking == ids else sorted(lacking))
-        collection.refresh(added=added, removed=held - ids)
-    label = tables.meta(EMBEDDED_WITH) or ""
-    if collection.model != label:
-        collection.refresh(model=label)
-    bare = sorted(tables.embedded() - collection.embedded())
-    for begin in range(0, len(bare), VECTORS):
-        rows = list(tables.vectors(bare[begin : begin + VECTORS]))
-        collection.refresh(vectors=_vectors(rows), model=label)
-
-
-def _vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
-    return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
+def _swept(tables: Tables) -> Change:
+    """Leave neither a vector nor a word of what is not there."""
+    tables.prune_cache(0)
+    tables.merge_text()
+    return Change()

@@ -4,19 +4,27 @@ from skerry.memory.desk import Desk
 from skerry.memory.noting import MemoryWrite, Remember
 from skerry.memory.recalling import Recalling
 from skerry.memory.tools import MemoryGet, MemorySearch
+from skerry.memory.unlearning import Forget, MemoryForget
 from skerry.sdk.api import PluginApi
 
 
 def register(api: PluginApi, desk: Desk) -> None:
-    """Register the tools, what recalls, and the command of the owner's own word."""
+    """Register the tools, what recalls, and the commands of the owner's own word."""
     recalling = Recalling(desk)
     api.on("before_prompt_build", recalling.recall, when=recalling.is_due)
     api.register_tool(MemorySearch(desk))
     api.register_tool(MemoryGet(desk))
     api.register_tool(MemoryWrite(desk))
+    api.register_tool(MemoryForget(desk))
     api.register_command(
         "remember",
         Remember(desk).run,
         description="notes what follows for every later conversation",
+        accepts_arguments=True,
+    )
+    api.register_command(
+        "forget",
+        Forget(desk).run,
+        description="erases every sentence with the words that follow, everywhere",
         accepts_arguments=True,
     )

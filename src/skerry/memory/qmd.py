@@ -42,6 +42,7 @@ from skerry.model.memory import (
     MemoryStatus,
     SyncReport,
 )
+from skerry.model.redaction import Redaction
 
 logger = logging.getLogger(__name__)
 
@@ -212,6 +213,23 @@ class QmdMemory:
             QmdError: QMD cannot be run, or fails.
         """
         return await self._sync(embed=force, progress=progress)
+
+    async def forget(self, redaction: Redaction) -> int:
+        """Remove QMD's index and our exports, which the next cycle makes anew.
+
+        QMD keeps the text of documents that are gone, so a part of its index would not do. Returns
+        how many exports held the phrases.
+
+        Raises:
+            MemoryBackendError: they cannot be removed.
+        """
+        async with self._working:
+            self._bound = False
+            if self._daemon is not None:
+                await self._daemon.stop()
+            held = await anyio.to_thread.run_sync(self._home.forget, redaction)
+        self.touch()
+        return held
 
     def touch(self) -> None:
         """Note that files changed: they are indexed after a rest of 15 s, as configured."""

@@ -49,6 +49,9 @@ class QmdDaemon:
         self._port: int | None = None
         self._pid: int | None = None
         self._used = 0.0
+        self._serving: anyio.CancelScope | None = None
+        self._gone = anyio.Event()
+        """Set when the process of the last server has ended."""
         self.reason = ""
         """Why the last one ended; empty where none failed."""
 
@@ -67,6 +70,12 @@ class QmdDaemon:
         if self._pid is None and self._rest.over(self._clock.now_ms()):
             self._wanted = program, folder
             self._called.set()
+
+    async def stop(self) -> None:
+        """End the server, if one runs; the next query has it started again."""
+        if self._pid is not None and self._serving is not None:
+            self._serving.cancel()
+            await self._gone.wait()
 
     async def query(self, body: Mapping[str, Any]) -> bytes:
         """Return what it answers; whoever calls sets the deadline.
@@ -97,7 +106,8 @@ class QmdDaemon:
                 continue
             (program, folder), self._wanted = self._wanted, None
             try:
-                await self._serve(program, folder)
+                with anyio.CancelScope() as self._serving:
+                    await self._serve(program, folder)
             except QmdError as error:
                 self.reason = str(error)
                 self._rest = self._rest.after_failure(self._clock.now_ms())
@@ -109,7 +119,7 @@ class QmdDaemon:
         Raises:
             QmdError: it did not start, or died.
         """
-        port = _free_port()
+        port, self._gone = _free_port(), anyio.Event()
         command = [str(program.path), "mcp", "--http", "--port", str(port), "--index", "index"]
         try:
             async with (
@@ -123,6 +133,7 @@ class QmdDaemon:
                 await self._watch(process)
         finally:
             self._port = self._pid = None
+            self._gone.set()
 
     async def _greet(self, process: anyio.abc.Process, port: int) -> None:
         url = f"http://127.0.0.1:{port}/health"

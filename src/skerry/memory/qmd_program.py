@@ -9,6 +9,7 @@ from typing import Final
 
 from skerry.infra.atomic import make_private
 from skerry.memory.qmd_process import QmdError, run
+from skerry.model.redaction import Redaction
 
 OLDEST_NODE: Final = 22
 """Under Node 20 every command of QMD 2.8 crashes; measured."""
@@ -70,6 +71,23 @@ class QmdHome:
         if shared.is_dir() and not self.models.exists():
             self.models.unlink(missing_ok=True)  # a link that leads nowhere
             self.models.symlink_to(shared)
+
+    def forget(self, redaction: Redaction) -> int:
+        """Remove the index and the exports; return how many of these held the phrases. Blocks.
+
+        Raises:
+            QmdError: they cannot be removed.
+        """
+        held = 0
+        try:
+            for path in self.sessions.glob("*.md*"):
+                held += redaction.holds(path.read_text("utf-8", errors="replace"))
+                path.unlink()
+            for path in self.index.parent.glob(f"{self.index.name}*"):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise QmdError(f"QMD's index cannot be removed: {error}.") from error
+        return held
 
     def has_model(self, role: str = "embed") -> bool:
         """Return whether the model for `embed` or `rerank` is there.

@@ -23,7 +23,8 @@ from skerry.model.memory import (
     MemoryStatus,
     SyncReport,
 )
-from skerry.ports.memory import MemoryBackend, MemoryDocuments, MemoryListing
+from skerry.model.redaction import Redaction
+from skerry.ports.memory import MemoryBackend, MemoryDocuments, MemoryForgets, MemoryListing
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,17 @@ class FallbackMemoryManager:
             MemoryBackendError: its index cannot be written.
         """
         return await self._serving().backend.sync(force=force, progress=progress)
+
+    async def forget(self, redaction: Redaction) -> int:
+        """Have each memory forget, also one that rests; return what held it, of the fullest.
+
+        Raises:
+            MemoryBackendError: one of them cannot.
+        """
+        held = [
+            await one.forget(redaction) for one in self.backends if isinstance(one, MemoryForgets)
+        ]
+        return max(held, default=0)
 
     def touch(self) -> None:
         """Note that files changed: each memory looks at them before it answers again."""

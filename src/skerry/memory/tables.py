@@ -313,7 +313,9 @@ class Tables:
                 "DELETE FROM embedding_cache WHERE content_hash NOT IN (SELECT hash FROM chunks)"
             )
 
-    # writing
+    def merge_text(self) -> None:
+        """Write the full-text index anew, without what was deleted."""
+        self._db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
 
     def _insert(self, chunks: list[tuple[object, ...]]) -> None:
         self._db.executemany(

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     Conversation,
     MemoryAnswer,
     MemoryDocument,
     MemoryFile,
+    MemoryHit,
     MemoryNote,
     MemoryNoted,
     MemoryProgress,
@@ -22,6 +24,7 @@ from skerry.model.memory import (
     Utterance,
 )
 from skerry.model.origin import Origin
+from skerry.model.redaction import Redaction
 
 
 class MemoryBackend(Protocol):
@@ -88,6 +91,21 @@ class MemoryListing(Protocol):
         ...
 
 
+@runtime_checkable
+class MemoryForgets(Protocol):
+    """A memory with files of its own, in which what is forgotten may still stand."""
+
+    async def forget(self, redaction: Redaction) -> int:
+        """Leave nothing of the phrases in them; return how many documents held them.
+
+        The files and conversations that it remembers do not hold them any more.
+
+        Raises:
+            MemoryBackendError: it cannot be done now.
+        """
+        ...
+
+
 class Memories(Protocol):
     """The memories of all agents."""
 
@@ -112,6 +130,33 @@ class Transcripts(Protocol):
 
         Raises:
             StateError: it cannot be read.
+        """
+        ...
+
+
+class Forgets(Protocol):
+    """What forgets, in all places at once."""
+
+    async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
+        """Return what would go, without a change of anything.
+
+        Raises:
+            PhraseError: a phrase is too short, or there are too many.
+            StateError: the database cannot be read.
+        """
+        ...
+
+    async def forget(
+        self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
+    ) -> Forgotten:
+        """Take the statements with these phrases out of all that the agent has.
+
+        With `extra` also out of its extra paths. Returns what was taken out; where `waits` of it is
+        above 0, the rest is done when so many runs have ended.
+
+        Raises:
+            PhraseError: a phrase is too short, or there are too many.
+            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
         """
         ...
 
@@ -192,4 +237,8 @@ class MemoryDesk(Memories, Protocol):
         Raises:
             MemoryBackendError: it is not there, or was changed by hand since.
         """
+        ...
+
+    async def near(self, agent: AgentId, phrases: Sequence[str]) -> Sequence[MemoryHit]:
+        """Return the passages that are nearest to the phrases; none where no memory answers."""
         ...

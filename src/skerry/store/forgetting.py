@@ -1,13 +1,13 @@
 """Takes statements out of the database: transcripts, summaries, runs, replies, and their index.
 
 What is to be forgotten is written down first, so that a process that dies goes on where it was.
-Ids, numbers and times stay: a transcript keeps its shape, and a repeated request its answer. The
-pages that held the text are overwritten with zeros, and the log of the database is emptied.
+Ids, numbers and times stay: a transcript keeps its shape, and a repeated request its answer. At the
+end the database is written anew, so that no page that is not used any more has the text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +71,7 @@ class Forgetting:
     serial: int
     agent: AgentId
     phrases: tuple[str, ...]
+    """None where all is done but `finish`."""
     asked_at: int
 
 
@@ -136,28 +137,33 @@ async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted
 
 
 async def finish(store: Store, serial: int) -> None:
-    """Note that nothing is left of it, and leave no trace of the text in the files.
+    """Leave no trace of the text in the files, and note that nothing is left of it.
 
-    The index is merged, which takes about a second for 100,000 entries.
+    The index is merged and the database written anew: some seconds for 100,000 entries.
+
+    Raises:
+        StateError: the disk is full, say; it is gone on with at the next call, or start.
     """
+    await store.write(lambda unit: _blank(unit, serial))
+    await store.purge()
     await store.write(lambda unit: _finish(unit, serial))
-    await store.empty_log()
 
 
 def holds(path: Path, redaction: Redaction) -> bool:
-    """Return whether a copy of the database still has statements. Blocks.
+    """Return whether a copy of the database, also of an older version, has statements. Blocks.
 
     Raises:
         sqlite3.Error: it cannot be read.
     """
     with closing(sqlite.connect(path, read_only=True)) as connection:
         reader = Reader(connection)
-        there = {name for (name,) in reader.all("SELECT name FROM sqlite_schema")}
-        return any(
-            next(_rows(reader, one, None, redaction), None) is not None
-            for one in _TABLES
-            if one.name in there
-        )
+        for one in _TABLES:
+            found = reader.all("SELECT name FROM pragma_table_info(?)", (one.name,))
+            there = {name for (name,) in found}
+            older = replace(one, keys=(), texts=tuple(sorted(there.intersection(one.texts))))
+            if older.texts and next(_rows(reader, older, None, redaction), None) is not None:
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +191,10 @@ def _entry(row: Sequence[Any]) -> Redacted:
     return Redacted(entries=not summary, summaries=summary, sessions=(row[0],))
 
 
+def _label(row: Sequence[Any]) -> Redacted:
+    return Redacted(labels=1, sessions=(row[0],))
+
+
 _OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
 _TABLES: Final = (
     _Table("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
@@ -198,13 +208,13 @@ _TABLES: Final = (
     _Table(
         "outbox",
         ("serial",),
-        ("text",),
+        ("text", "error"),
         "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)",
         lambda _: Redacted(replies=1),
     ),
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
     _Table("answered", ("serial",), ("answer",), "? IS NOT NULL", lambda _: Redacted(answers=1)),
-    _Table("session", ("session_id",), ("label",), "agent_id = ?", lambda _: Redacted(labels=1)),
+    _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
 )
 
 
@@ -263,9 +273,12 @@ def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redacti
         unit.execute("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (rowid, text))
 
 
-def _finish(unit: Unit, serial: int) -> None:
-    unit.execute("PRAGMA secure_delete = ON")
+def _blank(unit: Unit, serial: int) -> None:
     unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
+    unit.execute("UPDATE forgetting SET phrases = '[]' WHERE serial = ?", (serial,))
+
+
+def _finish(unit: Unit, serial: int) -> None:
     unit.execute("DELETE FROM forgetting WHERE serial = ?", (serial,))
 
 

@@ -65,6 +65,7 @@ class Mirror(Struct):
     _marks: dict[str, _Mark] = field(default_factory=dict)
     _unsaved: set[str] = field(default_factory=set)
     _wake: anyio.Event = field(default_factory=anyio.Event)
+    _appending: anyio.Lock = field(default_factory=anyio.Lock)
 
     def touch(self, session_ids: list[str]) -> None:
         """Note that the sessions have new entries."""
@@ -106,8 +107,9 @@ class Mirror(Struct):
 
     async def rewrite(self, store: Store, session_ids: Sequence[str]) -> None:
         """Write the files of these sessions anew: what stands in the database has changed."""
-        for session_id in session_ids:
-            self._marks[session_id] = _Mark(0, 0)
+        async with self._appending:  # whoever appends has read what stood there before
+            for session_id in session_ids:
+                self._marks[session_id] = _Mark(0, 0)
         self._dirty.update(session_ids)
         await self.flush(store)
 
@@ -117,6 +119,10 @@ class Mirror(Struct):
         await self._index(store)
 
     async def _append(self, store: Store) -> None:
+        async with self._appending:
+            await self._append_dirty(store)
+
+    async def _append_dirty(self, store: Store) -> None:
         dirty, self._dirty = self._dirty, set()
         self._wake = anyio.Event()
         if not dirty:

@@ -112,23 +112,26 @@ class Store:
         self.condition.damage = found[0] if found else ""
         return found
 
-    async def empty_log(self) -> None:
-        """Bring what was committed into the file, and cut its log to nothing.
+    async def purge(self) -> None:
+        """Leave nothing in the files of what was deleted or overwritten; writers wait meanwhile.
+
+        The database is written anew, about a second for each 100 MB, and its log is cut.
 
         Raises:
             StoreFailedError: a reader has held it for too long, or the disk is full.
         """
 
-        def empty() -> bool:
-            with closing(sqlite.connect(self._path)) as connection:
+        def purge() -> bool:
+            with self._writer.turn, closing(sqlite.connect(self._path)) as connection:
+                connection.execute("VACUUM")
                 busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return not busy
 
         try:
-            emptied = await in_daemon_thread(empty, "store-empty-log")
+            purged = await in_daemon_thread(purge, "store-purge")
         except sqlite3.Error as error:
-            raise StoreFailedError(f"the log of {self._path} was not emptied: {error}") from error
-        if not emptied:
+            raise StoreFailedError(f"{self._path} was not written anew: {error}") from error
+        if not purged:
             raise StoreFailedError(f"the log of {self._path} is in use and was not emptied")
 
     async def read(self, work: Callable[[Reader], T]) -> T:

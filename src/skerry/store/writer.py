@@ -59,6 +59,8 @@ class Writer:
         self._open = True
         self._condition = condition
         self._ending = False
+        self.turn = threading.Lock()
+        """Held while a transaction is written; whoever else holds it keeps writers waiting."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -101,7 +103,8 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
-            self._write(batch)
+            with self.turn:
+                self._write(batch)
             for job in reversed(batch):
                 if job.rides and isinstance(job.error, StoreFailedError):
                     self._riders.appendleft(_Job(job.work, None, [], rides=True))

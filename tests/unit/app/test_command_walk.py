@@ -28,6 +28,7 @@ ACCESS = {
     "config": OWNER,
     "context": LISTED,
     "debug": OWNER,
+    "forget": OWNER,
     "help": OPEN,
     "model": LISTED,
     "models": LISTED,

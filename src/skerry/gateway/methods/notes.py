@@ -120,14 +120,20 @@ def _text(found: MemoryText) -> dict[str, Json]:
 
 def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
     """Return who answers, and the agent whose memory is meant."""
-    agents = call.context.config().agents
-    agent = agent_id(given) if given else agents.default_id
-    if agent not in agents.ids:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{given}"')
+    agent = agent_of(call, given)
     if call.context.memory is None:
         message = "our memory is not in the slot: plugins.slots.memory names another"
         raise RefusedError(ErrorCode.UNAVAILABLE, message)
     return call.context.memory, agent
+
+
+def agent_of(call: Call, given: str | None) -> AgentId:
+    """Return the agent that is named, else the default one."""
+    agents = call.context.config().agents
+    agent = agent_id(given) if given else agents.default_id
+    if agent not in agents.ids:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{given}"')
+    return agent
 
 
 def provenance(said: MemoryProvenance) -> dict[str, Json]:

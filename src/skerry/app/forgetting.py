@@ -1,0 +1,226 @@
+"""Forgets: in the database, the mirrors, the files and the indexes, until nothing is left of it.
+
+What is to be forgotten is written down first and crossed out last: a process that dies in between
+goes on at its next start. Runs that are in flight may still have it in memory, the one that asked
+for it among them. When they have ended, all is looked through again.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.to_thread
+
+from skerry.agent.runtime import Runtime
+from skerry.agent.workspace import ORDER
+from skerry.config.protected import protected
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.lanes.running import ActiveRun
+from skerry.model.errors import SkerryError
+from skerry.model.forgotten import Forgotten
+from skerry.model.ids import AgentId
+from skerry.model.redaction import Redaction
+from skerry.ports.memory import Memories, MemoryForgets
+from skerry.store import Reader, Store, nothing
+from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
+from skerry.store.listing import Wanted, recent
+from skerry.store.mirror import Mirror
+
+if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
+    from skerry.memory.forgetting import Papers
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 60.0
+"""After a failure: a full disk, say."""
+ROUNDS: Final = 20
+"""How often runs are waited for that wrote it once more; somebody may say it again for ever."""
+
+
+@dataclass(slots=True)
+class Forgetter:
+    """Forgets what it is told. Implements `ports.memory.Forgets`. Keep `run` going."""
+
+    config: Callable[[], Config]
+    store: Store
+    mirror: Mirror
+    memories: Memories
+    clock: Clock
+    reach: Callable[[str], None] = nothing
+    """Called at each named fault point."""
+    runtime: Runtime | None = None
+    """Where runs are in flight; it is made after this."""
+    _ending: set[int] = field(default_factory=set)
+    """Jobs that somebody sees through."""
+    _wake: anyio.Event = field(default_factory=anyio.Event)
+    _sweeping: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
+        """Return what would go, without a change of anything.
+
+        Raises:
+            PhraseError: a phrase is too short, or there are too many.
+            StateError: the database cannot be read.
+        """
+        redaction = Redaction(phrases)
+        rows = await self.store.scan(lambda reader: found(reader, agent, redaction))
+        cleaning = await anyio.to_thread.run_sync(self._papers(agent).find, redaction)
+        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
+        return await self._with_backups(report, redaction)
+
+    async def forget(
+        self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
+    ) -> Forgotten:
+        """Take the statements out of all that the agent has, and return what was taken out.
+
+        Where `waits` of the answer is above 0, the rest is done when so many runs have ended. With
+        `extra` its extra paths are cleaned too; no later pass does that again.
+
+        Raises:
+            PhraseError: a phrase is too short, or there are too many.
+            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+        """
+        redaction, now = Redaction(phrases), self.clock.now_ms()
+        serial = await self.store.write(lambda unit: begin(unit, agent, redaction.phrases, now))
+        self.reach("forget.begun")
+        job = Forgetting(serial, agent, redaction.phrases, now)
+        done = False
+        try:
+            during = self._active(agent)
+            report = await self._sweep(job, redaction, extra=extra)
+            waits = len({run.request.run_id for run in (*during, *self._active(agent))})
+            if not waits:
+                left = await self.store.scan(lambda reader: found(reader, agent, redaction))
+                if not left.rows:
+                    await self._finish(job)
+                    done = True
+        finally:
+            self._ending.discard(serial)
+            if not done:
+                self._wake.set()
+        return await self._with_backups(replace(report, waits=waits, done=done), redaction)
+
+    async def run(self) -> None:
+        """See through what was begun, also by an earlier process, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                for job in await self._begun():
+                    if job.serial not in self._ending:
+                        self._ending.add(job.serial)
+                        tasks.start_soon(self._see_through, job)
+                await self._wake.wait()
+                self._wake = anyio.Event()
+
+    async def _begun(self) -> list[Forgetting]:
+        while True:
+            try:
+                return await self.store.read(begun)
+            except SkerryError as error:
+                logger.warning("what is to be forgotten cannot be read: %s", error)
+            await anyio.sleep(RETRY_SECONDS)
+
+    async def _see_through(self, job: Forgetting) -> None:
+        while True:
+            try:
+                await self._end(job)
+            except (SkerryError, OSError) as error:
+                logger.warning("not all is forgotten yet; it is tried again: %s", error)
+                await anyio.sleep(RETRY_SECONDS)
+            else:
+                self._ending.discard(job.serial)
+                return
+
+    async def _end(self, job: Forgetting) -> None:
+        """Sweep after the runs that may have it in memory, until nothing more is found."""
+        for _ in range(ROUNDS if job.phrases else 0):
+            for run in self._active(job.agent):
+                await run.ended.wait()
+            swept = await self._sweep(job, Redaction(job.phrases))
+            if not (swept.rows or swept.lines):
+                break
+        await self._finish(job)
+
+    async def _finish(self, job: Forgetting) -> None:
+        self.reach("forget.finishing")
+        await finish(self.store, job.serial)
+        self.reach("forget.finished")
+        logger.info("something was forgotten for agent %s", job.agent)
+
+    async def _sweep(
+        self, job: Forgetting, redaction: Redaction, *, extra: bool = False
+    ) -> Forgotten:
+        """Take it out of everything once; the indexes come last, since they are made of the rest.
+
+        It may be broken off and begun again at any point.
+        """
+        async with self._sweeping:
+            rows = await redact(self.store, job.agent, redaction)
+            self.reach("forget.redacted")
+            if self.runtime is not None:
+                self.runtime.histories.clear()
+            sessions = await self.store.read(partial(_sessions, agent=job.agent))
+            await self.mirror.rewrite(self.store, sessions)
+            self.reach("forget.mirrored")
+            papers = self._papers(job.agent, extra=extra)
+            cleaning = await anyio.to_thread.run_sync(papers.clean, redaction)
+            strays = partial(_strays, self.config(), job.agent, frozenset(sessions), redaction)
+            await anyio.to_thread.run_sync(strays)
+            self.reach("forget.cleaned")
+            memory: object = self.memories.of(job.agent)
+            held = await memory.forget(redaction) if isinstance(memory, MemoryForgets) else 0
+            self.reach("forget.swept")
+        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
+        return replace(report, documents=held)
+
+    def _active(self, agent: AgentId) -> list[ActiveRun]:
+        runs = self.runtime.running.of() if self.runtime is not None else []
+        return [run for run in runs if run.request.key.agent == agent]
+
+    def _papers(self, agent: AgentId, *, extra: bool = False) -> "Papers":
+        from skerry.memory.files import Places  # noqa: PLC0415 - as said above
+        from skerry.memory.forgetting import Papers  # noqa: PLC0415 - the same
+
+        config = self.config()
+        paths = list(config.memory_search(agent).extra_paths)
+        if config.memory.backend == "qmd":
+            paths += [one.path for one in config.memory.qmd.paths]
+        places = Places(config.workspace(agent), tuple(map(Path, paths)))
+        return Papers(places, ORDER, protected(config), extra)
+
+    async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
+        from skerry.store.holding import holding  # noqa: PLC0415 - as said above
+
+        look = partial(holding, self.config().state_dir, redaction)
+        return replace(report, backups=await anyio.to_thread.run_sync(look))
+
+
+def _counted(rows: Redacted) -> Forgotten:
+    return Forgotten(
+        messages=rows.entries,
+        summaries=rows.summaries,
+        runs=rows.runs,
+        replies=rows.replies,
+        answers=rows.answers,
+        labels=rows.labels,
+        conversations=len(rows.sessions),
+    )
+
+
+def _sessions(reader: Reader, agent: AgentId) -> list[str]:
+    return [one.session_id for one in recent(reader, Wanted(agent, archived=None), limit=-1)]
+
+
+def _strays(config: Config, agent: AgentId, sessions: frozenset[str], redaction: Redaction) -> None:
+    """Clean what no memory and no mirror looks after any more."""
+    from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
+    from skerry.store.strays import clean  # noqa: PLC0415 - the same
+
+    folder = config.state_dir / "agents" / agent
+    if config.memory.backend != "qmd":
+        QmdHome(folder / "qmd").forget(redaction)
+    clean(folder / "sessions", sessions, redaction)

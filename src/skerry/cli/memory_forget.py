@@ -1,0 +1,138 @@
+"""`skerry memory forget`: shows what would go, asks, and says what went and what still holds it."""
+
+import os
+import sys
+from argparse import Namespace
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import notice, one_line, show, show_json, styled
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.infra.clock import iso
+from skerry.model.errors import ClientError
+
+ADMIN: Final = ("operator.admin",)
+SECONDS: Final = 3600.0
+"""A large database is read twice and written anew."""
+_PLACES: Final = (
+    ("messages", "message", "messages"),
+    ("summaries", "summary", "summaries"),
+    ("runs", "run of the ledger", "runs of the ledger"),
+    ("replies", "reply of the outbox", "replies of the outbox"),
+    ("answers", "kept answer", "kept answers"),
+    ("labels", "name of a conversation", "names of conversations"),
+    ("documents", "document of the index", "documents of the index"),
+)
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry memory forget`; return the exit code."""
+    return anyio.run(_run, arguments)
+
+
+async def _run(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    params: dict[str, Any] = {"phrases": arguments.text}
+    if arguments.agent:
+        params["agentId"] = arguments.agent
+    async with GatewayClient(address, scopes=ADMIN) as client:
+
+        async def ask(**more: bool) -> dict[str, Any]:
+            found: dict[str, Any] = await client.request(
+                "memory.forget", {**params, **more}, timeout=SECONDS
+            )
+            return found
+
+        if arguments.dry_run or not arguments.yes:
+            there = await ask(dryRun=True)
+            if arguments.dry_run:
+                return _told(there, arguments, _would(there))
+            _show(_would(there))
+            if not _agrees():
+                notice("Nothing was changed.")
+                return 1
+        return _told(done := await ask(extra=arguments.extra), arguments, _done(done))
+
+
+def _agrees() -> bool:
+    """Return whether the person wants it.
+
+    Raises:
+        ClientError: nobody is there to be asked.
+    """
+    if not sys.stdin.isatty():
+        error = ClientError("Nobody is there to be asked, and this cannot be undone.")
+        error.remedy = "Look with --dry-run, then say --yes."
+        raise error
+    print("Forget this? It cannot be undone. [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _told(found: dict[str, Any], arguments: Namespace, lines: list[str]) -> int:
+    if arguments.json:
+        show_json(found)
+    else:
+        _show(lines)
+    return 0
+
+
+def _show(lines: list[str]) -> None:
+    for line in lines:
+        show(line)
+
+
+def _would(found: dict[str, Any]) -> list[str]:
+    """Return what would go (pure)."""
+    lines = [
+        f"{one_line(one['path'])}:{one['line']}  {one_line(one['text'])}" for one in found["lines"]
+    ]
+    counts = _counts(found)
+    if not counts:
+        return ["It stands nowhere with these words. `skerry memory search` finds by meaning."]
+    return [*lines, f"Would go: {counts}.", *_left(found), *_backups(found)]
+
+
+def _done(found: dict[str, Any]) -> list[str]:
+    """Return what went, and what is left (pure)."""
+    counts = _counts(found)
+    lines = [f"Forgotten: {counts}." if counts else "It stood nowhere with these words."]
+    if found["waits"]:
+        lines.append(
+            f"{found['waits']} runs may still have it in memory: when they have ended, what they"
+            " wrote is looked through once more."
+        )
+    lines += [*_left(found), *_backups(found)]
+    if found["near"]:
+        lines.append(styled("The nearest of what is left; does it still tell it?", "bold"))
+        lines += [
+            f"  {one_line(one['path'])}:{one['line']}  {one_line(one['text'])[:160]}"
+            for one in found["near"]
+        ]
+    return lines
+
+
+def _counts(found: dict[str, Any]) -> str:
+    told = [
+        f"{found[name]} {single if found[name] == 1 else several}"
+        for name, single, several in _PLACES
+        if found[name]
+    ]
+    if count := len(found["lines"]):
+        told.insert(0, f"{count} statement{'s' * (count > 1)} in files")
+    return ", ".join(told)
+
+
+def _left(found: dict[str, Any]) -> list[str]:
+    return [
+        f"Not changed: {one_line(one['path'])}: {one_line(one['reason'])}" for one in found["left"]
+    ]
+
+
+def _backups(found: dict[str, Any]) -> list[str]:
+    lines = ["Backups that still have it:"] if found["backups"] else []
+    for one in found["backups"]:
+        until = f", until about {iso(one['until'])}" if one["until"] else ""
+        lines.append(f"  {one_line(one['name'])}{until}. {one_line(one['remedy'])}")
+    return lines

@@ -1,0 +1,44 @@
+"""The method `memory.forget`, for people at the gateway."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.notes import agent_of
+from skerry.model.forgotten import told
+from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
+
+Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
+
+
+class MemoryForgetParams(Params):
+    """Parameters of `memory.forget`: words as they were said, and how far to go.
+
+    With `dry_run` nothing is changed; with `extra` the extra paths are cleaned too.
+    """
+
+    phrases: Annotated[list[Phrase], Field(min_length=1, max_length=MAX_PHRASES)]
+    agent_id: Name | None = None
+    dry_run: bool = False
+    extra: bool = False
+
+
+async def memory_forget(call: Call, params: MemoryForgetParams) -> Json:
+    """Take the statements with these words out of everything; return where they stood.
+
+    With `dryRun` return where they stand, with the statements of the files.
+    """
+    agent, forgets = agent_of(call, params.agent_id), call.context.forgets
+    if forgets is None:
+        raise RefusedError(ErrorCode.UNAVAILABLE, "no agent runs here")
+    if params.dry_run:
+        return told(await forgets.look(agent, params.phrases), (), shows=True)
+    done = await forgets.forget(agent, params.phrases, extra=params.extra)
+    desk = call.context.memory
+    near = () if desk is None else await desk.near(agent, params.phrases)
+    return told(done, near, shows=False)
+
+
+METHODS: Final = (Method("memory.forget", MemoryForgetParams, memory_forget),)

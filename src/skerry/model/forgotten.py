@@ -1,0 +1,94 @@
+"""What was forgotten, or would be, and what still holds it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from skerry.model.memory import MemoryHit
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenLine:
+    """A statement in a file."""
+
+    path: str
+    """As searches show it."""
+    line: int
+    """Where it begins, from 1."""
+    text: str
+    """The statement, shortened."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingBackup:
+    """A copy of the database that still has it."""
+
+    name: str
+    path: str
+    made_at: int
+    """In ms since 1970."""
+    until: int | None
+    """About when it is deleted, in ms since 1970; None where nobody knows."""
+    remedy: str
+    """What ends it, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Rows and lines by place."""
+
+    messages: int = 0
+    """Entries of transcripts."""
+    summaries: int = 0
+    """Compactions that repeated it."""
+    runs: int = 0
+    """Requests, partial answers and results in the ledger."""
+    replies: int = 0
+    """Parts in the outbox."""
+    answers: int = 0
+    """Kept answers to repeated requests."""
+    labels: int = 0
+    """Names of conversations."""
+    conversations: int = 0
+    """In which it stood."""
+    documents: int = 0
+    """Of the search index."""
+    lines: Sequence[ForgottenLine] = ()
+    """Of the agent's Markdown files."""
+    left: Sequence[tuple[str, str]] = ()
+    """Files in which it may stay, each with the reason."""
+    backups: Sequence[HoldingBackup] = ()
+    waits: int = 0
+    """Runs that may still have it in memory: when they have ended it is looked for once more."""
+    done: bool = False
+    """Whether nothing is left to do."""
+
+    @property
+    def rows(self) -> int:
+        """Return in how many rows of the database it stood."""
+        said = self.messages + self.summaries + self.labels
+        return said + self.runs + self.replies + self.answers
+
+
+def told(
+    found: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
+) -> dict[str, Any]:
+    """Return it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
+    counted = asdict(found)
+    lines = [asdict(one) for one in found.lines]
+    for one in lines if not shows else ():
+        del one["text"]
+    left = [{"path": path, "reason": reason} for path, reason in found.left]
+    backups = [_backup(one) for one in found.backups]
+    passages = [{"path": one.path, "line": one.start_line, "text": one.text[:most]} for one in near]
+    return {**counted, "lines": lines, "left": left, "backups": backups, "near": passages}
+
+
+def _backup(one: HoldingBackup) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "path": one.path,
+        "madeAt": one.made_at,
+        "until": one.until,
+        "remedy": one.remedy,
+    }

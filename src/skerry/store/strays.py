@@ -1,0 +1,40 @@
+"""Mirrors of sessions that the database does not have any more: of a restored backup, say."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from skerry.infra.atomic import write_atomic
+from skerry.model.redaction import Redaction
+
+
+def clean(folder: Path, sessions: Collection[str], redaction: Redaction) -> int:
+    """Take the statements out of the files of other sessions than these; return of how many.
+
+    Blocks.
+
+    Raises:
+        OSError: one cannot be read or written.
+    """
+    changed = 0
+    for path in sorted(folder.glob("*.jsonl*")):
+        if path.name.partition(".jsonl")[0] in sessions or not path.is_file():
+            continue
+        old = path.read_text("utf-8", errors="replace")
+        if not redaction.may_be_in(old):
+            continue
+        new = "".join(_line(line, redaction) for line in old.splitlines(keepends=True))
+        if new != old:
+            write_atomic(path, new.encode())
+            changed += 1
+    return changed
+
+
+def _line(line: str, redaction: Redaction) -> str:
+    try:
+        value = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return redaction.text(line)
+    new = redaction.value(value)
+    return line if new == value else msgspec.json.encode(new).decode() + "\n"

@@ -1,0 +1,157 @@
+"""What is forgotten is in no byte of the state directory and of the workspace, and stays out."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import AgentId
+from skerry.store import backups
+from skerry.store.backups import BackupKind
+from tests.support.whole import whole_gateway
+from tests.support.wire import Wire, connected
+
+WORD = "zebra"
+FACT = "The code of my locker is zebra 4711."
+CALL = 'call memory_forget {"text": "zebra 4711"}'
+NUMBERS = count()
+
+
+def holding(home: Path, *words: bytes) -> Iterator[Path]:
+    """Yield the files with one of the words, whatever its case; copies that are kept are none."""
+    for path in sorted(home.rglob("*")):
+        beneath = path.relative_to(home).parts
+        if not path.is_file() or beneath[0] == "backups" or path.name.endswith("-shm"):
+            continue
+        data = path.read_bytes().lower()
+        if any(word in data for word in words):
+            yield path.relative_to(home)
+
+
+async def say(wire: Wire, text: str, key: str = "main") -> dict[str, Any]:
+    number = str(next(NUMBERS))  # ids stay: no word of the text may be in one
+    params = {"sessionKey": key, "idempotencyKey": number, "message": text}
+    await wire.send({"type": "req", "id": "run", "method": "chat.send", "params": params})
+    found = await wire.event("chat", state="final")
+    wire.frames.clear()
+    return found
+
+
+async def told_everywhere(wire: Wire, workspace: Path) -> None:
+    """Let it stand wherever it can."""
+    await say(wire, f"Hello. {FACT} It rains.")
+    await say(wire, 'call memory_write {"text": "The code is Zebra 4711."}')
+    await say(wire, FACT, "agent:main:side")
+    await wire.call("memory.write", {"text": f"I have tea. {FACT}", "section": "Codes"})
+    await wire.call("sessions.patch", {"key": "agent:main:side", "label": "About Zebra 4711"})
+    (workspace / "memory/2026-01-02.md").write_text(f"# Day\n\n- {FACT}\n- It rained.\n")
+    with (workspace / "USER.md").open("a") as file:
+        file.write(f"\n{FACT}\n")
+    await wire.call("memory.sync", {"force": True})
+    found = await wire.call("memory.search", {"query": "zebra"})
+    assert len(found["results"]) >= 3
+
+
+async def gone(home: Path) -> None:
+    """Wait until the last run has ended and what it wrote is gone too."""
+    with anyio.fail_after(50):
+        while list(holding(home, b"zebra", b"4711")):  # noqa: ASYNC110 - of files nobody is told
+            await anyio.sleep(0.05)
+
+
+async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (application, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        workspace = application.settings.config.workspace(AgentId("main"))
+        await told_everywhere(wire, workspace)
+        before = await wire.call("memory.forget", {"phrases": ["zebra 4711"], "dryRun": True})
+        assert len(list(holding(home, b"zebra"))) >= 7
+        assert {one["path"] for one in before["lines"]} >= {"MEMORY.md", "USER.md"}
+        done = await wire.call("memory.forget", {"phrases": ["zebra 4711"]})
+        for place in ("messages", "runs", "labels", "conversations"):
+            assert done[place] == before[place] > 0, place
+        assert (done["done"], done["waits"], done["left"]) == (True, 0, [])
+        assert len(done["lines"]) == len(before["lines"])
+        assert list(holding(home, b"zebra", b"4711")) == []
+        history = await wire.call("chat.history", {"sessionKey": "main"})
+        assert "Hello. [forgotten] It rains." in str(history)
+        assert (workspace / "memory/2026-01-02.md").read_text() == "# Day\n\n- It rained.\n"
+        found = await wire.call("memory.search", {"query": "zebra"})
+        assert not any("zebra" in one["text"].lower() for one in found["results"])
+        found = await wire.call("memory.search", {"query": "it rained"})
+        assert any("It rained" in one["text"] for one in found["results"])
+    assert list(holding(home, b"zebra", b"4711")) == []
+
+
+async def test_the_model_forgets_and_its_own_request_goes_when_its_run_has_ended(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (application, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await told_everywhere(wire, application.settings.config.workspace(AgentId("main")))
+        await say(wire, CALL)
+        await gone(home)
+        history = str(await wire.call("chat.history", {"sessionKey": "main"}))
+        assert "memory_forget" in history
+        assert '\\"waits\\":1' in history.replace(" ", "") or '"waits":1' in history
+        await say(wire, "/forget it rains")
+        history = str(await wire.call("chat.history", {"sessionKey": "main"}))
+        assert "Forgotten: " in history
+
+
+async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (application, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await say(wire, f"Hello. {FACT}")
+        backup = backups.create(home, BackupKind.MANUAL, application.context.clock.now_ms())
+        log = application.settings.config.workspace(AgentId("main")) / "memory/2026-01-02.md"
+        log.write_text(f"- {FACT}\n- Tea.\n")
+
+        async def skerry(*arguments: str) -> CompletedProcess[bytes]:
+            given = ("--url", address.url, "--token", address.token or "")
+            command = [sys.executable, "-m", "skerry", "memory", "forget", *arguments, *given]
+            environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+            with anyio.fail_after(50):
+                return await anyio.run_process(command, env=environ, check=False)
+
+        looked = await skerry("ZEBRA 4711", "--dry-run")
+        shown = looked.stdout.decode()
+        assert f"memory/2026-01-02.md:1  - {FACT}" in shown
+        assert "Would go: 1 statement in files, 2 messages, 1 run of the ledger" in shown
+        asked = await skerry("ZEBRA 4711")
+        assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
+        assert FACT in log.read_text()
+        done = (await skerry("ZEBRA 4711", "--yes")).stdout.decode()
+        assert "Forgotten: 1 statement in files, 2 messages" in done
+        assert f"  {backup.name}. It stays until you delete it: rm " in done
+        assert log.read_text() == "- Tea.\n"
+        again = await skerry("ZEBRA 4711", "--dry-run", "--json")
+        found = json.loads(again.stdout)
+        assert (found["messages"], found["lines"], len(found["backups"])) == (0, [], 1)
+
+
+@pytest.mark.parametrize("text", ["ab", "x" * 1001])
+async def test_a_phrase_that_would_hit_everything_is_refused(tmp_path: Path, text: str) -> None:
+    async with (
+        whole_gateway(tmp_path / "home", Hooks()) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        answer = await wire.ask("memory.forget", {"phrases": [text]})
+        assert not answer["ok"]

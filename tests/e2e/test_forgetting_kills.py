@@ -1,0 +1,82 @@
+"""`kill -9` while something is forgotten: the next start goes on, and nothing of it is left."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.model.errors import SkerryError
+from skerry.testing.gateway import GatewayProcess, running_gateway
+
+FACT = "The code of my locker is zebra 4711."
+WORDS = (b"zebra", b"4711")
+TEXT_ONLY = {"agents": {"defaults": {"memorySearch": {"provider": "none"}}}}
+ALSO = pytest.mark.full("some minutes")
+POINTS = (
+    "forget.begun",
+    pytest.param("forget.redacted", marks=ALSO),
+    pytest.param("forget.mirrored", marks=ALSO),
+    "forget.cleaned",
+    "forget.unindexed",
+    pytest.param("index.purged", marks=ALSO),
+    pytest.param("forget.swept", marks=ALSO),
+    "forget.finishing",
+    pytest.param("forget.finished", marks=ALSO),
+)
+
+
+def holding(home: Path) -> Iterator[str]:
+    for path in home.rglob("*"):
+        if path.is_file() and not path.name.endswith("-shm"):
+            with suppress(FileNotFoundError):
+                data = path.read_bytes().lower()
+                if any(word in data for word in WORDS):
+                    yield str(path.relative_to(home))
+
+
+async def ask(gateway: GatewayProcess, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async with GatewayClient(gateway.address) as client:
+        found: dict[str, Any] = await client.request(method, params)
+        return found
+
+
+async def told(gateway: GatewayProcess) -> None:
+    message = {"sessionKey": "main", "idempotencyKey": "1", "message": f"Hi. {FACT} It rains."}
+    await ask(gateway, "chat.send", message)
+    await ask(gateway, "agent.wait", {"runId": "1", "timeoutMs": 20_000})
+    await ask(gateway, "memory.write", {"text": f"Tea. {FACT}"})
+    await ask(gateway, "memory.sync", {"force": True})
+    found = await ask(gateway, "memory.search", {"query": "zebra"})
+    assert found["results"]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_any_point_leaves_nothing_of_it_after_the_next_start(
+    tmp_path: Path, point: str
+) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home, config=TEXT_ONLY, first=("--fault", point)) as gateway:
+        await told(gateway)
+        assert list(holding(home))
+        with suppress(SkerryError):
+            await ask(gateway, "memory.forget", {"phrases": ["zebra 4711"]})
+        with anyio.fail_after(60):
+            assert await gateway.wait() == -signal.SIGKILL
+        await gateway.start()
+        with anyio.fail_after(60):
+            while list(holding(home)):  # noqa: ASYNC110 - files of another process
+                await anyio.sleep(0.05)
+        history = await ask(gateway, "chat.history", {"sessionKey": "main"})
+        assert "Hi. [forgotten] It rains." in str(history)
+        found = await ask(gateway, "memory.search", {"query": "tea"})
+        assert [one["text"].startswith("- Tea.") for one in found["results"]] == [True]
+        again = await ask(gateway, "memory.forget", {"phrases": ["zebra 4711"], "dryRun": True})
+        assert (again["messages"], again["runs"], again["lines"]) == (0, 0, [])
+        assert await gateway.stop() == 0
+    assert list(holding(home)) == []

@@ -1,0 +1,92 @@
+"""Statements leave the agent's Markdown files; the rest, the modes and shared files stay."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.memory.files import Places
+from skerry.memory.forgetting import Papers, without
+from skerry.memory.notes import Provenance, item, notes
+from skerry.model.origin import Origin
+from skerry.model.redaction import Redaction
+
+REDACTION = Redaction(["zebra 4711"])
+SAID = Provenance(Origin.OWNER, "agent:main:main", "2026-11-22T08:24Z")
+PARTS = st.sampled_from(
+    ["Zebra  4711", "zebra, 4711.", "ZEBRA-4711", "tea", "- ", "\n", "\r\n", ". ", "# H", " ", "47"]
+)
+
+
+def note(text: str) -> str:
+    return "\n".join(item(text, SAID)) + "\n"
+
+
+def test_a_note_goes_with_what_is_known_of_it() -> None:
+    content = f"# Codes\n\n{note('My locker: zebra 4711.')}{note('It rains.')}"
+    assert without(content, REDACTION) == f"# Codes\n\n{note('It rains.')}"
+
+
+def test_a_note_that_says_more_is_a_note_still_and_its_id_tells_nothing_of_what_went() -> None:
+    (left,) = notes(without(note("Tea is good. It is zebra 4711."), REDACTION))
+    assert (left.text, left.provenance, left.is_edited) == ("Tea is good.", SAID, False)
+
+
+@given(parts=st.lists(PARTS, max_size=30), in_note=st.booleans())
+def test_nothing_of_it_is_left_and_what_has_none_is_as_it_was(
+    *, parts: list[str], in_note: bool
+) -> None:
+    text = " ".join(parts)
+    content = note(text.replace("\n", " ").replace("\r", " ").strip() or "x") if in_note else text
+    left = without(content, REDACTION)
+    assert not REDACTION.holds(left)
+    if not REDACTION.holds(content):
+        assert left == content
+    assert without(left, REDACTION) == left
+
+
+def papers(tmp_path: Path, *, extra: bool = False) -> Papers:
+    workspace, shared = tmp_path / "workspace", tmp_path / "shared"
+    (workspace / "memory").mkdir(parents=True)
+    shared.mkdir()
+    (workspace / "MEMORY.md").write_text("Tea.\nA zebra 4711.\n")
+    (workspace / "MEMORY.md").chmod(0o640)
+    (workspace / "USER.md").write_text("Zebra 4711!\n")
+    (workspace / "other.md").write_text("zebra 4711\n")
+    (shared / "team.md").write_text("Zebra 4711\n")
+    return Papers(Places(workspace, (shared,)), ("USER.md",), None, extra)
+
+
+def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path) -> None:
+    paper = papers(tmp_path)
+    found = paper.find(REDACTION)
+    assert [(one.path, one.line) for one in found.lines] == [("MEMORY.md", 2), ("USER.md", 1)]
+    done = paper.clean(REDACTION)
+    assert done.lines == found.lines
+    ((path, reason),) = done.left
+    assert path == str(tmp_path / "shared/team.md")
+    assert "extra path" in reason
+    memory = tmp_path / "workspace/MEMORY.md"
+    assert (memory.read_text(), memory.stat().st_mode & 0o777) == ("Tea.\n", 0o640)
+    assert (tmp_path / "shared/team.md").read_text() == "Zebra 4711\n"
+    assert (tmp_path / "workspace/other.md").read_text() == "zebra 4711\n"
+
+
+def test_extra_paths_are_cleaned_when_the_owner_says_so(tmp_path: Path) -> None:
+    done = papers(tmp_path, extra=True).clean(REDACTION)
+    assert (len(done.lines), done.left) == (3, [])
+    assert (tmp_path / "shared/team.md").read_text() == ""
+
+
+@pytest.mark.parametrize("kind", ["read-only", "two names"])
+def test_a_file_that_cannot_be_changed_is_named(tmp_path: Path, kind: str) -> None:
+    paper = papers(tmp_path)
+    file = tmp_path / "workspace/memory/a.md"
+    file.write_text("zebra 4711\n")
+    if kind == "read-only":
+        file.chmod(0o400)
+    else:
+        (tmp_path / "b").hardlink_to(file)
+    assert "memory/a.md" in dict(paper.clean(REDACTION).left)
+    assert file.read_text() == "zebra 4711\n"
