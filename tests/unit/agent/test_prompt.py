@@ -150,6 +150,7 @@ async def test_how_it_works_stands_in_every_conversation(tmp_path: Path, key: st
     assert "### TOOLS.md" in systems(model)[0]
 
 
+@pytest.mark.requirement("memory-files")
 async def test_what_is_private_is_not_told_to_a_group(tmp_path: Path) -> None:
     clock = FakeClock()
     async with seeded(tmp_path, clock=clock) as (core, model):

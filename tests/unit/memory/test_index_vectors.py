@@ -86,6 +86,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     made.memory.close()
 
 
+@pytest.mark.requirement("search-vector-engine")
 async def test_meaning_finds_what_no_word_does(kept: Kept) -> None:
     assert (await kept.memory.sync()).embedded == 3
     answer = await kept.memory.search(MemoryQuestion("kitten"))

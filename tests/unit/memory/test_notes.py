@@ -25,6 +25,7 @@ FOREIGN = (Origin.WEB, Origin.TOOL, Origin.STRANGER, Origin.KNOWN, Origin.PLUGIN
 texts = st.text(max_size=200).filter(lambda text: bool(tidy(text)))
 
 
+@pytest.mark.requirement("memory-files")
 async def test_a_note_stands_in_the_log_of_the_day_with_who_said_it(tmp_path: Path) -> None:
     here = place(tmp_path, agents={"defaults": {"userTimezone": "Asia/Tokyo"}})
     here.clock.advance(20 * 60 * 60 * 1000)  # the next day there
