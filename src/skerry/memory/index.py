@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError, Database, nothing
