@@ -21,7 +21,7 @@ from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun
-from skerry.model.errors import SkerryError
+from skerry.model.errors import SkerryError, StateError
 from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
@@ -96,9 +96,7 @@ class Forgetter:
             waits = len({run.request.run_id for run in (*during, *self._active(agent))})
             if not waits:
                 left = await self.store.scan(lambda reader: found(reader, agent, redaction))
-                if not left.rows:
-                    await self._finish(job)
-                    done = True
+                done = not left.rows and await self._finished(job)
         finally:
             self._ending.discard(serial)
             if not done:
@@ -144,6 +142,15 @@ class Forgetter:
             if not (swept.rows or swept.lines):
                 break
         await self._finish(job)
+
+    async def _finished(self, job: Forgetting) -> bool:
+        """Finish the job, or return that it could not be: somebody reads the file, say."""
+        try:
+            await self._finish(job)
+        except StateError as error:
+            logger.warning("the database is not written anew yet; it is tried again: %s", error)
+            return False
+        return True
 
     async def _finish(self, job: Forgetting) -> None:
         self.reach("forget.finishing")

@@ -103,6 +103,10 @@ def _done(found: dict[str, Any]) -> list[str]:
             f"{found['waits']} runs may still have it in memory: when they have ended, what they"
             " wrote is looked through once more."
         )
+    elif not found["done"]:
+        lines.append(
+            "The files of the database are still to be written anew; that goes on by itself."
+        )
     lines += [*_left(found), *_backups(found)]
     if found["near"]:
         lines.append(styled("The nearest of what is left; does it still tell it?", "bold"))
