@@ -13,6 +13,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.agent import toolcalls
+from skerry.agent.means import taint
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.agent.sending import fit
@@ -24,7 +25,9 @@ from skerry.model import message
 from skerry.model.errors import ToolError
 from skerry.model.event import LoopEvent
 from skerry.model.ids import SessionKey, SessionKind
+from skerry.model.memory import unverified
 from skerry.model.message import Message, ToolCall, ToolResultMessage
+from skerry.model.noted import Provenance, items
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose
 from skerry.model.tool import ToolResult, ToolSpec
@@ -45,6 +48,17 @@ MOST_TOKENS: Final = 2048
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Of the notes of one day."""
 HINT: Final = "Reply with NO_REPLY if there is nothing to store."
+UNKNOWN: Final = "unknown"
+"""The conversation of a note that was made without one."""
+_WORST: Final = (
+    Origin.STRANGER,
+    Origin.WEB,
+    Origin.PLUGIN,
+    Origin.TOOL,
+    Origin.KNOWN,
+    Origin.MEMORY,
+)
+"""Whose words a note is taken for where several were heard."""
 _GOES_ON: Final = "[The conversation goes on here.]"
 _TRUSTED: Final = frozenset({Origin.OWNER, Origin.KNOWN})
 _QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Purpose.BOOT})
@@ -69,10 +83,18 @@ class MemoryAppendParams(BaseModel):
 
 
 class MemoryAppend:
-    """Adds to the notes of one day; there is no way to change what stands there."""
+    """Adds to the notes of one day; there is no way to change what stands there.
 
-    def __init__(self, day: str) -> None:
-        self._path = f"memory/{day}.md"
+    Each note says where it is from. `taint` is whose words the model has before it that are not its
+    owner's: with any, the notes go into a file of their own, which no prompt has and whose passages
+    are never taken for the owner's.
+    """
+
+    def __init__(self, day: str, at: int, taint: frozenset[Origin] = frozenset()) -> None:
+        """Take the day, the time in ms since 1970, and the taint."""
+        self._at = at
+        self._origin = next((one for one in _WORST if one in taint), Origin.OWNER)
+        self._path = unverified(day) if taint else f"memory/{day}.md"
         self.spec = ToolSpec(
             "memory_append",
             f"Add lasting notes to {self._path}.",
@@ -88,13 +110,23 @@ class MemoryAppend:
         def change(old: bytes | None) -> bytes:
             before = old or b""
             gap = b"" if not before or before.endswith(b"\n") else b"\n"
-            return before + gap + text.rstrip().encode() + b"\n"
+            return before + gap + added
 
+        where = str(context.caller.key) if context.caller else UNKNOWN
+        lines = items(text, Provenance.now(self._origin, where, self._at))
+        if not lines:
+            raise ToolError("Nothing was noted: there is no text.")
+        added = "\n".join([*lines, ""]).encode()
         try:
             context.workspace.replace(self._path, change, most=MOST_BYTES)
         except (EscapeError, OSError) as error:
             raise ToolError(f"Nothing was noted: {error}. Go on without.") from error
-        return f"Noted in {self._path}."
+        if self._origin is Origin.OWNER:
+            return f"Noted in {self._path}."
+        return (
+            f"Noted in {self._path}, as unverified: this conversation has words that are not your"
+            f" owner's ({self._origin}). memory_search finds it, marked so; no prompt has it."
+        )
 
 
 @dataclass(slots=True)
@@ -111,13 +143,15 @@ class Flush:
         """Go through what was said; return whether the model could be asked about all of it."""
         zone = self.runtime.config().agents.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
+        tainted = self.context.taint | taint(said)
+        self.context = replace(self.context, taint=tainted)
         parts = batches([fit(one, limits.most_chars) for one in said], limits.room)
         outcomes = [await self._part(system, list(one), today) for one in parts[-MOST_BATCHES:]]
         return all(outcomes)
 
     async def _part(self, system: str, said: list[Message], today: str) -> bool:
         at = self.runtime.clock.now_ms()
-        tool = MemoryAppend(today)
+        tool = MemoryAppend(today, at, self.context.taint)
         if said and not isinstance(said[0], message.UserMessage):
             said.insert(0, message.user(_GOES_ON, at))
         history = History([*said, message.user(self._prompt(today), at)])

@@ -17,9 +17,9 @@ from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day
-from skerry.memory.notes import Provenance, notes
+from skerry.memory.notes import notes
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, told, window
-from skerry.memory.scope import is_open, may_read
+from skerry.memory.scope import is_open, may_hear, may_read
 from skerry.memory.writing import Notebook
 from skerry.model.caller import Caller
 from skerry.model.forgotten import Forgotten
@@ -37,6 +37,7 @@ from skerry.model.memory import (
     MemoryUndone,
     MemoryWhole,
 )
+from skerry.model.noted import Provenance
 from skerry.model.origin import Origin
 from skerry.ports.memory import (
     Forgets,
@@ -46,8 +47,6 @@ from skerry.ports.memory import (
     MemoryListing,
 )
 
-WIDER: Final = 4
-"""So many times more is asked for where some of what is found may not be shown."""
 PERSON_SECONDS: Final = 60.0
 """What a person at the gateway waits for an answer."""
 
@@ -108,10 +107,10 @@ class Desk:
         """
         if not self.is_open(caller):
             raise ClosedError(_CLOSED)
-        wider = replace(question, limit=question.limit * WIDER)
+        allowed = replace(question, opens=partial(may_hear, caller))
         agent = caller.key.agent
-        answer = await self._ask(agent, wider, self.limits(agent).timeout_ms / 1000)
-        hits = [one for one in answer.hits if may_read(caller, one)][: question.limit]
+        answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
+        hits = [one for one in answer.hits if may_read(caller, one)]  # once more: it fails closed
         return replace(answer, hits=hits)
 
     async def get(

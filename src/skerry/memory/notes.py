@@ -1,49 +1,21 @@
-"""Notes in Markdown that say who said them, where and when (pure).
+"""Finds the notes in Markdown, and puts them in and takes them out (pure).
 
-A note is an item of a list, and at its end stands a comment that nobody sees who reads the file as
-Markdown: `- The text. <!-- skerry:4f2a9c01be owner agent:main:main 2026-11-22T08:24Z -->`. So the
-file stays the only truth: it may be edited, moved and copied, and what is known of a note goes with
-it. The id is made of all the rest, so that a note that was changed by hand is seen to be changed.
+The file stays the only truth: it may be edited, moved and copied, and what is known of a note goes
+with it (`model.noted`).
 """
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-from skerry.memory.results import MARK, clean
+from skerry.model.noted import BULLET, INDENT, MARK, Provenance
 from skerry.model.origin import Origin
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*")
 _ORIGINS: Final = {one.value: one for one in Origin}
 _FENCE: Final = ("```", "~~~")
-_ITEM: Final = "- "
-_INDENT: Final = "  "
 ID: Final = r"^[0-9a-f]{10}$"
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Who said a note, where and when."""
-
-    origin: Origin
-    where: str
-    """The key of the conversation; `gateway` for a person at the gateway itself."""
-    at: str
-    """Such as `2026-11-22T08:24Z`."""
-
-    @classmethod
-    def now(cls, origin: Origin, where: str, now_ms: int) -> "Provenance":
-        """Return what is known of a note that is made now."""
-        at = datetime.fromtimestamp(now_ms / 1000, UTC)
-        return cls(origin, where, f"{at:%Y-%m-%dT%H:%MZ}")
-
-    def id_of(self, text: str) -> str:
-        """Return the id of the text as a note."""
-        parts = f"{self.origin}\0{self.where}\0{self.at}\0{text}"
-        return sha256(parts.encode()).hexdigest()[:10]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +35,6 @@ class Note:
         return self.provenance.id_of(self.text) != self.id
 
 
-def tidy(text: str) -> str:
-    """Return the text as a note can hold it: no empty lines, no comment of its own."""
-    lines = (one.strip() for one in clean(text).splitlines())
-    return "\n".join(one for one in lines if one).replace("<!--", "&lt;!--")
-
-
-def item(text: str, provenance: Provenance) -> list[str]:
-    """Return the lines of a note; `text` is tidy."""
-    where = quote(provenance.where, safe=":-_.@+")
-    mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
-    first, *rest = text.split("\n")
-    lines = [_ITEM + first, *(_INDENT + one for one in rest)]
-    return [*lines[:-1], f"{lines[-1]} {mark}"]
-
-
 def notes(content: str) -> list[Note]:
     """Return the notes of a file, in its order. An item without a comment is none."""
     lines = content.splitlines()
@@ -87,10 +44,10 @@ def notes(content: str) -> list[Note]:
         if mark is None:
             continue
         first = number
-        while first > 0 and lines[first].startswith(_INDENT):
+        while first > 0 and lines[first].startswith(INDENT):
             first -= 1
         body = [*lines[first:number], line[: mark.start()]]
-        text = "\n".join(one.strip() for one in body).removeprefix(_ITEM)
+        text = "\n".join(one.strip() for one in body).removeprefix(BULLET)
         origin = _ORIGINS.get(mark["origin"], Origin.STRANGER)
         said = Provenance(origin, unquote(mark["where"]), mark["at"])
         found.append(Note(mark["id"], text, said, first + 1, number + 1))

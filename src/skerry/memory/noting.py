@@ -11,11 +11,11 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.desk import Desk
-from skerry.memory.notes import tidy
 from skerry.memory.results import gives_orders
 from skerry.memory.writing import MAX_CHARS
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError, ToolError
+from skerry.model.noted import tidy
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext

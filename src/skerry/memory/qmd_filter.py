@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from skerry.model.memory import MemoryHit, MemoryQuestion
+from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
 _DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.md$")
 _WIDER: Final = 5
@@ -15,7 +15,7 @@ _MOST: Final = 200
 
 def wide(question: MemoryQuestion, limit: int) -> int:
     """Return how many hits QMD is asked for, so that `limit` may be left."""
-    narrow = question.path or question.session or question.since or question.until
+    narrow = question.path or question.session or question.since or question.until or question.opens
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
@@ -27,6 +27,8 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
     if scored and hit.score < question.min_score:
         return False
     if question.session is not None and question.session != hit.session:
+        return False
+    if hit.source is MemorySource.SESSIONS and not _is_open(question, hit.session):
         return False
     if question.path is not None and not _leads(question.path, hit.path):
         return False
@@ -43,6 +45,10 @@ def dated(name: str, changed: int) -> int:
         if found:
             return round(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() * 1000)
     return changed
+
+
+def _is_open(question: MemoryQuestion, session: str | None) -> bool:
+    return question.opens is None or (session is not None and question.opens(session))
 
 
 def _leads(asked: str, path: str) -> bool:

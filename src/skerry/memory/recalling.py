@@ -14,7 +14,7 @@ from typing import Final
 
 from skerry.memory.citations import citation
 from skerry.memory.desk import Desk
-from skerry.memory.results import clamped
+from skerry.memory.results import clamped, is_foreign
 from skerry.memory.scope import OTHERS
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryHit, MemoryQuestion
@@ -67,7 +67,11 @@ class Recalling:
             logger.warning("nothing was recalled for %s: %s", caller.key, error)
             return None
         said = "\n".join(_flat(one.text) for one in draft.messages)
-        hits = [hit for hit in answer.hits if not _stands_in(hit, said)]
+        hits = [
+            hit
+            for hit in answer.hits
+            if not _stands_in(hit, said) and not is_foreign(hit.path, hit.text)
+        ]
         text = fenced(clamped(hits, limits, cites=False), draft.context_bytes)
         return PromptChange(prepend_context=text) if text else None
 

@@ -11,11 +11,12 @@ from typing import Any, Final
 from skerry.config.memory import Citations
 from skerry.config.memory_qmd import QmdLimits
 from skerry.memory.citations import citation, cited
-from skerry.model.memory import MemoryAnswer, MemoryHit
+from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
+from skerry.model.noted import MARK, clean, origins
+from skerry.model.origin import Origin
 
 LEAST: Final = 20
 """Characters of a passage that are worth showing; with less room left, none follows."""
-_KEPT: Final = frozenset("\n\t")
 _ORDERS: Final = re.compile(
     r"ignore\s+(?:all\s+|any\s+)?(?:previous|prior|above|earlier)\s+\w+"
     r"|disregard\s+(?:all\s+|any\s+)?(?:previous|prior|above|the)\b"
@@ -24,26 +25,18 @@ _ORDERS: Final = re.compile(
     r"|</?\s*(?:system|assistant|user|tool|memory|instructions?)\b",
     re.IGNORECASE,
 )
-MARK: Final = re.compile(
-    r"[ \t]*<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
-    r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
-    re.MULTILINE,
-)
-"""What `notes.item` puts behind a note: its id, who said it, where, and when."""
 _SCANNED: Final = 20_000
 """Characters that are looked at: the time must not grow with what somebody stores."""
-
-
-def clean(text: str) -> str:
-    """Return the text without what nobody sees: control, format and tag characters."""
-    return "".join(
-        char for char in text if char in _KEPT or unicodedata.category(char) not in {"Cc", "Cf"}
-    )
 
 
 def unmarked(text: str) -> str:
     """Return the text without the comments that say who noted it: a model needs none of them."""
     return MARK.sub("", text)
+
+
+def is_foreign(path: str, text: str) -> bool:
+    """Return whether its file, or a mark in it, says that a passage is not the owner's words."""
+    return is_unverified(path) or any(one is not Origin.OWNER for one in origins(text))
 
 
 def gives_orders(text: str) -> bool:
@@ -106,6 +99,8 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool) -> dict[str, Any]:
     }
     if cites:
         result["citation"] = citation(hit.path, hit.start_line, hit.end_line)
+    if is_foreign(hit.path, hit.text):
+        result["unverified"] = True
     if gives_orders(hit.text):
         result["suspicious"] = True
     return result

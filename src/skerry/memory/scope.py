@@ -47,11 +47,14 @@ def may_read(caller: Caller, hit: MemoryHit) -> bool:
     """
     if hit.source is MemorySource.MEMORY:
         return True
-    if hit.session is None:
-        return False
-    if hit.session == str(caller.key):
+    return hit.session is not None and may_hear(caller, hit.session)
+
+
+def may_hear(caller: Caller, session: str) -> bool:
+    """Return whether what was said in the conversation of this key may be shown to the caller."""
+    if session == str(caller.key):
         return True
-    return caller.is_private and SessionKey.parse(hit.session).is_owners
+    return caller.is_private and SessionKey.parse(session).is_owners
 
 
 def _fits(match: SendMatch, caller: Caller) -> bool:

@@ -65,14 +65,11 @@ def search(
     from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
     from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
-    documents = None
-    if question.sources != frozenset(MemorySource) or question.path or question.session:
-        documents = tables.documents(question.sources, question.path, question.session)
     asked = read(question.text, Words(), now)
     scores = collection.scores(
         asked.terms,
         vector,
-        documents=documents,
+        documents=_documents(tables, question),
         since=question.since,
         until=question.until,
     )
@@ -99,6 +96,19 @@ def search(
         for key, one in zip(keys, ranked, strict=True)
         if key in found and one.score > 0
     ]
+
+
+def _documents(tables: Tables, question: MemoryQuestion) -> set[int] | None:
+    """Return the files in which the question looks; None is all."""
+    opened = None
+    if question.opens is not None:
+        every = tables.sessions()
+        opened = [key for key in every if question.opens(key)]
+        opened = None if len(opened) == len(every) else opened
+    narrow = question.path or question.session or opened is not None
+    if question.sources == frozenset(MemorySource) and not narrow:
+        return None
+    return tables.documents(question.sources, question.path, question.session, opened)
 
 
 def _lifted(
@@ -164,8 +174,10 @@ def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
 
 def _fits(row: Row, question: MemoryQuestion) -> bool:
     at, path = row.passage.at, question.path
+    opens = question.opens
     return (
         row.source in question.sources
+        and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))
         and (path is None or row.path == path or (path.endswith("/") and row.path.startswith(path)))
         and (question.session is None or row.session == question.session)
         and (question.since is None or (at is not None and at >= question.since))

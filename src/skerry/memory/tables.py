@@ -189,20 +189,35 @@ class Tables:
             " GROUP BY source ORDER BY source"
         ).fetchall()
 
+    def sessions(self) -> list[str]:
+        """Return the keys of the conversations."""
+        rows = self._db.execute("SELECT DISTINCT session FROM files WHERE session IS NOT NULL")
+        return [key for (key,) in rows]
+
     def documents(
-        self, sources: Iterable[MemorySource], path: str | None, session: str | None
+        self,
+        sources: Iterable[MemorySource],
+        path: str | None,
+        session: str | None,
+        sessions: Iterable[str] | None = None,
     ) -> set[int]:
-        """Return the files in which a question looks; `path` ends with `/` for a folder."""
+        """Return the files in which a question looks; `path` ends with `/` for a folder.
+
+        Of conversations those of `session`, and of `sessions`, where they are given.
+        """
+        open_ = None if sessions is None else json.dumps(list(sessions))
         within = path if path is not None and path.endswith("/") else None
         rows = self._db.execute(
             "SELECT id FROM files WHERE source IN (SELECT value FROM json_each(?))"
             " AND (? IS NULL OR path = ?) AND (? IS NULL OR substr(path, 1, length(?)) = ?)"
-            " AND (? IS NULL OR session = ?)",
+            " AND (? IS NULL OR session = ?)"
+            " AND (? IS NULL OR source <> ? OR session IN (SELECT value FROM json_each(?)))",
             (
                 json.dumps([one.value for one in sources]),
                 *((None, None) if within else (path, path)),
                 *(within, within, within),
                 *(session, session),
+                *(open_, MemorySource.SESSIONS.value, open_),
             ),
         )
         return {key for (key,) in rows}

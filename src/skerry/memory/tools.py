@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.citations import shows
 from skerry.memory.desk import Desk
-from skerry.memory.results import clamped, clean, failed, found, gives_orders, unmarked
+from skerry.memory.results import clamped, failed, found, gives_orders, is_foreign, unmarked
 from skerry.memory.scope import OTHERS
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
+from skerry.model.noted import clean
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
@@ -81,7 +82,10 @@ class MemorySearch:
         cites = shows(mode, context.caller.chat)
         shown = clamped(answer.hits, limits, cites=cites, most=most)
         # What was said in a conversation may repeat what a page of the web said there.
-        said = any(hit.source is MemorySource.SESSIONS for hit, _ in shown)
+        said = any(
+            hit.source is MemorySource.SESSIONS or is_foreign(hit.path, hit.text)
+            for hit, _ in shown
+        )
         origin = Origin.TOOL if said else Origin.MEMORY
         return _json(found(answer, shown, mode, cites=cites), origin)
 
@@ -121,7 +125,10 @@ class MemoryGet:
             told["hint"] = found.hint
         if gives_orders(found.text):
             told["suspicious"] = True
-        said = params.path.startswith("sessions/")
+        foreign = is_foreign(params.path, found.text)
+        if foreign:
+            told["unverified"] = True
+        said = foreign or params.path.startswith("sessions/")
         return _json(told, Origin.TOOL if said else Origin.MEMORY)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from skerry.infra.beneath import Beneath, Change, EscapeError, Rules
-from skerry.memory.notes import Note, Provenance, added, item, notes, tidy, without
+from skerry.memory.notes import Note, added, notes, without
 from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
+from skerry.model.noted import Provenance, item, tidy
 
 MAX_CHARS: Final = 4000
 """Of one note."""
@@ -78,8 +79,10 @@ class Notebook:
 
     def all(self) -> Iterator[tuple[str, Note]]:
         """Yield the notes of MEMORY.md, then of the logs, the newest first."""
-        logs = sorted((self.workspace / "memory").glob("*.md"), reverse=True)[:MOST_FILES]
-        for path in (LONG_TERM, *(f"memory/{one.name}" for one in logs)):
+        folder = self.workspace / "memory"
+        logs = sorted((*folder.glob("*.md"), *folder.glob("unverified/*.md")), reverse=True)
+        names = (one.relative_to(self.workspace).as_posix() for one in logs[:MOST_FILES])
+        for path in (LONG_TERM, *names):
             try:
                 with Beneath(self.workspace, self.rules).open(path) as file:
                     content = _text(file.read(MAX_BYTES))

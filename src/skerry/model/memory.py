@@ -1,6 +1,6 @@
 """What is asked of the memory, and what it answers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
@@ -14,6 +14,7 @@ LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
 """What always counts; older workspaces have the second."""
 FOLDER: Final = "memory"
 """Of the workspace: the logs of the days, and whatever is put there."""
+_UNVERIFIED: Final = "unverified"
 
 
 def is_memory(path: str) -> bool:
@@ -22,6 +23,17 @@ def is_memory(path: str) -> bool:
     if ".." in parts or not path.endswith(".md"):
         return False
     return parts[:1] == (FOLDER,) if len(parts) > 1 else parts[0] in LONG_TERM
+
+
+def unverified(day: str) -> str:
+    """Return where the notes of a day go that may repeat what others than the owner said (pure)."""
+    return f"{FOLDER}/{_UNVERIFIED}/{day}.md"
+
+
+def is_unverified(path: str) -> bool:
+    """Return whether a path in the workspace names such notes: found, but never trusted (pure)."""
+    parts = PurePosixPath(path.lower()).parts
+    return parts[:2] == (FOLDER, _UNVERIFIED)
 
 
 class MemoryBackendError(SkerryError):
@@ -76,6 +88,8 @@ class MemoryQuestion(Struct, frozen=True):
     """How words and meaning are weighed; None is as configured."""
     explain: bool = False
     """Whether each hit tells why it stands where it does."""
+    opens: Callable[[str], bool] | None = None
+    """Tells of the key of a conversation whether what was said there may be found; None is all."""
 
 
 class MemoryHit(Struct, frozen=True):

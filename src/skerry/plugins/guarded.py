@@ -4,6 +4,7 @@ Each call runs as a hook's handler does: in a task of its own, with a deadline, 
 under what it is called for (`tool weather`), and left alone for a minute after three in a row.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,10 +15,13 @@ from pydantic import ValidationError
 
 from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
+from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.ports.tool import Tool, ToolContext
+from skerry.ports.tool import Tool, ToolContext, offered
 from skerry.sdk.methods import GatewayMethod, MethodCall
+
+logger = logging.getLogger(__name__)
 
 TOOL_SECONDS: Final = 120.0
 COMMAND_SECONDS: Final = 30.0
@@ -88,11 +92,20 @@ class GuardedTool:
 
     def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
         self.spec: ToolSpec = tool.spec
+        self._tool = tool
 
         async def run(given: tuple[dict[str, Any], ToolContext]) -> object:
             return await tool.run(*given)
 
         self.guard = GuardedCall(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Return whether the plugin offers it to the caller; one that fails at it does not."""
+        try:
+            return bool(offered([self._tool], caller))
+        except Exception:
+            logger.exception("the tool %s is not offered: its plugin failed", self.spec.name)
+            return False
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the result; a failure of the plugin is one that the model can read."""

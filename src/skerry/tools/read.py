@@ -8,7 +8,8 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.errors import ToolError
-from skerry.model.memory import is_memory
+from skerry.model.memory import is_memory, is_unverified
+from skerry.model.noted import origins
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
@@ -40,7 +41,13 @@ class Read:
         """Return the asked lines, each with its number."""
         params = ReadParams.model_validate(arguments)
         text = await anyio.to_thread.run_sync(_read, params, context)
-        return ToolResult(text, origin=Origin.MEMORY if is_memory(params.path) else Origin.TOOL)
+        return ToolResult(text, origin=_origin(params.path, text))
+
+
+def _origin(path: str, text: str) -> Origin:
+    """Return whose words the file has: the owner's notes are the owner's, unless they say more."""
+    trusted = is_memory(path) and not is_unverified(path)
+    return Origin.MEMORY if trusted and origins(text) <= {Origin.OWNER} else Origin.TOOL
 
 
 def _read(params: ReadParams, context: ToolContext) -> str:

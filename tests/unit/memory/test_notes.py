@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.memory.notes import Provenance, added, item, notes, tidy, without
+from skerry.memory.notes import added, notes, without
 from skerry.memory.noting import MemoryWrite, Remember
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.memory.writing import NoteError
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.memory import MemoryBackendError
+from skerry.model.noted import Provenance, item, tidy
 from skerry.model.origin import Origin
 from skerry.sdk.commands import CommandCall, CommandError
 from skerry.testing.memory import hit

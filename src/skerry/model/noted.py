@@ -1,0 +1,103 @@
+"""How a note in Markdown says who said it, where and when (pure).
+
+A note is an item of a list, and at its end stands a comment that nobody sees who reads the file as
+Markdown: `- The text. <!-- skerry:4f2a9c01be owner agent:main:main 2026-11-22T08:24Z -->`. The id
+is made of all the rest, so that a note that was changed by hand is seen to be changed.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from skerry.model.origin import Origin
+
+BULLET: Final = "- "
+INDENT: Final = "  "
+MARK: Final = re.compile(
+    r"[ \t]*<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
+    r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
+    re.MULTILINE,
+)
+"""What `item` puts behind a note: its id, who said it, where, and when."""
+_ORIGINS: Final = {one.value: one for one in Origin}
+_ITEM: Final = re.compile(r"[-*+] +")
+_KEPT: Final = frozenset("\n\t")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Who said a note, where and when."""
+
+    origin: Origin
+    where: str
+    """The key of the conversation; `gateway` for a person at the gateway itself."""
+    at: str
+    """Such as `2026-11-22T08:24Z`."""
+
+    @classmethod
+    def now(cls, origin: Origin, where: str, now_ms: int) -> "Provenance":
+        """Return what is known of a note that is made now."""
+        at = datetime.fromtimestamp(now_ms / 1000, UTC)
+        return cls(origin, where, f"{at:%Y-%m-%dT%H:%MZ}")
+
+    def id_of(self, text: str) -> str:
+        """Return the id of the text as a note."""
+        parts = f"{self.origin}\0{self.where}\0{self.at}\0{text}"
+        return sha256(parts.encode()).hexdigest()[:10]
+
+
+def tidy(text: str) -> str:
+    """Return the text as a note can hold it: no empty lines, no comment of its own."""
+    lines = (one.strip() for one in clean(text).splitlines())
+    return "\n".join(one for one in lines if one).replace("<!--", "&lt;!--")
+
+
+def item(text: str, provenance: Provenance) -> list[str]:
+    """Return the lines of a note; `text` is tidy."""
+    where = quote(provenance.where, safe=":-_.@+")
+    mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
+    first, *rest = text.split("\n")
+    lines = [BULLET + first, *(INDENT + one for one in rest)]
+    return [*lines[:-1], f"{lines[-1]} {mark}"]
+
+
+def clean(text: str) -> str:
+    """Return the text without what nobody sees: control, format and tag characters."""
+    return "".join(
+        char for char in text if char in _KEPT or unicodedata.category(char) not in {"Cc", "Cf"}
+    )
+
+
+def items(text: str, provenance: Provenance) -> list[str]:
+    """Return the lines of Markdown as notes: each item one, with what is indented beneath it.
+
+    So is every other line but a heading, which stays.
+    """
+    lines: list[str] = []
+    open_: list[str] = []
+
+    def close() -> None:
+        if open_:
+            lines.extend(item(tidy("\n".join(open_)), provenance))
+            open_.clear()
+
+    for line in clean(text).splitlines():
+        bare = _ITEM.sub("", line.strip(), count=1)
+        if not (open_ and line.startswith((" ", "\t"))):
+            close()
+        if bare.startswith("#"):
+            close()
+            lines.append(tidy(bare))
+        elif bare:
+            open_.append(bare)
+    close()
+    return lines
+
+
+def origins(text: str) -> set[Origin]:
+    """Return who said the notes that end in the text; an origin that is none is a stranger's."""
+    return {_ORIGINS.get(one["origin"], Origin.STRANGER) for one in MARK.finditer(text)}
