@@ -30,6 +30,7 @@ WITHOUT: Final = {
     "app/boot.py:boot": DISK,
     "app/dispatch.py:Dispatch.alone.hold": "holds the lane while one change is written",
     "app/dispatch.py:Dispatch.submit": COMMIT,
+    "app/doctor_memory.py:_look": DISK,
     "app/embedders.py:Embedders._keep": OWNER,
     "app/queue.py:Queue.take_up": COMMIT,
     "app/settings.py:Settings._apply": DISK,

@@ -16,9 +16,10 @@ from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError, Database, nothing
 from skerry.memory.derived import equal, vectors
 from skerry.memory.documents import Document, Stamp
-from skerry.memory.files import Scan, scan
+from skerry.memory.files import Places, Scan, scan
 from skerry.memory.filling import Filling, Report, Settings, StoppedError, Write, joined
 from skerry.memory.tables import Change, Known, Tables
+from skerry.memory.watch import Watch
 from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
 from skerry.model.redaction import Redaction
 
@@ -33,6 +34,8 @@ MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
+WATCHED: Final = 500
+"""Files from which on a look takes so long that a watch is kept instead."""
 DAY_MS: Final = 86_400_000
 
 
@@ -87,6 +90,9 @@ class Index:
         self._seen: dict[str, Stamp] = {}
         """The files as they were when they were last brought in."""
         self._failed: list[tuple[str, str]] = []
+        self._watch = Watch()
+        self._watched: Places | None = None
+        """Where all was brought in, but for what the watch tells."""
 
     def close(self) -> None:
         """Let go of the files; a job that runs ends at its next batch."""
@@ -96,6 +102,7 @@ class Index:
             self._collection = None
             self._opened = False
             self._seen = {}
+            self._watch.close()
 
     def sync(
         self, *, force: bool = False, talks: "Talks | None" = None, report: Report = no_report
@@ -138,12 +145,25 @@ class Index:
             return False
         try:
             self._open()
-            there = scan(self.settings.places)
-            if there.found != self._seen or there.failed != self._failed:
-                self._mended(partial(self._update, there, no_report))
+            self._look()
         finally:
             self._job.release()
         return True
+
+    def _look(self) -> None:
+        """Bring in what changed; a large tree that was left alone is not looked into."""
+        places = self.settings.places
+        if self._seen and places == self._watched and self._watch.is_quiet():
+            return
+        self._watched = None
+        there = scan(places)
+        if len(there.found) < WATCHED or there.failed:
+            self._watch.close()
+        elif self._watch.cover(there.folders):
+            there = scan(places)  # what changed before it was watched
+        if there.found != self._seen or there.failed != self._failed:
+            self._mended(partial(self._update, there, no_report))
+        self._watched = places
 
     @contextmanager
     def reading(self) -> Generator[tuple[Tables, "Collection"]]:

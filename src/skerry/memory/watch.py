@@ -1,0 +1,94 @@
+"""Tells whether folders were left alone, without looking into them: inotify of Linux.
+
+The kernel puts a note on a queue before a write returns, so that what was written before a look is
+never missed. It takes no thread and no time while nothing happens. Elsewhere, on file systems of
+other machines, and where the kernel has no watch left, folders have to be looked into.
+"""
+
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+_EVENT: Final = struct.Struct("iIII")
+_READ: Final = 1 << 16
+_MODIFY, _ATTRIB, _FROM, _TO, _CREATE, _DELETE = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
+_SELF: Final = 0x400 | 0x800
+"""It was deleted, or moved."""
+_DIRECTORY: Final = 0x40000000
+_ONLY: Final = 0x01000000 | 0x02000000
+"""Directories, and no links."""
+_MASK: Final = _MODIFY | _ATTRIB | _FROM | _TO | _CREATE | _DELETE | _SELF | _ONLY
+
+
+class Watch:
+    """Watches folders, not what is beneath them. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._folders: frozenset[str] = frozenset()
+
+    @property
+    def covers(self) -> bool:
+        """Return whether it watches anything."""
+        return self._file is not None
+
+    def cover(self, folders: Iterable[str]) -> bool:
+        """Watch these folders and no others; return whether it was not so before.
+
+        Then what changed until now is not known. Where it cannot be done, nothing is watched.
+        """
+        wanted = frozenset(folders)
+        if wanted == self._folders and self.covers:
+            return False
+        self.close()
+        if sys.platform != "linux":
+            return False
+        libc = _libc()
+        file = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if file < 0:
+            return False
+        if any(libc.inotify_add_watch(file, os.fsencode(one), _MASK) < 0 for one in wanted):
+            os.close(file)
+            return False
+        self._file, self._folders = file, wanted
+        return True
+
+    def is_quiet(self) -> bool:
+        """Return whether it watches, and no Markdown file or folder changed since it was asked."""
+        if self._file is None:
+            return False
+        quiet = True
+        with suppress(BlockingIOError):
+            while data := os.read(self._file, _READ):
+                quiet = quiet and not any(_tells(mask, name) for mask, name in _events(data))
+        return quiet
+
+    def close(self) -> None:
+        """Watch nothing."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file, self._folders = None, frozenset()
+
+
+def _events(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what happened, and the name of what it happened to; see inotify(7)."""
+    place = 0
+    while place < len(data):
+        _, mask, _, length = _EVENT.unpack_from(data, place)
+        place += _EVENT.size
+        yield mask, data[place : place + length].rstrip(b"\0")
+        place += length
+
+
+def _tells(mask: int, name: bytes) -> bool:
+    """Return whether it may be of the memory; a queue that ran over has no name."""
+    return not name or bool(mask & _DIRECTORY) or name.endswith(b".md")
+
+
+def _libc() -> Any:
+    import ctypes  # noqa: PLC0415 - 1 MB, for large trees alone
+
+    return ctypes.CDLL(None, use_errno=True)
