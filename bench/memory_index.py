@@ -106,7 +106,8 @@ def measure(files: int, *, vectors: bool) -> None:
         print(
             f"{files} files, {chunks} passages: index {first:.2f} CPU s, again {again:.2f},"
             f" look before a search {look * 1000:.1f} ms, vectors {embedded:.2f} s,"
-            f" derive {cold:.2f} s, query p50 {statistics.median(warm) * 1000:.1f} p99 {warm[round(0.99 * QUERIES) - 1] * 1000:.1f} ms,"
+            f" derive {cold:.2f} s, query p50 {statistics.median(warm) * 1000:.1f}"
+            f" p99 {warm[round(0.99 * QUERIES) - 1] * 1000:.1f} ms,"
             f" {size / 1e6:.0f} + {derived / 1e6:.0f} MB, resident {resident():.0f} MB, peak"
             f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
         )
