@@ -8,8 +8,9 @@ from typing import Final
 
 from skerry.infra.beneath import Beneath, EscapeError, Rules
 from skerry.memory.files import MAX_BYTES, Places, UnreadableError, outside, read, scan
-from skerry.memory.notes import item, notes, tidy
+from skerry.memory.notes import notes
 from skerry.model.forgotten import ForgottenLine
+from skerry.model.noted import item, tidy
 from skerry.model.redaction import Redaction
 
 _TRIES: Final = 3

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from skerry.memory.files import Places
 from skerry.memory.forgetting import Papers, without
-from skerry.memory.notes import Provenance, item, notes
+from skerry.memory.notes import notes
+from skerry.model.noted import Provenance, item
 from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
 
