@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skerry.memory.documents import Document, Piece, Stamp
+from skerry.memory.rows import chunk, columns, passage
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
@@ -99,10 +100,10 @@ class Tables:
         files: list[tuple[object, ...]] = []
         chunks: list[tuple[object, ...]] = []
         for key, (document, parts) in enumerate(documents, first):
-            files.append((key, *_columns(document), len(parts)))
+            files.append((key, *columns(document), len(parts)))
             for part in parts:
-                change.added.append(_passage(number, key, part))
-                chunks.append(_chunk(number, key, document, part))
+                change.added.append(passage(number, key, part))
+                chunks.append(chunk(number, key, document, part))
                 number += 1
         self._db.executemany(
             "INSERT INTO files (id, path, source, hash, size, mtime, ctime, settled, at, session,"
@@ -129,13 +130,13 @@ class Tables:
         number = self._next("chunks")
         chunks = []
         for place, one in enumerate(fresh, number):
-            change.added.append(_passage(place, known.id, one))
-            chunks.append(_chunk(place, known.id, document, one))
+            change.added.append(passage(place, known.id, one))
+            chunks.append(chunk(place, known.id, document, one))
         self._insert(chunks)
         self._db.execute(
             "UPDATE files SET path = ?, source = ?, hash = ?, size = ?, mtime = ?, ctime = ?,"
             " settled = ?, at = ?, session = ?, chunk_count = ?, error = NULL WHERE id = ?",
-            (*_columns(document), len(parts), known.id),
+            (*columns(document), len(parts), known.id),
         )
         return change
 
@@ -373,41 +374,6 @@ class Tables:
             "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
             " WHERE content_hash IN (SELECT hash FROM chunks)"
         )
-
-
-def _columns(document: Document) -> tuple[object, ...]:
-    stamp = document.stamp
-    return (
-        document.path,
-        document.source.value,
-        document.hash,
-        stamp.size,
-        stamp.mtime,
-        stamp.ctime,
-        stamp.settled,
-        document.at,
-        document.session,
-    )
-
-
-def _chunk(number: int, file: int, document: Document, part: Piece) -> tuple[object, ...]:
-    return (
-        number,
-        file,
-        document.path,
-        document.source.value,
-        part.place,
-        part.content,
-        part.start_line,
-        part.end_line,
-        part.tokens,
-        part.hash,
-        part.at,
-    )
-
-
-def _passage(number: int, file: int, part: Piece) -> Passage:
-    return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)
 
 
 def _json(ids: Iterable[int]) -> str:

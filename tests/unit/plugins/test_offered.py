@@ -1,0 +1,50 @@
+"""A plugin's tool says itself to whom it is offered, also behind its guard."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from skerry.hooks.runner import Runner
+from skerry.model.caller import Caller
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.plugins.guarded import GuardedTool
+from skerry.ports.tool import ToolContext, offered
+from skerry.testing.clock import FakeClock
+from tests.support.memory import OWNER, STRANGER
+
+
+@dataclass
+class Weather:
+    """A tool that asks who wants it."""
+
+    answer: Callable[[Caller], bool]
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("weather", "Tell it.", {}))
+
+    def is_offered(self, caller: Caller) -> bool:
+        return self.answer(caller)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        del arguments, context
+        return ToolResult("rain")
+
+
+def broken(_: Caller) -> bool:
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("answer", "owner", "stranger"),
+    [
+        (lambda caller: caller.is_private, True, False),
+        (lambda _: False, False, False),
+        (broken, False, False),
+    ],
+)
+def test_the_plugin_s_word_counts_and_a_failure_is_a_no(
+    answer: Callable[[Caller], bool], *, owner: bool, stranger: bool
+) -> None:
+    tool = GuardedTool(Runner(FakeClock()), "sky", Weather(answer))
+    assert bool(offered([tool], OWNER)) is owner
+    assert bool(offered([tool], STRANGER)) is stranger
