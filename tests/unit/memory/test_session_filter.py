@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
@@ -58,7 +60,7 @@ async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     found = await desk.find(OWNER, question)
     assert [hit.session for hit in found.hits] == [MINE]
     with index.tables() as tables:
-        only = replace(question, opens=MINE.__eq__)
+        only = structs.replace(question, opens=MINE.__eq__)
         assert [one.session for one in by_words(tables, only)] == [MINE]
     index.close()
 
@@ -69,7 +71,7 @@ def test_qmd_is_asked_for_more_and_its_hits_are_filtered() -> None:
     assert fits(question, hit(session=MINE), scored=False)
     assert fits(question, hit(), scored=False)
     assert not fits(question, hit(session=OTHERS.format(1)), scored=False)
-    lost = replace(hit(session=MINE), session=None)
+    lost = structs.replace(hit(session=MINE), session=None)
     assert lost.source is MemorySource.SESSIONS
     assert not fits(question, lost, scored=False)
 
