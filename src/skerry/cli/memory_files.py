@@ -48,7 +48,10 @@ async def _files(arguments: Namespace) -> int:
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    state = "not indexed yet" if one["passages"] is None else f"{one['passages']} passages"
+    passages = one["passages"]
+    state = "not indexed yet"
+    if passages is not None:
+        state = f"{passages} passage{'' if passages == 1 else 's'}"
     changed = iso(one["changedAt"]) if one["changedAt"] else ""
     return (
         one_line(one["path"]),

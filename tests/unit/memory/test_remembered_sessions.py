@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.infra.log import Redactor
+from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
 from skerry.memory.filling import Settings
@@ -23,7 +24,8 @@ from skerry.memory.transcripts import (
     sanitised,
     stamp_of,
 )
-from skerry.model.memory import Conversation, MemorySource, Utterance
+from skerry.model.ids import AgentId
+from skerry.model.memory import Conversation, MemoryQuestion, MemorySource, Utterance
 from skerry.testing.clock import FakeClock
 
 NOW = 1_760_000_000_000
@@ -137,3 +139,17 @@ def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
     assert index.sync(talks=talks).added == 0
     assert index.sync(talks=talks, force=True).added == 1
     index.close()
+
+
+@pytest.mark.requirement("memory-hierarchy")
+async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "MEMORY.md").write_text("The boat is blue.")
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "w")), FakeClock(NOW))
+    talks = Said()
+    talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
+    memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), talks=talks)
+    await memory.sync()
+    found = await memory.search(MemoryQuestion("Where is the boat?"))
+    assert {one.source for one in found.hits} == set(MemorySource)
+    memory.close()
