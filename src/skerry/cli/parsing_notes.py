@@ -8,7 +8,7 @@ from skerry.cli.options import Add, command, hits, output, reach
 def add_notes(add: Add) -> None:
     """Add `search`, `get`, `write`, `undo` and `forget` to `skerry memory`."""
     search = _action(add, "search", "find what was noted or said")
-    search.add_argument("query", metavar="QUESTION", help="a question, or words")
+    search.add_argument("query", type=_words, metavar="QUESTION", help="a question, or words")
     search.add_argument("--limit", type=hits, default=6, metavar="N", help="most hits (default 6)")
     search.add_argument("--source", choices=("memory", "sessions"), help="only files, or only talk")
     search.add_argument("--path", metavar="P", help="only this file, or this folder/")
@@ -21,7 +21,9 @@ def add_notes(add: Add) -> None:
     get.add_argument("--from", dest="start", type=_line, metavar="N", help="the first line")
     get.add_argument("--lines", type=_line, metavar="N", help="how many lines")
     write = _action(add, "write", "note something for every later conversation")
-    write.add_argument("text", metavar="TEXT", help="what is to be remembered; - reads stdin")
+    write.add_argument(
+        "text", type=_words, metavar="TEXT", help="what is to be remembered; - reads stdin"
+    )
     write.add_argument(
         "--section", metavar="HEADING", help="of MEMORY.md (default: the log of the day)"
     )
@@ -33,6 +35,12 @@ def add_notes(add: Add) -> None:
     forget.add_argument("--dry-run", action="store_true", help="only show what would go")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--extra", action="store_true", help="also out of the extra paths")
+
+
+def _words(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("there are no words in it")
+    return text
 
 
 def _action(add: Add, name: str, text: str, module: str = "notes") -> ArgumentParser:

@@ -371,8 +371,8 @@ class Index:
         try:
             found = Collection(folder)
             equal(found, tables)
-        except (OSError, ValueError):
-            logger.warning("%s cannot be used and is made anew", folder, exc_info=True)
+        except (OSError, ValueError) as error:  # a torn file, or the form of another version
+            logger.warning("%s is made anew: %s", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
             found = Collection(folder)
             equal(found, tables)

@@ -54,6 +54,13 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
         assert (refused.returncode, b"not in the memory" in refused.stderr) == (1, True)
 
 
+async def test_no_words_are_refused_before_anybody_is_asked(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        for action in ("search", "write"):
+            refused = await skerry(rig, action, "  ")
+            assert (refused.returncode, b"there are no words in it" in refused.stderr) == (2, True)
+
+
 async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
     here = place(tmp_path / "home")
     async with running_gateway(tmp_path, memory=here.desk) as rig:
