@@ -29,13 +29,14 @@ KILLS = int(os.environ.get("SKERRY_KILLS", "60"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
 SOURCE = Path(__file__).parents[2] / "src" / "skerry"
 BROKEN_GATEWAY = "tests.support.defects"
-POINTS = sorted(
-    {
-        name
-        for file in SOURCE.rglob("*.py")
-        for name in re.findall(r'reach\("([^"]+)"\)', file.read_text())
-    }
-)
+REACHED = {
+    name
+    for file in SOURCE.rglob("*.py")
+    for name in re.findall(r'reach\("([^"]+)"\)', file.read_text())
+}
+BESIDE = ("forget.", "index.", "swap.")
+"""What a message does not pass: forgetting and the memory's index have kills of their own."""
+POINTS = sorted(name for name in REACHED if not name.startswith(BESIDE))
 
 
 @asynccontextmanager
@@ -130,6 +131,13 @@ async def test_a_kill_at_each_named_point_in_each_role_loses_and_doubles_nothing
         await again(gateway)
         assert await found(gateway, platform) == []
     assert lives == 2
+
+
+def test_every_point_that_a_message_does_not_pass_has_a_kill_elsewhere() -> None:
+    tests = Path(__file__).parents[1]
+    others = ("e2e/test_forgetting_kills.py", "unit/memory/test_index_faults.py")
+    killed = "".join((tests / name).read_text("utf-8") for name in others)
+    assert [name for name in REACHED - set(POINTS) if f'"{name}"' not in killed] == []
 
 
 async def quietly(gateway: GatewayProcess, platform: Platform, name: str) -> None:
