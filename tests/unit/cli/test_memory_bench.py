@@ -1,11 +1,16 @@
 """`skerry memory bench` prints what the memory finds."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from skerry.cli.main import main
+from skerry.cli.memory_bench import shared
+from skerry_recall.embed import EmbeddingModel, EmbeddingUnavailableError, Kind
 
 TALK = {"scope": "c", "id": "D1", "session": "s", "speaker": "Ada", "text": "The boat is red."}
 ASKED = {"scope": "c", "question": "Which colour has the boat?", "category": 1, "evidence": ["D1"]}
@@ -55,3 +60,32 @@ def test_the_plot_is_written(data: Path, tmp_path: Path) -> None:
     plot = tmp_path / "recall.svg"
     assert main(["memory", "bench", "--data", str(data), "--text", "--plot", str(plot)]) == 0
     assert plot.read_text(encoding="utf-8").startswith("<svg ")
+
+
+class Counting:
+    """Gives each text its number as a vector; refuses `no`."""
+
+    model = EmbeddingModel("test", "counting")
+    local = True
+    bulk = 4
+    dims: int | None = 1
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        assert kind is Kind.PASSAGE
+        self.asked += len(texts)
+        if "no" in texts:
+            raise EmbeddingUnavailableError("It is away.")
+        return np.array([[float(one)] for one in texts], np.float32)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+async def test_workers_share_the_texts_and_keep_their_order(count: int) -> None:
+    workers = [Counting() for _ in range(3)]
+    rows = await shared(workers, Kind.PASSAGE, [str(number) for number in range(count)])
+    assert rows[:, 0].tolist() == list(range(count))
+    assert max(one.asked for one in workers) <= -(-count // 3)
+    with pytest.raises(EmbeddingUnavailableError, match="away"):
+        await shared(workers, Kind.PASSAGE, ["1", "no"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from skerry_recall.scores import Floats
 
 _DIGEST: Final = 32
-_BATCH: Final = 16
+_BATCH: Final = 32
 
 Embed = Callable[[Sequence[str]], Awaitable["Floats"]]
 
