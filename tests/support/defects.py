@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from skerry.agent import ending
 from skerry.agent import run as running
-from skerry.app import build, dispatch, recover
+from skerry.app import recover
 from skerry.model.ids import SessionKey
+from skerry.routing import routing
 from skerry.store import inbound, outbox
 from skerry.testing.gateway import main
 
@@ -46,19 +47,21 @@ def _everybodys(*_: Any, **__: Any) -> SessionKey:
 
 
 DEFECTS: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
-    "forgets what was open": (build, "recover", _forget),
-    "takes up the last first": (build, "recover", _backwards),
+    "forgets what was open": (recover, "recover", _forget),
+    "takes up the last first": (recover, "recover", _backwards),
     "closes without a word": (recover, "told_at_end", _nothing),
     "closes without an entry": (recover, "settle", _unsaid),
     "keeps no answer": (running, "settle", _unsaid),
     "takes a message again": (inbound, "take", _take_again),
     "sends the last part first": (outbox, "waiting", _last_first),
-    "has one conversation for all": (dispatch, "session_key", _everybodys),
+    "has one conversation for all": (routing, "session_key", _everybodys),
 }
 
 if __name__ == "__main__":
     at = sys.argv.index("--defect")
     module, name, defect = DEFECTS[sys.argv[at + 1]]
     del sys.argv[at : at + 2]
+    if not hasattr(module, name):
+        sys.exit(f"{module} has no {name}: the defect would change nothing")
     setattr(module, name, defect)
     sys.exit(main())
