@@ -27,6 +27,8 @@ from skerry.testing.model_server import Cut, HttpStep, Status
 from tests.support.chaos import Written, mirror_faults
 
 MODES: Final = {"ann": "collect", "ben": "steer", "cat": "followup", "dan": "interrupt"}
+RECALLED: Final = re.compile(r"<(recalled-memory id=.+?)>.*?</\1>", re.DOTALL)
+"""What the memory puts before a question: somebody said it once, nobody asks it now."""
 NOTICES: Final = (INTERRUPTED, "⚠️ I could not answer: ")
 ASKED: Final = re.compile(r"\b(please|look) (m\d+)\b")
 ENDED: Final = re.compile(r"That is all for (m\d+(?:, m\d+)*)\.")
@@ -75,7 +77,8 @@ class Mind:
             if one["role"] == "assistant" and ENDED.search(str(one.get("content"))):
                 break
             if one["role"] == "user":
-                words = {name: word for word, name in ASKED.findall(str(one["content"]))}
+                text = RECALLED.sub("", str(one["content"]))
+                words = {name: word for word, name in ASKED.findall(text)}
                 asked = words | asked
         if not asked:
             return ["NO_REPLY"]
