@@ -141,11 +141,11 @@ async def test_a_note_tells_whose_it_is_and_is_taken_out_again(
     browser: Chromium, gateway: GatewayProcess
 ) -> None:
     page = await opened(browser, gateway, "Notes")
-    await expect(page.locator(".notes")).to_contain_text("No note yet.")
+    await expect(page.locator(".memory-notes .notes")).to_contain_text("No note yet.")
     await page.get_by_label("Note", exact=True).fill("<b>The</b> key hangs in the shed.")
     await page.get_by_label("Heading in MEMORY.md").fill("Boat")
     await page.keyboard.press("Enter")
-    note = page.locator(".notes > li")
+    note = page.locator(".memory-notes .notes > li")
     await expect(note.locator("p")).to_have_text("<b>The</b> key hangs in the shed.")
     await expect(note).to_contain_text("said by you, at the gateway")
     await expect(note.locator(".trust")).to_have_text("trusted")
@@ -154,7 +154,7 @@ async def test_a_note_tells_whose_it_is_and_is_taken_out_again(
     await note.get_by_role("button", name="Take out").click()
     assert "key hangs" in file.read_text(), "it asks first"
     await note.get_by_role("button", name="Take out").click()
-    await expect(page.locator(".notes")).to_contain_text("No note yet.")
+    await expect(page.locator(".memory-notes .notes")).to_contain_text("No note yet.")
     assert "key hangs" not in file.read_text()
 
 

@@ -31,7 +31,7 @@ class MemorySaveParams(MemoryFileParams):
     """Parameters of `memory.save`; `baseHash` is of what was read, empty for a new file."""
 
     text: Annotated[str, Field(max_length=1024 * 1024)]
-    base_hash: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
+    base_hash: Annotated[str, Field(max_length=64, pattern=r"^([0-9a-f]{64})?$")]
 
 
 class MemoryNotesParams(Params):

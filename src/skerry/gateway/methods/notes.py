@@ -58,7 +58,7 @@ class MemoryWriteParams(Params):
 class MemoryUndoParams(Params):
     """Parameters of `memory.undo`."""
 
-    id: Annotated[str, Field(pattern=r"^[0-9a-f]{10}$")]
+    id: Annotated[str, Field(max_length=10, pattern=r"^[0-9a-f]{10}$")]
     agent_id: Name | None = None
 
 
