@@ -343,6 +343,7 @@ async def test_axe_finds_nothing(browser: Chromium, rig: Rig, scheme: Any, width
         await page.get_by_role("button", name="Show conversations").click()
     else:
         await page.locator("#model").click()
+        await expect(page.locator("#setup")).to_be_visible()  # its module is loaded first
         assert await complaints(page) == []
         await page.keyboard.press("Escape")
         await page.locator("#help").click()
