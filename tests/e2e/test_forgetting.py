@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -62,7 +64,7 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
 
 async def gone(home: Path) -> None:
     """Wait until the last run has ended and what it wrote is gone too."""
-    with anyio.fail_after(50):
+    with anyio.fail_after(40):
         while list(holding(home, b"zebra", b"4711")):  # noqa: ASYNC110 - of files nobody is told
             await anyio.sleep(0.05)
 
@@ -92,6 +94,27 @@ async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -
         found = await wire.call("memory.search", {"query": "it rained"})
         assert any("It rained" in one["text"] for one in found["results"])
     assert list(holding(home, b"zebra", b"4711")) == []
+
+
+@pytest.mark.full("ten seconds")
+async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        await say(wire, f"Hello. {FACT}")
+        with closing(sqlite3.connect(home / "state.sqlite")) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            done = await wire.call("memory.forget", {"phrases": ["zebra 4711"]})
+            assert (done["done"], list(holding(home, b"zebra")) != []) == (False, True)
+            with anyio.fail_after(30):
+                while "not all is forgotten yet" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
+                    await anyio.sleep(0.05)
+        await gone(home)
 
 
 async def test_the_model_forgets_and_its_own_request_goes_when_its_run_has_ended(

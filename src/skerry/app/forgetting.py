@@ -6,7 +6,7 @@ for it among them. When they have ended, all is looked through again.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,10 @@ if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each sta
 
 logger = logging.getLogger(__name__)
 
+FIRST_RETRY_SECONDS: Final = 1.0
+"""After a failure: somebody reads the database, say. Doubles with each failure."""
 RETRY_SECONDS: Final = 60.0
-"""After a failure: a full disk, say."""
+"""The longest time between two tries: the disk is full, say."""
 ROUNDS: Final = 20
 """How often runs are waited for that wrote it once more; somebody may say it again for ever."""
 
@@ -115,20 +117,22 @@ class Forgetter:
                 self._wake = anyio.Event()
 
     async def _begun(self) -> list[Forgetting]:
+        waits = _waits()
         while True:
             try:
                 return await self.store.read(begun)
             except SkerryError as error:
                 logger.warning("what is to be forgotten cannot be read: %s", error)
-            await anyio.sleep(RETRY_SECONDS)
+            await anyio.sleep(next(waits))
 
     async def _see_through(self, job: Forgetting) -> None:
+        waits = _waits()
         while True:
             try:
                 await self._end(job)
             except (SkerryError, OSError) as error:
                 logger.warning("not all is forgotten yet; it is tried again: %s", error)
-                await anyio.sleep(RETRY_SECONDS)
+                await anyio.sleep(next(waits))
             else:
                 self._ending.discard(job.serial)
                 return
@@ -204,6 +208,14 @@ class Forgetter:
 
         look = partial(holding, self.config().state_dir, redaction)
         return replace(report, backups=await anyio.to_thread.run_sync(look))
+
+
+def _waits() -> Iterator[float]:
+    """Yield for ever how long to wait before the next try, in seconds."""
+    seconds = FIRST_RETRY_SECONDS
+    while True:
+        yield seconds
+        seconds = min(2 * seconds, RETRY_SECONDS)
 
 
 def _counted(rows: Redacted) -> Forgotten:

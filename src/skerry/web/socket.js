@@ -85,7 +85,8 @@ export class Connection {
   /** Send a request; return its payload. Raises `RefusedError` or `LostError`. */
   request(method, params = {}) {
     return new Promise((resolve, reject) => {
-      if (!this.online && method !== "connect") {
+      const ready = this.#socket?.readyState === WebSocket.OPEN; // it may close before we are told
+      if (!ready || (!this.online && method !== "connect")) {
         reject(new LostError());
         return;
       }
