@@ -21,7 +21,7 @@ from skerry.model.errors import ClientError
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.support.chaos import again, quiet, until
+from tests.support.chaos import again, all_taken, quiet, until
 from tests.support.defects import DEFECTS
 from tests.support.mix import Mind, config, disagreements, faults, people, turns
 
@@ -59,7 +59,7 @@ async def mixed(
 
 async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
     """Wait until all is quiet, end the gateway, and return what is wrong."""
-    await until(lambda: platform.acknowledged() == len(platform.inbox()))
+    await all_taken(platform)
     await quiet(gateway)
     await gateway.kill()  # the mirror is behind now; the next start brings it up
     await again(gateway)

@@ -111,11 +111,23 @@ async def all_ended(platform: Platform) -> None:
         ends = {f"answer to {name}" for name in ids} | {INTERRUPTED}
         return ids - {one.in_reply_to for one in platform.received() if one.text in ends}
 
-    def fewer(than: int) -> bool:
-        return len(missing()) < than
+    await until_fewer(lambda: len(missing()), lambda: f"without an end: {sorted(missing())}")
 
-    while left := missing():
-        await until(partial(fewer, len(left)), lambda: f"without an end: {sorted(missing())}")
+
+async def all_taken(platform: Platform) -> None:
+    """Wait until the gateway has every message that was written, as long as it takes another."""
+    written = len(platform.inbox())
+    await until_fewer(lambda: written - platform.acknowledged())
+
+
+async def until_fewer(left: Callable[[], int], what: Callable[[], object] = lambda: "") -> None:
+    """Wait until nothing is left, as long as it becomes fewer; a backlog may be of any length."""
+
+    def fewer(than: int) -> bool:
+        return left() < than
+
+    while before := left():
+        await until(partial(fewer, before), what)
 
 
 @asynccontextmanager
