@@ -1,10 +1,11 @@
 """What budgets say of what a day has used: nothing, a warning, or no more (pure)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.usage import Budget, Budgets
 from skerry.model.run import Purpose
@@ -24,8 +25,7 @@ class Level(IntEnum):
     STOPPED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Struct, frozen=True):
     """What the owner is told, once a day; `names` are the budgets that it is about."""
 
     text: str
@@ -33,8 +33,7 @@ class Warned:
     day: str
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """One budget on one day."""
 
     name: str

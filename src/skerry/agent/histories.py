@@ -1,8 +1,9 @@
 """The conversations that are in use, kept in memory as the model needs them."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from skerry.agent.view import View
 from skerry.model.ids import SessionId
@@ -18,8 +19,7 @@ KEPT_CHARS: Final = 32 * 1024 * 1024
 """Characters that they may have together, the base64 of their images included."""
 
 
-@dataclass(slots=True)
-class Conversation:
+class Conversation(Struct):
     """What the model sees of a session, and the number of the last entry that is in the store."""
 
     history: History
@@ -44,8 +44,7 @@ class Conversation:
             self.history.cut(len(messages) - 2)
 
 
-@dataclass(slots=True)
-class Histories:
+class Histories(Struct):
     """The last conversations used, as far as there is room for them, and always the very last.
 
     Only the run that holds a session's lane may touch its own.

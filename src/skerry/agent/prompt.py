@@ -6,10 +6,11 @@ the last days, the date, the runtime line; what belongs to one run alone stands 
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.agent.workspace import FileText, Shown, project
 from skerry.model.ids import AgentId
@@ -31,16 +32,14 @@ _MEMORY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of the system prompt, and what `skerry prompt show` calls it."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Today:
+class Today(Struct, frozen=True):
     """The day that it is for the person, and the notes of it and of the day before."""
 
     date: date
@@ -48,8 +47,7 @@ class Today:
     notes: tuple[FileText, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Whom the prompt speaks to."""
 
     name: str

@@ -1,12 +1,12 @@
 """Puts a run's system prompt together: what the files say now, and what a session began with."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from skerry.agent.files import WorkspaceFiles
 from skerry.agent.prompt import Section, Subject, Today, joined, system_prompt
@@ -26,8 +26,7 @@ KEPT: Final = 256
 """Sessions whose notes are kept as they began; of another they are read anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The run that a prompt is for."""
 
     request: RunRequest
@@ -38,8 +37,7 @@ class Asked:
     """Whether somebody only wants to see the prompt: then nothing is noted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A system prompt, and what it shows of each file of the workspace."""
 
     sections: tuple[Section, ...]
@@ -50,8 +48,7 @@ class Prompt:
     """Characters that the tools have as JSON."""
 
 
-@dataclass(slots=True)
-class Prompts:
+class Prompts(Struct):
     """Made once; keeps what it read."""
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)

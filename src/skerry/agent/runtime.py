@@ -1,7 +1,8 @@
 """What every run needs; made once by the application."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from skerry.agent.budgets import Warned
 from skerry.agent.failover import Failover, OnCall, allowed, unheard
@@ -40,8 +41,7 @@ def no_warning(_: RunRequest) -> Warned | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """The parts of the application that runs use."""
 
     store: Store

@@ -4,8 +4,9 @@ Sources: seed 003, Identity Files; decisions 6, row 9; openclaw-behaviour 7.2 fo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.ids import SessionKind
 from skerry.model.origin import Origin
@@ -32,16 +33,14 @@ LEAST: Final = 64
 """Characters; when less is left of the limit for all files, the next ones are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Characters that one file, and all of them, may have in a prompt."""
 
     each: int = 20_000
     total: int = 150_000
 
 
-@dataclass(frozen=True, slots=True)
-class FileText:
+class FileText(Struct, frozen=True):
     """One file of the workspace as it was read."""
 
     name: str
@@ -50,8 +49,7 @@ class FileText:
     """Why it cannot be read; then there is no text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What the prompt has of a file."""
 
     name: str

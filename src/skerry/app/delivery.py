@@ -12,13 +12,14 @@ about a day, is `failed`. The pauses are not read from the clock, which may be s
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.lowlevel
 import msgspec
+from msgspec import Struct, field
 
 from skerry.agent.runtime import usual_room
 from skerry.config.messages import UnknownDelivery
@@ -49,8 +50,7 @@ REPEATED: Final = "🔁 You may have this already:\n\n"
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
-@dataclass(slots=True)
-class Sender:
+class Sender(Struct):
     """Sends what the outbox holds for one account."""
 
     adapter: ChannelAdapter
@@ -60,8 +60,8 @@ class Sender:
     hooks: Hooks
     unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
     """Asked at each part whose fate nobody can tell."""
-    _wake: anyio.Event = field(default_factory=anyio.Event, init=False)
-    _held: dict[Peer, float] = field(default_factory=dict, init=False)
+    _wake: anyio.Event = field(default_factory=anyio.Event)
+    _held: dict[Peer, float] = field(default_factory=dict)
     """Conversations with a part that failed, and when it may be tried again."""
 
     def wake(self) -> None:
@@ -249,8 +249,7 @@ def _pause(attempts: int) -> float:
     return min(FIRST_PAUSE * (1 << min(attempts, 16)), LONGEST_PAUSE)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """The senders of all accounts."""
 
     senders: Mapping[tuple[ChannelId, AccountId], Sender]

@@ -1,7 +1,8 @@
 """What chat commands ask of the gateway around them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from skerry.app.dispatch import Dispatch
 from skerry.app.settings import Settings
@@ -9,8 +10,7 @@ from skerry.commands.table import CommandError
 from skerry.config.root import Config
 
 
-@dataclass(slots=True)
-class Desk:
+class Desk(Struct):
     """What the commands ask; the dispatcher is made after them."""
 
     config: Callable[[], Config]

@@ -1,8 +1,9 @@
 """What the gateway can do beyond talking: tools, commands, and what plugins add to both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from skerry.app.desk import Desk
 from skerry.app.memory import MemoryParts
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
 
 
-@dataclass(frozen=True, slots=True)
-class Extensions:
+class Extensions(Struct, frozen=True):
     """Made once, at the start."""
 
     tools: Mapping[str, Tool]

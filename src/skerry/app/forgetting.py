@@ -7,13 +7,14 @@ for it among them. When they have ended, all is looked through again.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct, field
 
 from skerry.agent.runtime import Runtime
 from skerry.agent.workspace import ORDER
@@ -44,8 +45,7 @@ ROUNDS: Final = 20
 """How often runs are waited for that wrote it once more; somebody may say it again for ever."""
 
 
-@dataclass(slots=True)
-class Forgetter:
+class Forgetter(Struct):
     """Forgets what it is told. Implements `ports.memory.Forgets`. Keep `run` going."""
 
     config: Callable[[], Config]

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
+from msgspec import Struct, field
 
 from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
 from skerry.app.transcripts import StoredTranscripts
@@ -31,8 +31,7 @@ def _no_embedder(_: AgentId) -> "Embedder | None":
     return None
 
 
-@dataclass(slots=True)
-class BuiltinMemories:
+class BuiltinMemories(Struct):
     """One memory an agent, each with its own file; made when it is first asked for.
 
     `open` it for use, and `touch` it after commits.
@@ -107,8 +106,7 @@ class BuiltinMemories:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Talks:
+class _Talks(Struct, frozen=True):
     """What was said, for a thread of anyio. Implements `memory.index.Talks`."""
 
     transcripts: StoredTranscripts

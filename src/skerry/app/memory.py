@@ -1,8 +1,9 @@
 """Puts the memory in its slot: which one it is, and what it brings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.commands.table import Command
 from skerry.config.root import Config
@@ -18,8 +19,7 @@ CORE: Final = "memory-core"
 """Our own memory in `plugins.slots.memory`."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryParts:
+class MemoryParts(Struct, frozen=True):
     """What the memory brings to the gateway; nothing of it where another holds the slot."""
 
     desk: Desk | None = None

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -22,8 +22,7 @@ if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
     from skerry.memory.slot import FallbackMemoryManager
 
 
-@dataclass(slots=True)
-class SlotMemories:
+class SlotMemories(Struct):
     """One memory an agent, as `memory.backend` says. Implements `ports.memory.Memories`.
 
     With `qmd`, the built-in memory answers whatever QMD does not, and indexes only then. `open` it

@@ -8,11 +8,11 @@ that run, or make others leave. A turn takes up all that belongs to it at that m
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import Command
@@ -30,8 +30,7 @@ STRETCH: Final = 10
 INTERRUPT: Final = "interrupt"
 
 
-@dataclass(slots=True, eq=False)
-class Turn:
+class Turn(Struct, eq=False):
     """The place of a run in its lane; the job that the lane does."""
 
     queue: "Queue"
@@ -56,8 +55,7 @@ class Turn:
         await self.queue.take_up(self.run)
 
 
-@dataclass(slots=True)
-class Queue:
+class Queue(Struct):
     """Decides what each run does that finds its session at work."""
 
     runtime: Runtime

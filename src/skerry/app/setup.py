@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from skerry.app.settings import Settings
 from skerry.config.models import ProviderConfig
@@ -22,8 +22,7 @@ FILE: Final = "models.embedded.file"
 MAGIC: Final = b"GGUF"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """Writes the choice into `skerry.json`; the next run uses it."""
 
     settings: Settings

@@ -1,15 +1,15 @@
 """Gives the memory what was said, out of the store. Implements `ports.memory.Transcripts`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from skerry.model.ids import AgentId
 from skerry.model.memory import Conversation, Utterance
 from skerry.store import Store, remembered
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTranscripts:
+class StoredTranscripts(Struct, frozen=True):
     """The conversations of one state directory."""
 
     store: Store

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
+from msgspec import Struct
 
 from skerry.infra.clock import Clock
 from skerry.infra.tasks import beside
@@ -27,8 +27,7 @@ BACKUP: Final = "backup"
 CHECK: Final = "integrity check"
 
 
-@dataclass(frozen=True, slots=True)
-class Upkeep:
+class Upkeep(Struct, frozen=True):
     """Looks after one state directory."""
 
     store: Store

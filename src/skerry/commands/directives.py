@@ -8,8 +8,9 @@ takes nothing else. Source: openclaw-behaviour 4.9.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.queue import CHOICES
 from skerry.model.thinking import ThinkingLevel, thinking_level
@@ -39,8 +40,7 @@ _CODE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """One directive, and where it stands."""
 
     name: str

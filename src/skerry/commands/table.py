@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+
 from skerry.commands.directives import NAMES, alone, directives
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
@@ -67,8 +69,7 @@ class CommandCall:
         return self.rights or (Rights.OWNER if self.is_owner else Rights.OPEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One thing that may follow a command's name."""
 
     name: str

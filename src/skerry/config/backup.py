@@ -5,9 +5,10 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.expand import Expanded
 from skerry.config.source import Source
@@ -68,8 +69,7 @@ def keep_good(read: Source, expanded: Expanded) -> None:
         logger.exception("%s cannot be written", place)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """One write of the file."""
 
     at_ms: int

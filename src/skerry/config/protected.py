@@ -7,9 +7,10 @@ directory, as it does by default, or around it: of the two the inner one decides
 
 import sys
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.root import Config
 
@@ -25,8 +26,7 @@ HOOK: Final = "hook.md"
 _Names = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Protected:
+class Protected(Struct, frozen=True):
     """What is closed to tools; its paths are absolute and lead through no link.
 
     Implements `infra.beneath.Rules`.

@@ -4,9 +4,10 @@ import base64
 import hmac
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from skerry.config import source
 from skerry.config.expand import Expanded
@@ -19,8 +20,7 @@ from skerry.model.errors import ConfigIncludedError, ConfigInvalidError, ConfigI
 HMAC: Final = "hmac-sha256:v1:"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The configuration as clients see it: no secret, references as they are written."""
 
     parsed: JSON

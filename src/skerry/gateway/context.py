@@ -1,8 +1,9 @@
 """What the gateway is given by the application."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
@@ -48,8 +49,7 @@ class LoadedPlugins(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayContext:
+class GatewayContext(Struct, frozen=True):
     """Everything that methods and connections use.
 
     `config` is called at each request, so that who may do what follows the present configuration.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
@@ -106,8 +107,7 @@ P = TypeVar("P", bound=BaseModel)
 Handler = Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Generic[P]):
+class Method(Struct, Generic[P], frozen=True):
     """One method; `access.METHODS` has what its caller needs.
 
     `handler` returns the payload, or a coroutine of it where it has to wait.

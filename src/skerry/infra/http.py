@@ -8,12 +8,12 @@ and only it is looked at. Old ones are closed when a response ends.
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Final
 
 import httpcore2
 import httpx2
+from msgspec import Struct
 
 from skerry.infra.sockets import SocketBackend, StaleConnectionError
 
@@ -54,8 +54,7 @@ def http_client() -> httpx2.AsyncClient:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Struct, frozen=True):
     connection: httpcore2.AsyncHTTPConnection
     since: float
 

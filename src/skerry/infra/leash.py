@@ -8,10 +8,10 @@ the same is left behind, counted, and shown.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.infra.clock import Clock
 
@@ -22,8 +22,7 @@ GRACE_SECONDS: Final = 10.0
 """What a cancelled work may take to clean up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
+class Stray(Struct, frozen=True):
     """Work that was cancelled and did not end."""
 
     what: str
@@ -31,8 +30,7 @@ class Stray:
     """When it was given up, ms since 1970."""
 
 
-@dataclass(slots=True)
-class Leash:
+class Leash(Struct):
     """Does work that may hang, and knows what it left behind."""
 
     clock: Clock

@@ -9,17 +9,17 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
 """Seconds between two tries: whoever asks for the owner holds the lock for a moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """A live process that holds a lock, and what it said of itself."""
 
     pid: int

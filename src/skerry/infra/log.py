@@ -12,11 +12,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
@@ -259,8 +260,7 @@ def _to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(Struct, frozen=True):
     """The end of the log. `cursor` is where the next call goes on; `reset`: it began anew."""
 
     file: Path

@@ -6,9 +6,10 @@ waited alone stays as it was written.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from skerry.model.message import TextBlock, UserMessage
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
@@ -29,8 +30,7 @@ _QUEUED: Final = frozenset(
 _DEBOUNCED: Final = _QUEUED - {QueueMode.STEER}
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Runs that are one turn. The last answers for all of them."""
 
     runs: tuple["ActiveRun", ...]

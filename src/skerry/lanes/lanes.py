@@ -15,10 +15,10 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.ports.dispatch import LaneUse
 
@@ -38,8 +38,7 @@ def at_once() -> float:
     return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(Struct, frozen=True):
     """A job in a lane; one that is not `counted` needs no slot, only the lane."""
 
     job: Job
@@ -47,8 +46,7 @@ class _Waiting:
     delay: Callable[[], float]
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Keys that share a limit."""
 
     name: str

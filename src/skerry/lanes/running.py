@@ -2,10 +2,10 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Job
@@ -18,8 +18,7 @@ from skerry.model.session import SessionEntry, SessionSettings
 _NO_SESSION: Final = SessionId("")
 
 
-@dataclass(slots=True, eq=False)
-class ActiveRun:
+class ActiveRun(Struct, eq=False):
     """One run between acceptance and end, and its mailbox."""
 
     request: RunRequest

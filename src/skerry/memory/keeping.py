@@ -6,11 +6,11 @@ Whatever it does a search would do itself; it makes the search find nothing left
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from skerry.model.errors import SkerryError
 
@@ -38,8 +38,7 @@ Stamps = object
 """What a look found; equal where nothing changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rhythm:
+class Rhythm(Struct, frozen=True):
     """How often an index is looked after; in seconds."""
 
     watch: bool = True
@@ -52,8 +51,7 @@ class Rhythm:
     """Between two rounds over what has no vector."""
 
 
-@dataclass(slots=True)
-class Keeper:
+class Keeper(Struct):
     """Looks after one memory. `touch` it when something was said; keep `run` going.
 
     What was said waits for the next round: there is enough of it, or a pause, only now and then.

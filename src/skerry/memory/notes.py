@@ -5,9 +5,10 @@ with it (`model.noted`).
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from skerry.model.noted import BULLET, INDENT, MARK, Provenance
 from skerry.model.origin import Origin
@@ -18,8 +19,7 @@ _FENCE: Final = ("```", "~~~")
 ID: Final = r"^[0-9a-f]{10}$"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A note as it stands in a file."""
 
     id: str

@@ -9,8 +9,9 @@ import html
 import logging
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.memory.citations import citation
 from skerry.memory.desk import Desk
@@ -37,8 +38,7 @@ _ABOUT: Final = (
 _SPEAKERS: Final = ("User: ", "Assistant: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Recalling:
+class Recalling(Struct, frozen=True):
     """Takes part in `before_prompt_build`."""
 
     desk: Desk

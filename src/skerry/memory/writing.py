@@ -2,10 +2,11 @@
 
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.infra.beneath import Beneath, Change, EscapeError, Rules
 from skerry.memory.notes import Note, added, notes, without
@@ -29,8 +30,7 @@ class NoteError(MemoryBackendError):
     code = "memory.note"
 
 
-@dataclass(frozen=True, slots=True)
-class Notebook:
+class Notebook(Struct, frozen=True):
     """The files of one agent. Its methods block."""
 
     workspace: Path

@@ -16,9 +16,10 @@ a `ModelError` becomes a run's result in `skerry.agent.stream`, a `ToolError` a 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
+
+from msgspec import Struct
 
 
 class SkerryError(Exception):
@@ -34,8 +35,7 @@ class ConfigError(SkerryError):
     code = "config"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigIssue:
+class ConfigIssue(Struct, frozen=True):
     """One thing wrong in the configuration: dotted path, what is wrong, what to do."""
 
     path: str

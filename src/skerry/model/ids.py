@@ -2,9 +2,10 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType, Self
+
+from msgspec import Struct
 
 from skerry.model.errors import InvalidSessionKeyError
 
@@ -48,8 +49,7 @@ def agent_id(text: str) -> AgentId:
     return AgentId(cleaned) if cleaned else MAIN_AGENT
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKey:
+class SessionKey(Struct, frozen=True):
     """The stable name of a conversation: `agent:<agent>:<scope...>`.
 
     Keys are compared after NFKC and case folding, so that no look-alike spelling names a second

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from skerry.model.ids import AccountId, ChannelId
 
 
@@ -14,8 +16,7 @@ class PeerKind(StrEnum):
     CHANNEL = "channel"
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """A conversation on a platform: `id` is the platform's own."""
 
     kind: PeerKind

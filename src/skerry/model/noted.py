@@ -7,11 +7,12 @@ is made of all the rest, so that a note that was changed by hand is seen to be c
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from skerry.model.origin import Origin
 
@@ -28,8 +29,7 @@ _ITEM: Final = re.compile(r"[-*+] +")
 _KEPT: Final = frozenset("\n\t")
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """Who said a note, where and when."""
 
     origin: Origin

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 
@@ -39,8 +41,7 @@ class OutboundPart:
         return f"{self.run_id}/{self.block}/{self.part}"
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """What the platform answered: its ids of the message it now shows."""
 
     platform_ids: tuple[str, ...]

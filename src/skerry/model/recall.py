@@ -1,14 +1,14 @@
 """What a search in transcripts finds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from skerry.model.ids import SessionId
 from skerry.model.session import entry_id
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """One entry, as an excerpt."""
 
     seq: int
@@ -23,8 +23,7 @@ class Said:
         return entry_id(self.seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """An entry in which words of the question stand, with what stands around it."""
 
     key: str
@@ -36,8 +35,7 @@ class Hit:
     """Whether it is from an earlier incarnation of its conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a search found, the best first."""
 
     hits: Sequence[Hit]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct
 
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
@@ -62,8 +63,7 @@ class Opening:
     """The session whose place was taken, once that is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inline:
+class Inline(Struct, frozen=True):
     """What the directives within a message ask for, for its run alone."""
 
     sent: str
@@ -167,8 +167,7 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """What a person should know of how the model was asked, told once in a conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """What became of a conversation that was compacted."""
 
     tail: int
@@ -188,8 +187,7 @@ class AdmissionStatus(StrEnum):
     FINISHED = "finished"
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """The answer to a request to run; given only after its COMMIT."""
 
     key: str

@@ -1,13 +1,13 @@
 """Tools as the model sees them."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from skerry.model.origin import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """Name, description and JSON Schema of the parameters, as offered to a model."""
 
     name: str
@@ -15,8 +15,7 @@ class ToolSpec:
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a tool answers; an error is an answer too."""
 
     text: str

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec import Struct
+
 from skerry.model.errors import ModelError, ModelOverflowError, ModelRequestError
 from skerry.model.ids import MAIN_AGENT, AgentId, RunId
 from skerry.model.message import Usage
@@ -42,8 +44,7 @@ class Wanted:
         return replace(self, reference=reference)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One model and the credential with which it is asked."""
 
     provider: "ModelProvider"
@@ -52,8 +53,7 @@ class Candidate:
     """Name of the auth profile; empty where the model needs none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One candidate that did not answer: asked in vain, or passed over."""
 
     model: str
@@ -98,8 +98,7 @@ ABORTED: Final = RunFailure("run.aborted", "The call was given up.")
 """The error of a call that was cancelled."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCallEnded:
+class ModelCallEnded(Struct, frozen=True):
     """One call of a model, whatever it was for, and what became of it."""
 
     provider: str

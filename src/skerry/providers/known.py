@@ -1,13 +1,13 @@
 """Providers and local servers that are found by themselves."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.models import Api
 
 
-@dataclass(frozen=True, slots=True)
-class KnownProvider:
+class KnownProvider(Struct, frozen=True):
     """A hosted model API. The first of `variables` that is set holds its key."""
 
     id: str
@@ -111,8 +111,7 @@ def known_provider(name: str) -> KnownProvider | None:
     return next((one for one in KNOWN if one.id == wanted), None)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A model server that runs on this machine when its owner started it; it needs no key."""
 
     id: str

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
+from msgspec import Struct
+
 from skerry.auth.profiles import Kind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
@@ -32,8 +34,7 @@ class Target:
     """Whether a server on this machine serves it, which may go away at any time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolver:
+class Resolver(Struct, frozen=True):
     """Knows what the configuration and the environment name; asks nobody."""
 
     models: ModelsConfig

@@ -3,10 +3,10 @@
 import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from skerry.commands.table import Command, CommandCall
@@ -23,8 +23,7 @@ PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", 
 """Hooks that tell nothing of what is said."""
 
 
-@dataclass(slots=True)
-class Registered:
+class Registered(Struct):
     """What a plugin asked for; nothing of it holds before all of it was found good."""
 
     handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)

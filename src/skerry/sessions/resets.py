@@ -3,10 +3,11 @@
 Source: openclaw-behaviour 2.3; only what a person says keeps a session fresh.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.session import ResetConfig, ResetMode, SessionConfig
 from skerry.model.ids import SessionKey, SessionKind
@@ -26,8 +27,7 @@ class Expiry(StrEnum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How long a session lives; None is no limit of that kind."""
 
     at_hour: int | None = None

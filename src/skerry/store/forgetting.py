@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from skerry.infra import sqlite
 from skerry.model import message
@@ -64,8 +65,7 @@ class Redacted:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Forgetting:
+class Forgetting(Struct, frozen=True):
     """What is being forgotten."""
 
     serial: int
