@@ -1,4 +1,4 @@
-"""Every wait of the program has a deadline, or a reason why it has none."""
+"""Every wait of the program has a deadline, or a reason why it has none; tests wait long enough."""
 
 import ast
 import re
@@ -11,9 +11,12 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/skerry"
+TESTS: Final = ROOT / "tests"
 WAITS: Final = {"acquire", "join", "receive", "recv", "run_sync", "sleep_forever", "wait"}
 """Names of functions that may wait for ever, less a leading underscore."""
 LIMITS: Final = {"fail_after", "move_on_after"}
+PATIENCE: Final = 60
+"""Seconds that a test waits at least for what must happen: a busy machine is slow, not wrong."""
 
 COMMIT: Final = "ends with a COMMIT; SQLite gives up a lock after 5 s"
 DISK: Final = "reads or writes plain files of bounded size; a disk that hangs stops all else too"
@@ -220,3 +223,40 @@ def test_the_guide_tells_the_deadline(what: str) -> None:
     guide = (ROOT / "docs/guide/security.md").read_text()
     row = re.escape(f"| {what[0].upper()}{what[1:]} | {seconds:g} s |")
     assert re.search(row, guide), f"{row} is not in docs/guide/security.md"
+
+
+def _impatient(code: str) -> list[str]:
+    """Return the limits of a test that a busy machine may not keep."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    limits = [(one, one.args[0]) for one in calls if _name(one) == "fail_after" and one.args]
+    limits += [
+        (one, word.value)
+        for one in calls
+        if ast.unparse(one.func) in {"subprocess.run", "pytest.mark.timeout"}
+        for word in [*one.keywords, *(ast.keyword("timeout", given) for given in one.args)]
+        if word.arg == "timeout"
+    ]
+    return [
+        f"line {call.lineno}: {ast.unparse(limit)} s"
+        for call, limit in limits
+        if isinstance(limit, ast.Constant) and float(ast.unparse(limit)) < PATIENCE
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("with fail_after(10): pass", ["line 1: 10 s"]),
+        ("with anyio.fail_after(60): pass", []),
+        ("subprocess.run(['x'], timeout=20)", ["line 1: 20 s"]),
+        ("@pytest.mark.timeout(30)\ndef test(): pass", ["line 1: 30 s"]),
+    ],
+)
+def test_impatience_is_found(code: str, found: list[str]) -> None:
+    assert _impatient(code) == found
+
+
+def test_tests_are_patient() -> None:
+    files = [path for path in TESTS.rglob("*.py") if "node_modules" not in path.parts]
+    found = {path: _impatient(path.read_text()) for path in files if path != Path(__file__)}
+    assert {path: limits for path, limits in found.items() if limits} == {}

@@ -100,7 +100,6 @@ def test_a_request_in_the_guide_is_one(block: Block) -> None:
     methods[frame.method].model_validate_json(bytes(frame.params))
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("page", sorted({one.page for one in of("sh")}), ids=lambda one: one.stem)
 async def test_the_commands_of_a_page_work_one_after_another(page: Path, tmp_path: Path) -> None:
     home = tmp_path / ".skerry"

@@ -30,7 +30,7 @@ def request(text: str) -> ModelRequest:
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
     async with http_client() as client:
-        with anyio.fail_after(50):
+        with anyio.fail_after(60):
             yield client
 
 
@@ -48,7 +48,7 @@ async def base_url() -> AsyncIterator[str]:
         assert process.stdin is not None
         assert process.stdout is not None
         await process.stdin.send(json.dumps(settings).encode() + b"\n")
-        with anyio.fail_after(50):
+        with anyio.fail_after(60):
             yield json.loads(await process.stdout.receive())["base_url"]
         process.kill()
 

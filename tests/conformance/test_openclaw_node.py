@@ -29,7 +29,6 @@ def script(body: dict[str, Any]) -> Sequence[HttpStep]:
     return ["I look.", ToolCall("c1", "read", {"path": "note.txt"})]
 
 
-@pytest.mark.timeout(120)
 async def test_it_connects_runs_streams_aborts_and_reads(tmp_path: Path) -> None:
     home = tmp_path / "state"
     (home / "workspace").mkdir(mode=0o700, parents=True)
@@ -68,7 +67,6 @@ async def test_it_connects_runs_streams_aborts_and_reads(tmp_path: Path) -> None
     assert seen["refused"] == "unknown method: no.such.method"
 
 
-@pytest.mark.timeout(120)
 async def test_its_device_signs_and_is_known_again(tmp_path: Path) -> None:
     home = tmp_path / "state"
     async with (

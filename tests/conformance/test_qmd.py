@@ -17,7 +17,7 @@ from skerry.memory.qmd_program import QmdHome
 from skerry.model.ids import agent_id
 from skerry.model.memory import MemoryMode, MemoryQuestion
 
-pytestmark = [pytest.mark.full("QMD"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.full("QMD")
 
 CONFORMANCE = Path(__file__).parent
 NAMES = ("2026-01-01.md", "Grüße.md", "sub/My Notes (x) v1.2 & more.md")

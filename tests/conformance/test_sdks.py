@@ -16,7 +16,7 @@ from tests.support.mocks import program
 from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded
 
-pytestmark = [pytest.mark.full("the official SDKs"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.full("the official SDKs")
 
 READER = Path(__file__).parent / "sdk" / "read.py"
 STOPS = {

@@ -28,7 +28,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 GATEWAY_AWAY = re.compile(r"WebSocket connection to '[^']*' failed")
 """What Chromium says of itself when nothing listens; a page cannot keep it from saying so."""

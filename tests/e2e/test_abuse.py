@@ -46,7 +46,7 @@ async def test_silent_connections_keep_nobody_out(gateway: GatewayProcess) -> No
 
 async def test_sockets_that_ask_nothing_keep_nobody_out(gateway: GatewayProcess) -> None:
     port = int(gateway.url.rpartition(":")[2])
-    sockets = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(700)]
+    sockets = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(700)]
     try:
         for one in sockets[::2]:
             one.sendall(b"GET / HTTP/1.1\r\nHost: ")
@@ -61,7 +61,6 @@ async def guess(url: str, token: str) -> None:
         await wire.send(request("connect", connect_params(auth={"token": token}), id="guess"))
 
 
-@pytest.mark.timeout(120)
 async def test_wrong_tokens_keep_nobody_out_and_leave_nothing(gateway: GatewayProcess) -> None:
     async def guess_many(first: int) -> None:
         async with anyio.create_task_group() as tasks:

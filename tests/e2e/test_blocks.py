@@ -35,7 +35,7 @@ def words(texts: list[str]) -> list[str]:
 
 
 async def killed(gateway: GatewayProcess) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await gateway.wait() == -signal.SIGKILL
 
 

@@ -27,7 +27,7 @@ class Page:
         key = str(self._sent)
         params = {"sessionKey": "main", "message": text, "idempotencyKey": key}
         await self._client.request("chat.send", params)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             result = await self._application.dispatch.wait(RunId(key), None)
         assert result is not None
         return "\n".join(result.payloads)

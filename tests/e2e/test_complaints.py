@@ -65,8 +65,10 @@ async def test_an_answer_whose_reader_lost_the_connection_is_there_once(tmp_path
             sent = {"sessionKey": "main", "message": "look m1", "idempotencyKey": "k1"}
             assert (await wire.call("chat.send", sent))["status"] == "started"
         async with GatewayClient(gateway.address) as client:  # the same person, on a new socket
-            with anyio.fail_after(30):
-                ended = await client.request("agent.wait", {"runId": "k1", "timeoutMs": 20_000})
+            with anyio.fail_after(60):
+                ended = await client.request(
+                    "agent.wait", {"runId": "k1", "timeoutMs": 60_000}, timeout=90
+                )
             assert ended["status"] == "ok"
             repeated = await client.request("chat.send", sent)  # as a client does that is not sure
             assert repeated["status"] == "ok"

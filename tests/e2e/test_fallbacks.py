@@ -75,7 +75,6 @@ def said(result: dict[str, Any]) -> str:
     return "".join(one["text"] for one in result["payloads"])
 
 
-@pytest.mark.timeout(180)
 async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path: Path) -> None:
     rig = Rig()
     async with rig.server as server:
@@ -107,7 +106,6 @@ async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path
         assert tokens + body["max_tokens"] <= WINDOW
 
 
-@pytest.mark.timeout(120)
 async def test_a_refused_key_is_followed_by_the_next_and_the_session_stays_with_it(
     tmp_path: Path,
 ) -> None:
@@ -128,7 +126,6 @@ async def test_a_refused_key_is_followed_by_the_next_and_the_session_stays_with_
             assert rig.asked == [("two", "large")] * 3
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "failure",
     [Cut(connection=True), Cut(), Gate()],

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
 
@@ -20,7 +18,6 @@ async def said(client: GatewayClient, key: str) -> list[str]:
     return texts
 
 
-@pytest.mark.timeout(120)
 async def test_each_start_does_the_checklist_once(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         workspace = tmp_path / "workspace"

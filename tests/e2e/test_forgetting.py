@@ -64,7 +64,7 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
 
 async def gone(home: Path) -> None:
     """Wait until the last run has ended and what it wrote is gone too."""
-    with anyio.fail_after(40):
+    with anyio.fail_after(60):
         while list(holding(home, b"zebra", b"4711")):  # noqa: ASYNC110 - of files nobody is told
             await anyio.sleep(0.05)
 
@@ -111,7 +111,7 @@ async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_e
             reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             done = await wire.call("memory.forget", {"phrases": ["zebra 4711"]})
             assert (done["done"], list(holding(home, b"zebra")) != []) == (False, True)
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while "not all is forgotten yet" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
                     await anyio.sleep(0.05)
         await gone(home)
@@ -151,7 +151,7 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
             given = ("--url", address.url, "--token", address.token or "")
             command = [sys.executable, "-m", "skerry", "memory", "forget", *arguments, *given]
             environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-            with anyio.fail_after(50):
+            with anyio.fail_after(60):
                 return await anyio.run_process(command, env=environ, check=False)
 
         looked = await skerry("ZEBRA 4711", "--dry-run")

@@ -108,7 +108,6 @@ async def answered(wire: Wire) -> None:
                 return
 
 
-@pytest.mark.timeout(300)
 async def test_broken_frames_leave_it_serving(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,7 +65,7 @@ async def test_what_finds_no_room_is_refused_and_taken_when_there_is_room(
             assert platform.acknowledged() == 0
             ballast.unlink()
             assert (await client.request("chat.send", send))["status"] == "started"
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while not platform.received():  # noqa: ASYNC110 - a file of another process
                     await anyio.sleep(0.02)
             assert (await ready(gateway))["ready"]

@@ -17,7 +17,7 @@ from skerry.testing.model_server import StubModelServer
 
 async def received(platform: Platform, count: int) -> list[str]:
     """Return what the platform received once there are `count` messages."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while len(found := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
             await anyio.sleep(0.01)
     return [one.text for one in found]
@@ -108,7 +108,7 @@ async def test_a_fault_point_kills_the_process(tmp_path: Path) -> None:
 async def test_a_second_start_names_the_gateway_that_runs(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         port = gateway.url.rpartition(":")[2]
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             second = await anyio.run_process(
                 [sys.executable, "-m", "skerry", "gateway", "run", "--port", port],
                 env=os.environ | {"SKERRY_STATE_DIR": str(tmp_path)},

@@ -29,16 +29,16 @@ async def test_a_message_and_a_method_are_told_alike(tmp_path: Path) -> None:
     ):
         send = {"sessionKey": "main", "message": "/help", "idempotencyKey": "1"}
         await client.request("chat.send", send)
-        await application.dispatch.wait(RunId("1"), 5)
+        await application.dispatch.wait(RunId("1"), 60)
         await client.request("sessions.reset", {"key": "main", "reason": "new"})
         await client.request("sessions.reset", {"key": "main"})
         await client.request("chat.abort", {"sessionKey": "main"})
         send = {"sessionKey": "main", "message": "/new with words", "idempotencyKey": "2"}
         await client.request("chat.send", send)
-        await application.dispatch.wait(RunId("2"), 5)
+        await application.dispatch.wait(RunId("2"), 60)
         send = {"sessionKey": "main", "message": "/reset", "idempotencyKey": "3"}
         await client.request("chat.send", send)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await enough.wait()
     main = "agent:main:main"
     given = ["help", "new", "reset", "stop", "new", "reset"]

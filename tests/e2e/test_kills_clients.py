@@ -22,7 +22,7 @@ def ask(text: str, key: str) -> dict[str, str]:
 
 async def result(client: GatewayClient, key: str, text: str) -> Answer:
     """Return what the run of the text ended with."""
-    waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 20_000})
+    waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 60_000}, timeout=90)
     assert waited["status"] == "ok", waited
     return await run(client, text, key)
 
@@ -154,6 +154,6 @@ async def test_a_kill_in_the_recovery_leaves_the_run_to_the_next_start(tmp_path:
         await gateway.end()
         await again(gateway)
         async with GatewayClient(gateway.address) as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 stored = await result(client, "k1", "m1")
         assert stored["result"]["payloads"][0]["text"] == "answer to m1"

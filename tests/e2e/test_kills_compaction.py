@@ -47,7 +47,7 @@ async def test_a_kill_during_a_compaction_leaves_a_usable_conversation(
             )
         with suppress(GatewayUnreachableError):
             await ask(gateway, "sessions.compact", key="main")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
         await gateway.start("--port", "0")
         texts = await shown(gateway)
@@ -72,7 +72,6 @@ async def test_a_kill_during_a_compaction_leaves_a_usable_conversation(
     assert kinds.count("compaction") == 1
 
 
-@pytest.mark.timeout(180)  # seven lives of a gateway, one after the other
 async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_lost(
     tmp_path: Path,
 ) -> None:
@@ -91,7 +90,7 @@ async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_los
                 await ask(gateway, "agent", sessionKey="main", **asked)
                 await gateway.stop()
             except GatewayUnreachableError:
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     await gateway.wait()
             except EndedEarlyError:
                 pass  # what the life before had left was as many COMMITs

@@ -68,7 +68,7 @@ COLLECTED = re.compile(rf"{re.escape(TITLE)}|---\nQueued #\d+\n")
 """What stands around messages that became one prompt."""
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(300 + 60 * KILLS)
 @pytest.mark.parametrize("mode", ["steer", "collect"])
 async def test_random_kills_with_everything_on_lose_and_double_nothing(
     tmp_path: Path, mode: str

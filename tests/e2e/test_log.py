@@ -20,7 +20,7 @@ async def test_a_gateway_leaves_a_log_for_its_owner_without_its_token(tmp_path: 
     ) as process:
         assert process.stdout is not None
         said, found = "", None
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             async for text in TextReceiveStream(process.stdout):
                 said += text
                 if found := re.search(r"#token=([0-9a-f]{48})", said):

@@ -14,8 +14,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
-import pytest
-
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
@@ -164,7 +162,6 @@ AGENTS: Final = AgentsConfig(
 )
 
 
-@pytest.mark.timeout(300)
 async def test_memory_is_not_lost_at_compaction_in_two_thousand_turns(tmp_path: Path) -> None:
     reader = Reader()
     async with open_core(tmp_path, ScriptedModel(reader), agents=AGENTS) as core:
@@ -176,7 +173,6 @@ async def test_memory_is_not_lost_at_compaction_in_two_thousand_turns(tmp_path: 
     assert course.cpu < 2.0
 
 
-@pytest.mark.timeout(120)
 async def test_without_recall_what_was_compacted_cannot_be_answered(tmp_path: Path) -> None:
     reader = Reader()
     async with open_core(tmp_path, ScriptedModel(reader), agents=AGENTS, tools=(Read(),)) as core:

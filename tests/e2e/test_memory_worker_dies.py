@@ -92,7 +92,7 @@ async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Pla
 
 
 async def told(here: Place) -> dict[str, Any]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         found = await here.call(MemorySearch(here.desk), ASKED)
     assert "disabled" not in found, found
     assert found["results"][0]["path"] == "memory/2024-02-03.md"
@@ -102,7 +102,7 @@ async def told(here: Place) -> dict[str, Any]:
 
 async def by_meaning(here: Place) -> dict[str, Any]:
     """Search until the model is in memory and answers in time: on a busy machine not at once."""
-    with anyio.fail_after(40):
+    with anyio.fail_after(60):
         while (found := await told(here))["mode"] != "hybrid":
             pass
     return found
@@ -126,7 +126,7 @@ async def test_a_worker_that_is_killed_in_the_middle_of_a_search_takes_no_answer
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(search)
-                with anyio.fail_after(10):
+                with anyio.fail_after(60):
                     await watched.asked.wait()
                 watched.signal(signal.SIGKILL)
             # Another process answers, or words do where it takes too long to load.

@@ -36,8 +36,8 @@ async def test_an_image_reaches_the_model_and_its_thinking_the_person(tmp_path: 
             GatewayClient(gateway.address) as client,
         ):
             await client.request("chat.send", sent)
-            with anyio.fail_after(20):
-                await client.request("agent.wait", {"runId": "k"})
+            with anyio.fail_after(60):
+                await client.request("agent.wait", {"runId": "k", "timeoutMs": 60_000}, timeout=90)
             history = await client.request("chat.history", {"sessionKey": "main"})
         asked = model.requests[0].body
     assert asked["reasoning_effort"] == "high"

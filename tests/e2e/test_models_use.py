@@ -38,7 +38,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
 
 async def use(gateway: GatewayProcess, choice: str) -> CompletedProcess[bytes]:
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home), "HOME": str(gateway.home)}
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         return await anyio.run_process(
             [sys.executable, "-m", "skerry", "models", "use", choice, "--json"],
             env=environ,

@@ -155,7 +155,7 @@ async def test_commands_that_are_known_late_are_offered_to_a_slash_that_stands(
 
     await play(page, {"commands.list": hold})
     await page.goto(f"{rig.http}/#token={TOKEN}")
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         await asked.wait()
     await page.get_by_label("Message", exact=True).press_sequentially("/")
     await expect(page.get_by_role("option")).to_have_count(0)

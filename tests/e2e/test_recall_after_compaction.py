@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -77,7 +75,6 @@ async def ask(client: GatewayClient, text: str) -> str:
     return told
 
 
-@pytest.mark.timeout(120)
 async def test_the_request_has_the_passage_that_the_question_needs(tmp_path: Path) -> None:
     async with talking(tmp_path) as (client, model, _):
         for text in CHATTER:
@@ -98,7 +95,6 @@ async def test_the_request_has_the_passage_that_the_question_needs(tmp_path: Pat
     assert "recalled-memory" not in json.dumps(history)
 
 
-@pytest.mark.timeout(120)
 async def test_without_a_memory_the_request_has_none_of_it(tmp_path: Path) -> None:
     async with talking(tmp_path, plugins={"slots": {"memory": "none"}}) as (client, model, _):
         for text in CHATTER:

@@ -31,7 +31,6 @@ async def say(gateway: GatewayProcess, text: str, key: str) -> Any:
         )
 
 
-@pytest.mark.timeout(180)
 async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: PLR0915 - one story
     tmp_path: Path,
 ) -> None:

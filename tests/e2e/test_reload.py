@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
@@ -33,7 +32,7 @@ async def told(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
     payload: dict[str, Any] = {}
     with client.subscribe() as stream:
         yield payload
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             async for event in stream:
                 if event.event == "config.changed":
                     assert isinstance(event.payload, dict)
@@ -123,7 +122,6 @@ async def test_a_write_over_the_wire_is_told_once(tmp_path: Path) -> None:
         assert news["changedPaths"] == ["cron.maxConcurrentRuns"]
 
 
-@pytest.mark.timeout(120)
 async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it(
     tmp_path: Path,
 ) -> None:
@@ -148,7 +146,7 @@ async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it
             assert after["tick"] == 20_000
             assert process.returncode is None
             process.terminate()
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 assert await process.wait() == 0
 
 

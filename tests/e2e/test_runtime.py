@@ -32,7 +32,7 @@ async def until_ended(
     """Start the runs, each with its parameters; return the answers and what was told meanwhile."""
     events: list[Event] = []
     answers: dict[str, Any] = {}
-    with client.subscribe() as stream, anyio.fail_after(20):
+    with client.subscribe() as stream, anyio.fail_after(60):
         for run_id, params in asked.items():
             answers[run_id] = await client.request("agent", {"idempotencyKey": run_id, **params})
         left = set(asked)

@@ -107,7 +107,6 @@ def commands(home: Path) -> str:
     return said
 
 
-@pytest.mark.timeout(180)
 async def test_no_secret_leaves_its_place(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

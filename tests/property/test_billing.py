@@ -177,7 +177,7 @@ async def take_up(core: Core, clock: FakeClock, provider: Provider) -> None:
     for run in again:
         provider.run = run.request.run_id
         core.dispatch.resume(run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await core.dispatch.wait(run.request.run_id, None)
 
 
@@ -186,7 +186,7 @@ async def one(core: Core, provider: Provider, name: str, story: Story) -> None:
     provider.plan = deque((*story.plan, "hang") if story.abort else story.plan)
     await core.dispatch.submit(request(name))
     run = core.dispatch.runtime.running.get(RunId(name))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
 
             async def abort() -> None:

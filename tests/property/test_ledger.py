@@ -94,7 +94,7 @@ class Machine:
         self.asked = {k: (text, left - 1) for k, (text, left) in self.asked.items() if left > 1}
 
     async def idle(self) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             for run_id in self.core.dispatch.active():
                 await self.core.dispatch.wait(RunId(run_id), None)
 

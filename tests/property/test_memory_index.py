@@ -4,7 +4,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -147,5 +146,5 @@ class Files(RuleBasedStateMachine):
                     one.unlink()
 
 
-TestFiles = pytest.mark.timeout(300)(Files.TestCase)
+TestFiles = Files.TestCase
 TestFiles.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

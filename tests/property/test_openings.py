@@ -196,7 +196,7 @@ class Defective(Openings):
     everybody_counts = True
 
 
-TestOpenings = pytest.mark.timeout(300)(Openings.TestCase)
+TestOpenings = Openings.TestCase
 TestOpenings.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 
 

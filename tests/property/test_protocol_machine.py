@@ -129,7 +129,7 @@ class Protocol(RuleBasedStateMachine):
         """Do it where the gateway is."""
 
         async def bounded() -> Any:
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 return await work
 
         return self.portal.call(bounded)
@@ -278,7 +278,7 @@ class Protocol(RuleBasedStateMachine):
     async def _nothing_is_left(self) -> None:
         context = self.rig.context
         broadcast = context.broadcast
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while len(context.presence.entries()) > self.present:  # noqa: ASYNC110 - the gateway hears of a close later
                 await anyio.sleep(0.001)
         tables: list[Any] = [

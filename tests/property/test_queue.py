@@ -57,7 +57,7 @@ class Player:
         for gate in self.gates:
             gate.open()
         self.gates.clear()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while self.core.dispatch.active(MAIN) and not any(  # noqa: ASYNC110 - as said below
                 gate.reached.is_set() for gate in self.gates
             ):

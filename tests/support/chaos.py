@@ -29,7 +29,7 @@ from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
 
-SECONDS = 30.0
+SECONDS = 60.0
 ONE_BY_ONE = {"messages": {"queue": {"mode": "followup", "debounceMs": 0, "cap": 1000}}}
 """Each message has its own answer, so that answers can be counted, however many wait."""
 Written = list[dict[str, Any]]

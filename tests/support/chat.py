@@ -39,7 +39,7 @@ class Chat:
         await self.core.dispatch.submit(RunRequest(RunId(text), MAIN, text, reply_to=to))
 
     async def end(self, run_id: str = "hi") -> RunResult:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             result = await self.core.dispatch.wait(RunId(run_id), None)
         assert result is not None
         return result
@@ -55,7 +55,7 @@ class Chat:
         return await self.core.store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
 
     async def until_sent(self, count: int) -> list[str]:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while len(found := await self.sent()) < count:  # noqa: ASYNC110 - nobody is told
                 await anyio.sleep(0.005)
         return found

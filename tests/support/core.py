@@ -61,7 +61,7 @@ class Core:
         """Submit a run and wait for its end."""
         run_id = run_id or text
         await self.dispatch.submit(request(text, run_id, key))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             result = await self.dispatch.wait(RunId(run_id), None)
         assert result is not None
         return result

@@ -78,7 +78,7 @@ def inbound(words: str, message_id: str, peer: str = "alice", **more: Any) -> In
 async def receive(core: Core, words: str, message_id: str, **more: Any) -> None:
     """Let a person write over a platform, and wait for the end of the run."""
     await core.dispatch.receive(inbound(words, message_id, **more))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         for run_id in core.dispatch.active():
             await core.dispatch.wait(run_id, None)
 

@@ -57,7 +57,7 @@ class Place:
 
 
 async def until(happened: Callable[[], object]) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not happened():  # noqa: ASYNC110 - another process does it, and tells nobody
             await anyio.sleep(0.01)
 
@@ -69,7 +69,7 @@ async def served(
     """Run the memory with its server."""
     async with http_client() as http:
         daemon = QmdDaemon(http, place.clock, idle_seconds=idle)
-        memory = place.memory(server=daemon, limits={"timeoutMs": 20_000}, **config)
+        memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(memory.run)
             await until(lambda: place.fake.calls("update"))

@@ -15,6 +15,6 @@ async def listening(
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, handler)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
         group.cancel_scope.cancel()

@@ -54,7 +54,7 @@ class Wire:
         await self.socket.send(json.dumps(frame, allow_nan=False))  # else it is no JSON
 
     async def receive(self) -> Frame:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             frame = cast("Frame", json.loads(await self.socket.recv()))
         self.frames.append(frame)
         return frame
@@ -103,7 +103,7 @@ class Wire:
 
     async def closed(self) -> tuple[int | None, str | None]:
         """Return the close code and reason, after whatever still comes before."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             try:
                 while True:
                     self.frames.append(json.loads(await self.socket.recv()))
@@ -114,7 +114,7 @@ class Wire:
 @asynccontextmanager
 async def dial(url: str, **options: Any) -> AsyncIterator[Wire]:
     """Open a connection and read its challenge."""
-    options = {"max_size": None, "proxy": None, "open_timeout": 10} | options
+    options = {"max_size": None, "proxy": None, "open_timeout": 60} | options
     async with connect(url, **options) as socket:
         wire = Wire(socket)
         challenge = await wire.receive()

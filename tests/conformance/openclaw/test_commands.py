@@ -20,7 +20,6 @@ SECONDS = 120
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("SKERRY_OPENCLAW"), reason="make conformance runs it"),
-    pytest.mark.timeout(300),
 ]
 
 

@@ -18,7 +18,6 @@ MORE = ("config", "debug", "logs")
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("SKERRY_OPENCLAW"), reason="make conformance runs it"),
-    pytest.mark.timeout(300),
 ]
 
 

@@ -259,10 +259,10 @@ async def test_an_abort_in_a_summary_leaves_the_conversation_as_it_was(tmp_path:
             await core.ask(f"message {number} " + "blue " * 60)
         core.models.info = SMALL
         await core.dispatch.submit(request("the last straw"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         core.dispatch.abort(MAIN, None, "test")
-        result = await core.dispatch.wait(request("the last straw").run_id, 10)
+        result = await core.dispatch.wait(request("the last straw").run_id, 60)
         assert result is not None
         assert result.stop_reason is StopReason.ABORTED
         assert (await state(core)).count == 0

@@ -19,7 +19,7 @@ async def kept(core: Core) -> str:
 
 async def begun(core: Core, gate: Gate) -> None:
     await core.dispatch.submit(request("hi"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await gate.reached.wait()
 
 
@@ -37,7 +37,7 @@ async def test_what_a_model_said_before_it_fell_silent_is_kept_after_a_second(
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half an answer", gate]])) as core:
         await begun(core, gate)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while await kept(core) != "half an answer":  # noqa: ASYNC110 - nobody tells of it
                 await anyio.sleep(0.05)
         gate.open()

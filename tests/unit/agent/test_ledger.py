@@ -54,7 +54,7 @@ def priced(core: Core) -> None:
 async def quiet(core: Core, text: str, purpose: Purpose) -> RunResult:
     asked = RunRequest(RunId(text), MAIN, text, origin=Origin.OWNER, purpose=purpose)
     await core.dispatch.submit(asked)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(asked.run_id, None)
     assert result is not None
     return result
@@ -81,7 +81,7 @@ async def test_a_call_that_is_given_up_or_fails_is_a_row_too(tmp_path: Path) -> 
     async with open_core(tmp_path, model) as core:
         await core.ask("one")
         await core.dispatch.submit(request("two"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             core.dispatch.abort(MAIN, None, "test")
             await core.dispatch.wait(RunId("two"), None)
@@ -224,7 +224,7 @@ async def test_a_call_that_died_with_the_process_is_booked_for_its_model(tmp_pat
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]]), agents=agents) as core:
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         (run,) = await core.store.read(runs.unfinished)
         session = await core.store.read(lambda reader: sessions.get(reader, run.session_id))

@@ -270,7 +270,7 @@ async def test_agent_end_gets_the_final_messages_and_delays_nothing(tmp_path: Pa
         on(core.hooks.agent_end, end)
         result = await core.ask("two")
         assert result.stop_reason is StopReason.DONE
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await told.wait()
         said = await core.said()
     (one,) = ends
@@ -288,7 +288,7 @@ async def test_what_message_sending_makes_is_what_the_outbox_has(tmp_path: Path)
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         on(core.hooks.message_sending, change)
         await core.dispatch.submit(from_alice("hi"))
-        result = await core.dispatch.wait(from_alice("hi").run_id, 10)
+        result = await core.dispatch.wait(from_alice("hi").run_id, 60)
         assert result is not None
         assert result.payloads == ("echo: hi",)
         assert await parts(core) == ["echo: hi!"]
@@ -305,7 +305,7 @@ async def test_a_cancelled_block_and_one_whose_guard_is_broken_have_no_row(
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         on(core.hooks.message_sending, handler)
         await core.dispatch.submit(from_alice("hi"))
-        await core.dispatch.wait(from_alice("hi").run_id, 10)
+        await core.dispatch.wait(from_alice("hi").run_id, 60)
         assert await parts(core) == []
 
 

@@ -177,7 +177,7 @@ async def test_the_notes_of_the_owner_are_not_told_to_a_stranger_in_the_same_ses
         stranger = replace(request("two"), origin=Origin.STRANGER, reply_to=place)
         await core.ask("one")
         await core.dispatch.submit(stranger)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await core.dispatch.wait(stranger.run_id, None)
         await core.ask("three")
     assert ["1234" in one for one in systems(model)] == [True, False, True]
@@ -276,7 +276,7 @@ async def test_nobody_but_a_person_begins_the_ritual(tmp_path: Path) -> None:
         await core.ask("one", key=GROUP)
         beat = RunRequest(RunId("beat"), SessionKey.main(), "beat", purpose=Purpose.HEARTBEAT)
         await core.dispatch.submit(beat)
-        await core.dispatch.wait(RunId("beat"), 10)
+        await core.dispatch.wait(RunId("beat"), 60)
         await core.ask("two")
     assert [BOOTSTRAP in text for text in systems(model)] == [False, False, True]
 

@@ -23,7 +23,7 @@ THOUGHT = ThinkingBlock("Hm.", "signature")
 
 async def run(core: Core, asked: RunRequest) -> None:
     await core.dispatch.submit(asked)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await core.dispatch.wait(asked.run_id, None)
 
 
@@ -45,7 +45,7 @@ async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([[THOUGHT, "so", gate]])) as core:
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             core.dispatch.abort(MAIN, None, "test")
             result = await core.dispatch.wait(RunId("hi"), None)
@@ -102,7 +102,7 @@ async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
     guest = replace(request("and this?", queue_mode=QueueMode.STEER), images=(IMAGE,))
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             await core.dispatch.submit(guest)
             gate.open()
@@ -125,7 +125,7 @@ async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_onc
 
     async with open_core(tmp_path, ScriptedModel([[gate, "a"], ["b"]])) as core:
         await core.dispatch.submit(request("first"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             await core.dispatch.submit(waiting)
             assert large.data in str(await stored())

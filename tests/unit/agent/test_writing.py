@@ -108,11 +108,11 @@ async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Pat
     async with open_core(tmp_path, ScriptedModel([["a", gate], ["b"]])) as core:
         on(core.hooks.before_message_write, watch)
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         await core.dispatch.submit(request("two", queue_mode=QueueMode.STEER))
         gate.open()
-        await core.dispatch.wait(request("two").run_id, 10)
+        await core.dispatch.wait(request("two").run_id, 60)
     assert seen == [("one", "one"), ("two", "two")]
 
 

@@ -84,7 +84,7 @@ async def reset(core: Core) -> SessionId:
 
 
 async def ended(core: Core) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(request(LAST).run_id, None)
     assert result is not None
     return result
@@ -93,7 +93,7 @@ async def ended(core: Core) -> RunResult:
 async def at_the_gate(core: Core, gate: Gate) -> None:
     """Let a run come to the summary that it needs, and stay there."""
     await core.dispatch.submit(request(LAST))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await gate.reached.wait()
 
 

@@ -50,7 +50,7 @@ async def said_in(core: Core, session_id: str) -> list[str]:
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -60,7 +60,7 @@ async def test_a_reset_stops_the_run_and_what_it_said_stays_with_it(tmp_path: Pa
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate], ["fresh"]])) as core:
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             new_id = await reset(core)
         old = await ended(core, "one")
@@ -76,7 +76,7 @@ async def test_messages_that_wait_are_stopped_too(tmp_path: Path, mode: QueueMod
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             await core.dispatch.submit(request("two", queue_mode=mode))
             new_id = await reset(core)
@@ -146,7 +146,7 @@ async def test_an_open_run_of_an_archived_session_is_closed_and_not_run_again(
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         # As if its end could not be stored, and the conversation was reset then.
         await core.store.write(lambda unit: archive.reset(unit, MAIN, SessionId("new"), 5))
@@ -161,7 +161,7 @@ async def test_a_change_does_not_wait_for_other_sessions(tmp_path: Path) -> None
     other = SessionKey.parse("other")
     async with open_core(tmp_path, ScriptedModel([["half", gate]]), limit=1) as core:
         await core.dispatch.submit(request("one", key=other))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             assert await delete(core) is None
         gate.open()
@@ -181,7 +181,7 @@ async def test_a_change_that_stops_nobody_waits_and_gives_up(
 
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("one"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             with pytest.raises(BusyError, match="still active"):
                 await core.dispatch.alone(MAIN, work)

@@ -27,10 +27,10 @@ async def test_it_is_done_in_a_conversation_of_its_own_once_a_start(tmp_path: Pa
         (core.workspace / "MEMORY.md").write_text("private", encoding="utf-8")
         assert await boot(core.dispatch, config(core), 7) == [RunId("boot-main-7")]
         assert await boot(core.dispatch, config(core), 7) in ([], [RunId("boot-main-7")])
-        result = await core.dispatch.wait(RunId("boot-main-7"), 5)
+        result = await core.dispatch.wait(RunId("boot-main-7"), 60)
         await core.ask("hi")
         await boot(core.dispatch, config(core), 8)
-        await core.dispatch.wait(RunId("boot-main-8"), 5)
+        await core.dispatch.wait(RunId("boot-main-8"), 60)
         keys = [one.key for one in await core.store.read(lambda r: listing.recent(r, limit=9))]
     assert result is not None
     assert result.session_key == str(BOOT)
@@ -70,7 +70,7 @@ async def test_what_an_earlier_start_left_open_goes_on_alone(tmp_path: Path) -> 
         await gate.reached.wait()
         assert await boot(core.dispatch, config(core), 8) == []
         gate.open()
-        await core.dispatch.wait(RunId("boot-main-7"), 5)
+        await core.dispatch.wait(RunId("boot-main-7"), 60)
 
 
 async def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.core import MAIN, Core, open_core, request
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result

@@ -62,7 +62,7 @@ async def test_twins_run_once(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(submit)
-        await core.dispatch.wait(RunId("twin"), 5)
+        await core.dispatch.wait(RunId("twin"), 60)
         statuses = sorted(one.status for one in admissions)
         assert statuses == [AdmissionStatus.ACCEPTED] + [AdmissionStatus.IN_FLIGHT] * 4
         assert len(model.seen) == 1
@@ -92,7 +92,7 @@ async def test_a_key_with_other_content_is_refused_in_flight_and_after_a_restart
             with pytest.raises(KeyReusedError):
                 await core.dispatch.submit(other)
         gate.open()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await core.dispatch.wait(RunId("key"), None)
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         with pytest.raises(KeyReusedError):
@@ -110,7 +110,7 @@ async def test_accepted_means_that_the_store_has_it(tmp_path: Path) -> None:
         assert open_run.request.text == "hi"
         assert open_run.entry == 1
         gate.open()
-        await core.dispatch.wait(RunId("hi"), 5)
+        await core.dispatch.wait(RunId("hi"), 60)
         assert await core.store.read(runs.unfinished) == []
 
 
@@ -122,7 +122,7 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
         await core.dispatch.submit(request("b"))
         assert shape(await core.said()) == ["User"]
         gate.open()
-        await core.dispatch.wait(RunId("b"), 5)
+        await core.dispatch.wait(RunId("b"), 60)
         said = await core.said()
         assert shape(said) == ["User", "Assistant", "User", "Assistant"]
 
@@ -139,7 +139,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         steer = request("stop that", queue_mode=QueueMode.STEER)
         await core.dispatch.submit(steer)
         gate.open()
-        result = await core.dispatch.wait(RunId("work"), 5)
+        result = await core.dispatch.wait(RunId("work"), 60)
         assert result is not None
         assert result.payloads == ("as you wish",)
         said = await core.said()
@@ -150,7 +150,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         assert [one.is_error for one in results] == [False, True, True]
         assert results[1].text == "Skipped due to queued user message."
         assert model.seen[1].last == "stop that"
-        joined = await core.dispatch.wait(RunId("stop that"), 5)
+        joined = await core.dispatch.wait(RunId("stop that"), 60)
         assert joined is not None
         assert joined.joined == "work"
         assert joined.payloads == ()
@@ -170,7 +170,7 @@ async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path:
         await core.dispatch.submit(request("b", queue_mode=QueueMode.FOLLOWUP))
         gate.open()
         for name, answer in (("a", "one"), ("b", "two")):
-            result = await core.dispatch.wait(RunId(name), 5)
+            result = await core.dispatch.wait(RunId(name), 60)
             assert result is not None
             assert (result.payloads, result.joined) == ((answer,), None)
         assert shape(await core.said()) == ["User", "Assistant", "User", "Assistant"]
@@ -184,7 +184,7 @@ async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> N
         await gate.reached.wait()
         await core.dispatch.submit(request("b", queue_mode=QueueMode.STEER))
         gate.open()
-        result = await core.dispatch.wait(RunId("b"), 5)
+        result = await core.dispatch.wait(RunId("b"), 60)
         assert result is not None
         assert result.joined is None
         assert result.payloads == ("answered",)
@@ -196,7 +196,7 @@ async def test_an_abort_keeps_the_partial_text_and_frees_the_lane(tmp_path: Path
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
         assert core.dispatch.abort(MAIN, None, "rpc") == ["a"]
-        result = await core.dispatch.wait(RunId("a"), 5)
+        result = await core.dispatch.wait(RunId("a"), 60)
         assert result is not None
         assert result.stop_reason is StopReason.ABORTED
         assert result.payloads == ("so far",)
@@ -215,11 +215,11 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
         await gate.reached.wait()
         await core.dispatch.submit(request("b"))
         assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
-        result = await core.dispatch.wait(RunId("b"), 5)
+        result = await core.dispatch.wait(RunId("b"), 60)
         assert result is not None
         assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
         gate.open()
-        await core.dispatch.wait(RunId("a"), 5)
+        await core.dispatch.wait(RunId("a"), 60)
         assert len(model.seen) == 1
         assert shape(await core.said()) == ["User", "Assistant"]
 
@@ -227,7 +227,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel([["thinking", Gate()], ["ok"]])) as core:
         await core.dispatch.submit(request("a", timeout=0.05))
-        result = await core.dispatch.wait(RunId("a"), 5)
+        result = await core.dispatch.wait(RunId("a"), 60)
         assert result is not None
         assert result.stop_reason is StopReason.TIMEOUT
         assert result.payloads == ("thinking",)
@@ -292,13 +292,13 @@ async def test_one_session_never_runs_twice_at_a_time_and_others_go_on(tmp_path:
     async with open_core(tmp_path, ScriptedModel(script)) as core:  # type: ignore[arg-type]
         for text in ("a1", "a2", "b1"):
             await core.dispatch.submit(request(text, key=SessionKey.parse(text[0])))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await gates["a1"].reached.wait()
             await gates["b1"].reached.wait()
         assert sorted(running) == ["a1", "b1"]
         for gate in gates.values():
             gate.open()
-        await core.dispatch.wait(RunId("a2"), 5)
+        await core.dispatch.wait(RunId("a2"), 60)
         assert running[-1] == "a2"
 
 

@@ -20,7 +20,7 @@ HALF = "half a pair: \ud800"
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result

@@ -27,14 +27,14 @@ class Stall:
         if self.armed and point == "store.before-commit":
             self.armed = False
             self.reached.set()
-            assert self._opened.wait(10)
+            assert self._opened.wait(60)
 
     def open(self) -> None:
         self._opened.set()
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -82,7 +82,7 @@ async def test_who_waits_for_a_key_that_is_looked_up_gets_the_stored_result(
         results: list[RunResult | None] = []
 
         async def wait() -> None:
-            results.append(await core.dispatch.wait(RunId("key"), 10))
+            results.append(await core.dispatch.wait(RunId("key"), 60))
 
         async with anyio.create_task_group() as tasks:
             stall.armed = True

@@ -32,7 +32,7 @@ from tests.support.hooks import READ, from_alice, on, parts
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -44,7 +44,7 @@ async def interrupted(home: Path) -> AsyncIterator[Core]:
     gate = Gate()
     async with open_core(home, ScriptedModel([["looking", READ], ["half", gate]])) as core:
         await core.dispatch.submit(from_alice("m1"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
     async with open_core(home, ScriptedModel(echo)) as core:
         yield core
@@ -62,7 +62,7 @@ async def test_accepting_waits_for_no_handler(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         on(core.hooks.message_received, hold)
         on(core.hooks.before_message_write, write)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await core.ask("hi")
             await gate.reached.wait()
         gate.open()
@@ -129,7 +129,7 @@ async def test_an_abort_while_a_guard_thinks_ends_the_run_with_its_calls_paired(
     async with open_core(tmp_path, ScriptedModel([["looking", READ], ["never"]])) as core:
         on(core.hooks.before_tool_call, think)
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         core.dispatch.abort(MAIN, None, "owner")
         result = await ended(core, "hi")
@@ -147,7 +147,7 @@ async def test_an_abort_loses_no_response_that_a_handler_looks_at(tmp_path: Path
     async with open_core(tmp_path, ScriptedModel([["the whole answer"]])) as core:
         on(core.hooks.llm_output, look)
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         core.dispatch.abort(MAIN, None, "owner")
         gate.open()
@@ -167,7 +167,7 @@ async def test_a_message_that_is_blocked_and_a_crash_leave_a_run_that_can_be_clo
     async with open_core(tmp_path, ScriptedModel([[READ], ["half", gate]])) as core:
         on(core.hooks.before_message_write, block)
         await core.dispatch.submit(from_alice("m1"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []

@@ -121,7 +121,7 @@ async def test_directives_of_those_who_may_not_are_words(tmp_path: Path, rights:
             asked.run_id, asked.key, asked.text, origin=Origin.STRANGER, rights=rights
         )
         await core.dispatch.submit(stranger)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId("a"), None)
         assert result is not None
         assert result.payloads == ("echo: /think high hello /verbose full",)

@@ -18,7 +18,7 @@ PLACE = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.GROUP, 
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -40,7 +40,7 @@ async def test_a_stranger_in_a_group_interrupts_strangers_and_waits_for_the_owne
     ]
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(messages[0])
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         for one in messages[1:]:
             await core.dispatch.submit(one)

@@ -75,7 +75,7 @@ async def test_only_what_a_person_says_keeps_a_session_fresh(tmp_path: Path) -> 
             opened.clock.advance(HOUR)
             run = RunRequest(RunId(f"own-{number}"), MAIN, "tick", purpose=purpose)
             await core.dispatch.submit(run)
-            await core.dispatch.wait(run.run_id, 5)
+            await core.dispatch.wait(run.run_id, 60)
         await core.ask("/resume list")
         assert (await current(core)).session_id == before.session_id
         await core.ask("morning")

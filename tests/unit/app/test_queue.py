@@ -28,7 +28,7 @@ BOTH = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueu
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -52,7 +52,7 @@ def written(text: str) -> RunRequest:
 async def begun(core: Core, gate: Gate, *behind: RunRequest) -> None:
     """Run `a` until it comes to its gate; then the others come."""
     await core.dispatch.submit(asked("a"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await gate.reached.wait()
         for one in behind:
             await core.dispatch.submit(one)
@@ -89,7 +89,7 @@ async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_ent
         waiting = [InLine(RunId("a")), InLine(RunId("b"), "b"), InLine(RunId("c"), "c")]
         assert core.dispatch.line(MAIN) == waiting
         gate.open()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await second.reached.wait()
         assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
         second.open()
@@ -242,7 +242,7 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
     ]
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(messages[0])
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             for one in messages[1:]:
                 await core.dispatch.submit(one)
@@ -369,7 +369,7 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
     async with open_core(tmp_path, ScriptedModel(steps)) as core:
         await begun(core, gate, asked("b"), asked("c"))
         gate.open()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await second.reached.wait()
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:

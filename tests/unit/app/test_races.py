@@ -37,7 +37,7 @@ class Disk:
             return
         if self.held is not None:
             self.waiting.set()
-            if not self.held.wait(5):
+            if not self.held.wait(60):
                 self.held = None  # the test has failed; let it end
         if self.full or self.fails_next:
             self.fails_next = False
@@ -50,7 +50,7 @@ class Disk:
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -70,7 +70,7 @@ async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: 
         outcomes: list[Admission | Exception] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(submit, core, "a", outcomes)
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             assert core.dispatch.abort(MAIN, None, "rpc") == ["a"]
             commit.set()
         assert isinstance(outcomes[0], Admission)
@@ -90,7 +90,7 @@ async def test_nobody_is_asked_before_the_session_is_stored(tmp_path: Path) -> N
         commit = disk.hold()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(core.dispatch.receive, arrived)
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             await anyio.wait_all_tasks_blocked()
             assert (model.seen, core.events) == ([], [])
             disk.held = None
@@ -109,7 +109,7 @@ async def test_a_twin_takes_over_when_the_first_cannot_be_stored(tmp_path: Path)
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(submit, core, "a", outcomes)
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             await anyio.wait_all_tasks_blocked()
             disk.held = None
             commit.set()
@@ -144,11 +144,11 @@ async def test_who_waits_for_a_run_that_was_known_gets_its_result(tmp_path: Path
         waited: list[RunResult | None] = []
 
         async def wait() -> None:
-            waited.append(await core.dispatch.wait(RunId("a"), 10))
+            waited.append(await core.dispatch.wait(RunId("a"), 60))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(core.dispatch.submit, request("a"))
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             tasks.start_soon(wait)  # the repeated request is in the table, not yet withdrawn
             await anyio.wait_all_tasks_blocked()
             commit.set()
@@ -167,7 +167,7 @@ async def test_a_message_that_is_stored_while_the_run_ends_has_a_turn_of_its_own
         disk.waiting.clear()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(core.dispatch.submit, request("b", queue_mode=QueueMode.STEER))
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             gate.open()  # the run looks for steering, which is not durable yet
             await anyio.wait_all_tasks_blocked()
             disk.held = None
@@ -194,7 +194,7 @@ async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Pa
         core.dispatch.abort(MAIN, RunId("a"), "rpc")
         commit = disk.hold()
         disk.waiting.clear()
-        await anyio.to_thread.run_sync(disk.waiting.wait, 10)  # the end of `a` is written
+        await anyio.to_thread.run_sync(disk.waiting.wait, 60)  # the end of `a` is written
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(core.dispatch.submit, request("d", queue_mode=QueueMode.FOLLOWUP))
             await anyio.wait_all_tasks_blocked()
@@ -269,7 +269,7 @@ async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(submit, core, "b", outcomes)
-            await anyio.to_thread.run_sync(disk.waiting.wait, 10)
+            await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             tasks.start_soon(drain)
             await anyio.wait_all_tasks_blocked()
             with pytest.raises(BusyError):

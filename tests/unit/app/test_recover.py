@@ -42,7 +42,7 @@ async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
     """Submit; return when the model is at the gate."""
     for one in requests:
         await core.dispatch.submit(one)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await gate.reached.wait()
 
 
@@ -57,7 +57,7 @@ async def restarted(home: Path, script: Sequence[Sequence[Step]] = ()) -> AsyncG
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result
@@ -114,7 +114,7 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
         for name in ("m3", "m4"):
             await core.dispatch.submit(said_by("alice", name, QueueMode.STEER))
         gate.open()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await last.reached.wait()
     async with restarted(tmp_path) as core:
         host = await ended(core, "m1")
@@ -155,7 +155,7 @@ async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Pa
         async with restarted(tmp_path, [["half", gate]]) as core:
             if life == 0:
                 await core.dispatch.submit(said_by("alice", "m1"))
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await gate.reached.wait()
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
@@ -175,7 +175,7 @@ async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_
                 core.dispatch.resume(run)
             if life == 0:
                 await core.dispatch.submit(said_by("alice", "m1"))
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await gate.reached.wait()
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED

@@ -36,7 +36,7 @@ async def state(tmp_path: Path) -> Path:
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await gate.reached.wait()
     return tmp_path
 
@@ -56,10 +56,10 @@ async def test_while_it_starts_it_is_alive_and_not_ready(state: Path) -> None:
 
     def reach(point: str) -> None:
         if point == "store.before-commit":
-            committed.wait(30)
+            committed.wait(60)
 
     outside = Outside(models=ScriptedModels(ScriptedModel(echo)), reach=reach)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(serve, prepare(environ), environ, outside)
             while (found := owner(state / LOCK)) is None or not found.note:  # noqa: ASYNC110 - a file

@@ -39,7 +39,7 @@ def command(environ: dict[str, str]) -> Command:
     """Run `skerry` with the arguments and return what it printed."""
 
     async def run(*arguments: str, stdin: bytes = b"") -> CompletedProcess[bytes]:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await anyio.run_process(
                 [sys.executable, "-m", "skerry", *arguments], input=stdin, env=environ, check=False
             )

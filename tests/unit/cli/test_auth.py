@@ -107,7 +107,7 @@ async def test_a_person_signs_in_with_the_browser(environ: dict[str, str], state
     async with StubOAuthServer() as server, http_client() as http:
         describe(state, server)
         words = [sys.executable, "-m", "skerry", "auth", "login", "mine", "--json"]
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             async with await anyio.open_process(words, env=environ, stdin=-3) as process:
                 url = await address(process)
                 page = await http.send(httpx2.Request("GET", server.approve(url)))
@@ -126,7 +126,7 @@ async def test_a_person_pastes_the_address_where_the_browser_is_elsewhere(
     async with StubOAuthServer() as server:
         describe(state, server)
         words = [sys.executable, "-m", "skerry", "auth", "login", "mine"]
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             async with await anyio.open_process(words, env=environ) as process:
                 url = await address(process)
                 assert process.stdin is not None

@@ -109,7 +109,7 @@ class Terminal:
         os.write(self.descriptor, text.encode())
 
     async def exit_code(self) -> int:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await self.process.wait()
 
 
@@ -215,7 +215,7 @@ class Running:
 
     async def of(self, message: str) -> Exchange:
         """Return the request with the message, once it has come."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while message not in self.asked:
                 await self._more.wait()
         return self.asked[message]

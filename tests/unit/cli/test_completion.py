@@ -21,6 +21,6 @@ async def test_bash_completes_a_command(command: Command) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     asked = 'COMP_WORDS=(skerry gate); COMP_CWORD=1; _shtab_skerry; echo "${COMPREPLY[@]}"'
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         done = await anyio.run_process([bash, "--norc", "-c", f"{script}\n{asked}"], check=False)
     assert done.stdout.strip() == b"gateway"

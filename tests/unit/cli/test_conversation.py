@@ -34,7 +34,7 @@ def told() -> list[Update]:
 
 @pytest.fixture
 async def conversation(gateway: FakeGateway, told: list[Update]) -> AsyncIterator[Conversation]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Conversation(Address(gateway.url, TOKEN), "main", told.append) as conversation:
             yield conversation
 
@@ -69,7 +69,7 @@ async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: Fake
     gateway.methods["chat.send"] = send
     image = {"type": "image", "content": "aW1hZ2U="}
     address = Address(gateway.url, TOKEN)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Conversation(address, "main", lambda _: None, "work", "high") as conversation:
             await conversation.say("hi", "k", [image])
     params = gateway.requests[-1][1]
@@ -235,7 +235,7 @@ async def test_stopping_aborts_the_run(gateway: FakeGateway, conversation: Conve
 async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
     lost = anyio.Event()
     endings: list[Ending] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with AsyncExitStack() as gone:
             gateway = await gone.enter_async_context(fake_gateway())
             address = Address(gateway.url, TOKEN)
@@ -256,7 +256,7 @@ async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
 
 async def test_a_refused_client_hears_why_at_once() -> None:
     async with fake_gateway() as gateway:
-        with anyio.fail_after(20), pytest.raises(ClientError, match="unauthorized"):
+        with anyio.fail_after(60), pytest.raises(ClientError, match="unauthorized"):
             async with Conversation(Address(gateway.url, "no"), "main", print) as conversation:
                 await conversation.open()
 

@@ -15,7 +15,7 @@ HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "u
 
 def skerry_command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "skerry", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_without_a_command_it_prints_the_commands() -> None:
@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy() -> None:
         f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == "[]\n"
 
@@ -80,7 +80,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_reader_that_leaves_is_no_error_message() -> None:
     command = f"{sys.executable} -m skerry --help | true"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stderr == ""
 

@@ -36,7 +36,7 @@ async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> Non
 
 async def alone(home: Path, *words: str) -> CompletedProcess[bytes]:
     environ = {**os.environ, "SKERRY_STATE_DIR": str(home), "SKERRY_GATEWAY_PORT": "1"}
-    with anyio.fail_after(50):
+    with anyio.fail_after(60):
         command = [sys.executable, "-m", "skerry", "memory", *words]
         return await anyio.run_process(command, env=environ, check=False)
 

@@ -18,7 +18,7 @@ def skerry(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     environ = {**os.environ, "SKERRY_STATE_DIR": str(home)}
     command = [sys.executable, "-m", "skerry", "memory", *words]
     return subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False, timeout=50
+        command, env=environ, capture_output=True, text=True, check=False, timeout=60
     )
 
 

@@ -24,7 +24,7 @@ async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
         "SKERRY_GATEWAY_TOKEN": TOKEN,
     }
     command = [sys.executable, "-m", "skerry", "memory", *arguments]
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         return await anyio.run_process(command, env=environ, check=False)
 
 

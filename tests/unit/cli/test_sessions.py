@@ -15,7 +15,7 @@ from skerry.testing.gateway import GatewayProcess, running_gateway
 
 
 async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         return await anyio.run_process(
             [sys.executable, "-m", "skerry", "sessions", *arguments],
             env={**os.environ, "SKERRY_STATE_DIR": str(home)},

@@ -20,7 +20,7 @@ def git(*arguments: str, cwd: Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=60,
     )
     return done.stdout.strip()
 

@@ -23,7 +23,7 @@ async def gateway() -> AsyncIterator[FakeGateway]:
 
 @pytest.fixture
 async def client(gateway: FakeGateway) -> AsyncIterator[GatewayClient]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with GatewayClient(Address(gateway.url, TOKEN)) as client:
             yield client
 
@@ -214,7 +214,7 @@ async def test_the_token_follows_no_redirect() -> None:
             return response
 
         async with serve(elsewhere, "127.0.0.1", 0, process_request=redirect) as first:
-            with anyio.fail_after(10), pytest.raises(GatewayUnreachableError):
+            with anyio.fail_after(60), pytest.raises(GatewayUnreachableError):
                 async with GatewayClient(Address(f"ws://127.0.0.1:{port_of(first)}", TOKEN)):
                     pass
     assert seen == []
@@ -231,6 +231,6 @@ async def test_no_proxy_of_the_environment_sees_the_token(
     monkeypatch.delenv("no_proxy", raising=False)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with GatewayClient(Address(gateway.url, TOKEN)) as client:
             assert await client.request("health") == {"ok": True}

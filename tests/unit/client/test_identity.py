@@ -14,7 +14,7 @@ from tests.support.gateway import TOKEN, running_gateway
 
 async def test_the_same_machine_is_the_same_device_each_time(tmp_path: Path) -> None:
     key = tmp_path / "own" / KEY
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with running_gateway(tmp_path) as rig:
             address = Address(rig.url, TOKEN, key)
             async with GatewayClient(address) as client:
@@ -27,7 +27,7 @@ async def test_the_same_machine_is_the_same_device_each_time(tmp_path: Path) -> 
 
 async def test_a_refused_device_is_told_how_it_gets_in(tmp_path: Path) -> None:
     key = tmp_path / KEY
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with running_gateway(tmp_path) as rig:
             address = Address(rig.url, TOKEN, key)
             async with GatewayClient(address) as client:

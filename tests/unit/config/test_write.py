@@ -124,7 +124,7 @@ def test_writers_wait_for_each_other(file: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(10)
+        writer.join(60)
     assert len(json.loads(file.read_text())["models"]["providers"]) == 8
 
 

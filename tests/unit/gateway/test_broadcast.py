@@ -133,7 +133,7 @@ async def test_the_first_delta_goes_at_once_and_the_rest_together_after_150_ms(
     assert [what for _, what in ear.told()] == [("assistant", "a"), ("delta", "a")]
     tell(broadcast, TextDelta("b"), TextDelta("c"))
     assert ear.heads == []
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         await ear.arrived.wait()
     assert anyio.current_time() - begin >= 0.14
     agent, chat = ear.take()

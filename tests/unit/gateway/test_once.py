@@ -64,7 +64,7 @@ async def test_a_repeat_in_flight_is_told_so(rig: Rig, wire: Wire) -> None:
     rig.dispatcher.alone = slow  # type: ignore[method-assign]  # a fake of the test
     ask = {"type": "req", "method": "sessions.reset", "params": {"key": "chat"} | KEY}
     await wire.send(ask | {"id": "a"})
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await at_work.wait()
     error = await refused(wire, "sessions.reset", {"key": "chat"} | KEY)
     assert (error["details"]["code"], error["retryable"]) == ("IN_FLIGHT", True)

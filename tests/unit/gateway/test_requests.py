@@ -17,7 +17,7 @@ from tests.support.wire import Wire, connected, request
 @pytest.mark.requirement("wire-transport-json-text")
 async def test_frames_are_text_with_one_json_value_each(wire: Wire) -> None:
     await wire.send(request("agents.list", id="mine"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while json.loads(frame := await wire.socket.recv()).get("id") != "mine":
             assert isinstance(frame, str)  # an event before the answer
     assert isinstance(frame, str)

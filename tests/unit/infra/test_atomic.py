@@ -65,7 +65,7 @@ def test_only_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
         other = threading.Thread(target=second)
         other.start()
         assert not entered.wait(0.05)
-    other.join(10)
+    other.join(60)
     assert entered.is_set()
 
 

@@ -52,7 +52,7 @@ async def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIte
     accept = TLSListener(listener, tls, standard_compatible=False) if tls else listener
     async with listener, anyio.create_task_group() as group:
         group.start_soon(accept.serve, server.serve)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield server
         group.cancel_scope.cancel()
 

@@ -16,5 +16,5 @@ def test_the_last_time_that_was_named_counts() -> None:
     leaving = Leaving(leave)
     leaving.within(600, 1)
     leaving.within(0.01, 75)
-    assert gone.wait(10)
+    assert gone.wait(60)
     assert codes == [75]

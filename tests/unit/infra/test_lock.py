@@ -53,7 +53,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holder(path) as process:
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
         assert path.read_text("ascii") == f"{process.pid}\na note\n"
         assert owner(path) is None
         with locked(path):

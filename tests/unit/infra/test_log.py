@@ -96,12 +96,12 @@ def test_a_disk_that_hangs_stops_nobody_and_what_was_lost_is_counted() -> None:
 
     def write(line: str) -> None:
         hanging.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         written.append(line)
 
     with behind(write) as handler:
         handler.emit(record("0"))
-        assert hanging.wait(10)
+        assert hanging.wait(60)
         for number in range(1, log.WAITING + 4):
             handler.emit(record(str(number)))
         go_on.set()
@@ -123,7 +123,7 @@ def test_a_full_disk_loses_lines_and_says_how_many_when_there_is_room() -> None:
     with behind(write) as handler:
         for text in ("a", "b"):
             handler.emit(record(text))
-            assert tried.acquire(timeout=10)
+            assert tried.acquire(timeout=60)
         room = True
         handler.emit(record("c"))
     assert written == ["2 lines of the log were lost", "c"]

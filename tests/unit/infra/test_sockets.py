@@ -23,11 +23,11 @@ async def hang_up(stream: anyio.abc.SocketStream) -> None:
 async def test_a_request_on_a_closed_connection_is_told_apart_from_one_that_was_sent() -> None:
     async with listening(hang_up) as port:
         stream = await SocketBackend().connect_tcp("127.0.0.1", port)
-        assert await stream.read(100, timeout=5) == b""
+        assert await stream.read(100, timeout=60) == b""
         with pytest.raises(httpcore2.WriteError):
             await stream.write(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(StaleConnectionError):
-            await stream.read(100, timeout=5)
+            await stream.read(100, timeout=60)
         await stream.aclose()
 
 
@@ -39,10 +39,10 @@ async def test_the_end_behind_a_request_that_was_sent_is_no_stale_connection() -
     async with listening(read_and_hang_up) as port:
         stream = await SocketBackend().connect_tcp("127.0.0.1", port)
         await stream.write(b"GET / HTTP/1.1\r\n")
-        assert await stream.read(100, timeout=5) == b""
+        assert await stream.read(100, timeout=60) == b""
         with pytest.raises(httpcore2.WriteError):
             await stream.write(b"\r\n")
-        assert await stream.read(100, timeout=5) == b""
+        assert await stream.read(100, timeout=60) == b""
         await stream.aclose()
 
 
@@ -67,9 +67,9 @@ async def test_an_address_that_refuses_gives_way_to_the_next(
 
     async with listening(greet) as port:
         monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
-        stream = await SocketBackend().connect_tcp("two.invalid", port, timeout=5)
+        stream = await SocketBackend().connect_tcp("two.invalid", port, timeout=60)
         await stream.write(b"?")
-        assert await stream.read(100, timeout=5) == b"hello"
+        assert await stream.read(100, timeout=60) == b"hello"
         await stream.aclose()
 
 

@@ -16,7 +16,7 @@ async def test_the_work_runs_beside_the_block_and_is_cancelled_at_its_end() -> N
         finally:
             ended.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with beside(work):
             await began.wait()
     assert ended.is_set()
@@ -32,6 +32,6 @@ async def test_what_the_work_raises_ends_the_block() -> None:
     async def work() -> None:
         raise ValueError
 
-    with anyio.fail_after(5), pytest.raises(ExceptionGroup):
+    with anyio.fail_after(60), pytest.raises(ExceptionGroup):
         async with beside(work):
             await anyio.sleep_forever()

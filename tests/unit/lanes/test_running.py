@@ -43,7 +43,7 @@ async def test_a_withdrawn_run_wakes_whoever_waits_for_it() -> None:
     running, one = Running(), run("1")
     running.add(one)
     running.withdraw(one)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         await one.admitted.wait()
         await one.ended.wait()
     assert (one.withdrawn, running.of()) == (True, [])

@@ -50,7 +50,6 @@ def test_by_words_alone_its_turns_are_found_and_better_than_by_fts5(tmp_path: Pa
     assert poor(table["best"], table["fts5-or"]) == {}
 
 
-@pytest.mark.timeout(300)
 def test_the_command_finds_more_with_the_local_model(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--data", str(DATA), "--conversations", "1", "--only", "turn", "--profile", "best"]
     assert main(["memory", "bench", *asked, "--json"]) == 0

@@ -118,14 +118,14 @@ async def test_a_job_that_has_read_it_already_does_not_write_it_back(
     def reach(name: str) -> None:
         if name == point and not held.is_set():
             held.set()
-            assert go_on.wait(30)
+            assert go_on.wait(60)
 
     talk, index = Talk(), opened(tmp_path, workspace, reach)
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=talk)
-    with anyio.fail_after(40):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(partial(memory.sync, force=point.startswith("swap")))
-            assert await anyio.to_thread.run_sync(held.wait, 30)
+            assert await anyio.to_thread.run_sync(held.wait, 60)
             forgotten(workspace, talk)
             tasks.start_soon(memory.forget, REDACTION)
             await anyio.to_thread.run_sync(go_on.set)
@@ -142,7 +142,7 @@ async def test_a_vector_that_was_asked_for_before_is_not_kept(
     index = opened(tmp_path, workspace)
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), embedder=lambda: embedder)
     await memory.read()
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(memory.embed)
             await embedder.asked.wait()

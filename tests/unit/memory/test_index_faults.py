@@ -64,7 +64,7 @@ async def found(memory: BuiltinMemory, text: str = "boat", limit: int = 50) -> s
 
 def killed(home: Path, point: str, after: int, how: str) -> None:
     command = [sys.executable, "-c", INDEXER, str(home), point, str(after), how]
-    done = subprocess.run(command, check=False, timeout=50)
+    done = subprocess.run(command, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
 
 
@@ -109,7 +109,7 @@ async def test_twenty_searches_during_a_full_index_find_everything(home: Path) -
     async def ask() -> None:
         answers.append(await found(memory))
 
-    with anyio.fail_after(50):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(lambda: memory.sync(force=True))

@@ -106,7 +106,7 @@ async def test_at_the_start_it_is_indexed_and_a_new_file_soon_after(
     index = Index(tmp_path / "main.sqlite", Settings(places), SystemClock())
     memory = BuiltinMemory(AgentId("main"), index, SystemClock())
     made = Keeper(lambda: memory, lambda: scan(places).found, lambda: is_empty(places))
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(made.run)
             for wanted in (1, 2):

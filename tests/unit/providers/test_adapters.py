@@ -37,7 +37,7 @@ async def ask(served: Served, api: Api, base: str = "") -> ModelReply:
     endpoint = Endpoint("P", served.url + base, "sk-canary", api=api, headers=headers)
     model = ModelInfo("p", "m", "M", reasoning=True, api=api)
     request = ModelRequest(model, "", History([user("hi", 1)]), thinking=ThinkingLevel.HIGH)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with http_client() as http:
             return await adapter(http, endpoint).complete(request, Listener())
 

@@ -35,7 +35,7 @@ CALLS = ToolCall("t1", "read", {"path": "a long name.txt"}), ToolCall("t2", "lis
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
     async with http_client() as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield client
 
 

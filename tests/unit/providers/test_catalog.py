@@ -59,7 +59,7 @@ async def catalog(
     **environ: str,
 ) -> AsyncIterator[Catalog]:
     servers = [LocalServer("near", "Near", local.base_url)] if local else []
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with (
             http_client() as http,
             Catalog(

@@ -38,7 +38,7 @@ CALL = ToolCall("c1", "read", {"path": "notes/a long name.txt", "lines": 20})
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
     async with http_client() as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield client
 
 

@@ -18,7 +18,7 @@ def server(url: str, name: str = "one") -> LocalServer:
 
 
 async def found(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with http_client() as http:
             return [(model.server.id, model.id) for model in await probe(http, servers)]
 

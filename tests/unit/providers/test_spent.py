@@ -57,7 +57,7 @@ async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> M
         retrying = RetryingProvider(provider(http, stub), sleep=at_once)
         failover = Failover(ScriptedModels(retrying, MODEL), Wanted(), calls.append)
         speaker = Speaker(failover, lambda _: None, FakeClock().now_ms)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(speaker.respond, ask)
                 if gate is not None:

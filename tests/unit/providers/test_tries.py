@@ -92,7 +92,7 @@ class Rig:
 
     async def say(self, reference: str | None = "p/m", **changes: Any) -> AssistantMessage:
         self.asked.clear()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await self.speaker(reference, **changes).respond(ask)
 
 
@@ -296,7 +296,7 @@ async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> Non
         async def one(name: str) -> None:
             said.append((await rig.speaker(session_id=name).respond(ask)).text)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(one, "a")
                 await gate.reached.wait()
@@ -323,7 +323,7 @@ async def test_a_call_that_a_probe_waits_for_does_not_wait_for_the_probe(
         await opened.say()
         opened.script = failing(LIMITED)
         opened.clock.advance(5 * MINUTE if rested else 1)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             said = await opened.speaker().respond(compacted_first)
         assert said.text == "m by one"
 

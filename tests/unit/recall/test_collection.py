@@ -255,7 +255,7 @@ def test_searchers_see_a_change_whole_or_not_at_all(tmp_path: Path) -> None:
             collection.compact()
     stop.set()
     for one in threads:
-        one.join(10)
+        one.join(60)
     assert wrong == []
 
 

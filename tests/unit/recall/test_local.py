@@ -56,7 +56,7 @@ def _embedder(script: str = WORKER, *, idle_seconds: float = 600) -> LocalEmbedd
 
 
 async def _until(what: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not what():  # noqa: ASYNC110 - another process does it
             await anyio.sleep(0.01)
 

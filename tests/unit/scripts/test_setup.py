@@ -44,7 +44,7 @@ def run(folder: Path, programs: Path, **environ: str) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=60,
     )
 
 
@@ -96,4 +96,4 @@ def test_the_questions_are_valid_python() -> None:
     text = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     for name in ("fitting", "complete"):
         question = text.split(f"{name}='", 1)[1].split("'", 1)[0]
-        subprocess.run([sys.executable, "-c", question], check=True, timeout=20)
+        subprocess.run([sys.executable, "-c", question], check=True, timeout=60)

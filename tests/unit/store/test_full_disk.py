@@ -116,7 +116,7 @@ async def test_a_waiting_run_starts_when_there_is_space(tmp_path: Path) -> None:
 
 async def test_a_gateway_that_stops_does_not_wait_for_space(tmp_path: Path) -> None:
     gate = Gate()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with open_core(tmp_path, ScriptedModel([[gate, LONG]])) as core:
             await core.dispatch.submit(request("a"))
             await gate.reached.wait()
@@ -129,7 +129,7 @@ async def test_a_gateway_that_stops_does_not_wait_for_space(tmp_path: Path) -> N
 
 
 async def ended(core: Core, run_id: str) -> tuple[StopReason, tuple[str, ...]]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         result = await core.dispatch.wait(RunId(run_id), None)
     assert result is not None
     return result.stop_reason, result.payloads
@@ -153,7 +153,7 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
     model = ScriptedModel([[gate, "answer"]])
     async with open_core(tmp_path, model, commands=table) as core:
         await core.dispatch.submit(request("hi"))
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await gate.reached.wait()
             await core.dispatch.submit(request("/tell"))
             await asked.wait()
@@ -186,7 +186,7 @@ async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
 
         monkeypatch.setattr(core.store, "write", no_room_behind_its_acceptance)
         await core.dispatch.submit(request("a"))
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await gate.reached.wait()
         await core.dispatch.submit(request("b", queue_mode=QueueMode.COLLECT))
         await core.dispatch.submit(request("c", queue_mode=QueueMode.COLLECT))

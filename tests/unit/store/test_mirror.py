@@ -149,7 +149,7 @@ async def test_who_reads_does_not_wait_for_the_disk_of_a_file(files: Files) -> N
     os.mkfifo(files.file)  # opening it for writing waits until somebody reads it
     async with open_store(files.home / "state.sqlite") as store:
         await store.write(partial(say, texts=["one"]))
-        with anyio.fail_after(10), ExitStack() as opened:
+        with anyio.fail_after(60), ExitStack() as opened:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(files.start, store)
                 await anyio.wait_all_tasks_blocked()

@@ -63,7 +63,7 @@ async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(tmp_path: 
             message_of_failure = "no"
             raise ValueError(message_of_failure)
 
-        store.post(lambda _: gate.wait(5))  # so that the others end up in one transaction
+        store.post(lambda _: gate.wait(60))  # so that the others end up in one transaction
         outcomes: list[object] = []
 
         async def collect(work: object) -> None:
@@ -99,7 +99,7 @@ async def test_a_cancelled_caller_does_not_undo_what_it_handed_in(tmp_path: Path
     async with open_store(tmp_path / "state.sqlite") as store:
 
         def slow(unit: Unit) -> None:
-            gate.wait(5)
+            gate.wait(60)
             sessions.ensure(unit, MAIN, SessionId("s1"), 1)
 
         with anyio.CancelScope() as scope:

@@ -35,7 +35,7 @@ async def handed_in(channel: MemoryChannel, count: int) -> list[InboundMessage]:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(channel.run, inbox)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await enough.wait()
         tasks.cancel_scope.cancel()
     return taken

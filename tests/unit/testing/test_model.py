@@ -49,7 +49,7 @@ async def test_a_gate_holds_the_reply_exactly_there() -> None:
     gate = Gate()
     texts: list[str] = []
     model = ScriptedModel([["before", gate, "after"]])
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(model.complete, request(), Listener(texts.append))
             await gate.reached.wait()

@@ -15,7 +15,7 @@ from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelSer
 
 async def ask(url: str, text: str = "hi", role: str = "user") -> httpx2.Response:
     body = {"messages": [{"role": role, "content": text}], "stream": True}
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with http_client() as http:
             return await http.post(f"{url}/chat/completions", json=body)
 
@@ -103,7 +103,7 @@ async def test_as_a_program_it_prints_its_address_and_answers() -> None:
         "--text",
         "fixed",
     ]
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with await anyio.open_process(command, stderr=None) as process:
             assert process.stdout is not None
             url = json.loads(await process.stdout.receive())["base_url"]

@@ -37,7 +37,7 @@ async def test_a_stranger_gets_nothing_of_the_owners_other_conversations(tmp_pat
         await core.ask("the treasure is under the tree", key=SessionKey.parse("notes"))
         asked = replace(request("where?", key=MAIN), origin=Origin.STRANGER)
         await core.dispatch.submit(asked)
-        assert await core.dispatch.wait(asked.run_id, 10)
+        assert await core.dispatch.wait(asked.run_id, 60)
         result = (await core.said())[-2]
     assert isinstance(result, ToolResultMessage)
     assert "tree" not in result.text
