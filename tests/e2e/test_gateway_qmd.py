@@ -41,7 +41,9 @@ class Installed:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.command, self._folder = folder / "qmd", folder
-        self._real, node = (CONFORMANCE / f"{one}/node_modules/.bin/{one}" for one in ("qmd", "node"))
+        self._real, node = (
+            CONFORMANCE / f"{one}/node_modules/.bin/{one}" for one in ("qmd", "node")
+        )
         assert self._real.exists(), "make test-all installs it"
         (folder / "node").symlink_to(node)
         self.mend()
@@ -76,7 +78,9 @@ def servers(home: Path) -> list[int]:
 
 
 @asynccontextmanager
-async def remembering(home: Path, program: Installed, clock: Hurried) -> AsyncIterator[GatewayClient]:
+async def remembering(
+    home: Path, program: Installed, clock: Hurried
+) -> AsyncIterator[GatewayClient]:
     """Give a client of a gateway with QMD in the slot, and one fact in its memory."""
     qmd = {"command": str(program.command), "limits": {"timeoutMs": 30_000}}
     config = {
@@ -131,6 +135,7 @@ async def test_qmd_answers_fails_is_replaced_within_the_query_and_comes_back(
         told = await tool(client, "1")
         assert (told["backend"], told["fallback"]) == ("qmd", None)
         assert (await client.request("memory.status"))["backend"] == "qmd"
+        assert (await client.request("memory.files"))["backend"] == "qmd"
         await until(lambda: servers(home))
 
         program.break_it(home)
