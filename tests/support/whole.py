@@ -13,6 +13,7 @@ from skerry.client.discover import Address
 from skerry.config.load import prepare
 from skerry.gateway.server import create_app
 from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock, SystemClock
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from tests.support.gateway import serving
@@ -27,6 +28,7 @@ async def whole_gateway(
     hooks: Hooks,
     platform: Platform | None = None,
     config: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[tuple[Application, Address]]:
     """Serve a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
@@ -39,6 +41,7 @@ async def whole_gateway(
         models=ScriptedModels(ScriptedModel(echo)),
         adapters=[MemoryChannel(platform)] if platform else [],
         hooks=hooks,
+        clock=clock or SystemClock(),
     )
     async with (
         open_application(settings, environ, outside) as application,

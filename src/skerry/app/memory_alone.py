@@ -38,6 +38,13 @@ class MemoryAlone:
         """Return the agent's memory."""
         return self.memories.of(agent)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what answers otherwise here than in a gateway, for people."""
+        if self.memories.config().memory.backend == "builtin":
+            return ()
+        return ("A running gateway asks QMD; without one the built-in index answers.",)
+
     async def prepare(
         self, agent: AgentId, question: str, progress: Callable[[MemoryProgress], None]
     ) -> None:

@@ -41,15 +41,16 @@ async def _files(arguments: Namespace) -> int:
         return 0
     if not found["files"]:
         show("Nothing is remembered yet: write MEMORY.md or memory/*.md in the agent's workspace.")
-    show(table([_row(one) for one in found["files"]]))
+    show(table([_row(one, found.get("backend")) for one in found["files"]]))
     if left := found["total"] - len(found["files"]):
         notice(f"{left} that changed earlier are left out: --limit shows more.")
     return 0
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _row(one: dict[str, Any], backend: str | None) -> tuple[str, ...]:
     passages = one["passages"]
-    state = "not indexed yet"
+    # QMD alone knows what it has of which file.
+    state = "searched by QMD" if backend == "qmd" else "not indexed yet"
     if passages is not None:
         state = f"{passages} passage{'' if passages == 1 else 's'}"
     changed = iso(one["changedAt"]) if one["changedAt"] else ""

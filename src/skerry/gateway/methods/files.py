@@ -42,7 +42,7 @@ class MemoryNotesParams(Params):
 
 
 async def memory_files(call: Call, params: MemoryFilesParams) -> Json:
-    """Return what is remembered, file by file, with what of it is indexed.
+    """Return what is remembered, file by file, with what of it is indexed, and by whom.
 
     Where there are more than `limit`, those that changed last, and how many there are.
     """
@@ -61,7 +61,12 @@ async def listing(desk: MemoryDesk, agent: AgentId, params: MemoryFilesParams) -
         found = [one for one in found if one.source is params.source]
     shown = sorted(found, key=lambda one: one.changed_at, reverse=True)[: params.limit]
     shown.sort(key=lambda one: one.path)
-    return {"files": [_file(one) for one in shown], "total": len(found)}
+    backend = desk.of(agent)
+    return {
+        "files": [_file(one) for one in shown],
+        "total": len(found),
+        "backend": backend.name if backend is not None else None,
+    }
 
 
 async def memory_file(call: Call, params: MemoryFileParams) -> Json:

@@ -11,6 +11,7 @@ export class FilesView {
   root = make("section", { className: "memory-files" });
   #files = [];
   #total = 0;
+  #backend = "";
   #filter = make("input", { type: "search", placeholder: "Filter", ariaLabel: "Filter files" });
   #order = make("select", { ariaLabel: "Order" });
   #list = make("ul", { className: "files" });
@@ -60,8 +61,8 @@ export class FilesView {
       return;
     }
     try {
-      const { files, total } = await this.panel.ask("memory.files", { limit: MOST });
-      [this.#files, this.#total] = [files, total];
+      const { files, total, backend } = await this.panel.ask("memory.files", { limit: MOST });
+      [this.#files, this.#total, this.#backend] = [files, total, backend];
       this.#render();
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));
@@ -90,7 +91,8 @@ export class FilesView {
   #row(file) {
     const { path, passages, error, changedAt, size, sessionKey } = file;
     const open = button("", () => this.open(path), "file");
-    const state = error || (passages === null ? "not indexed yet" : passages === 1 ? "1 passage" : `${passages} passages`);
+    const unknown = this.#backend === "qmd" ? "searched by QMD" : "not indexed yet";
+    const state = error || (passages === null ? unknown : passages === 1 ? "1 passage" : `${passages} passages`);
     const about = [kilo(size), state, when(changedAt)].filter(Boolean).join(" · ");
     open.append(
       make("span", { className: "name", dir: "auto" }, sessionKey ?? path.split("/").at(-1)),
