@@ -60,6 +60,8 @@ def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
         changes["port"] = arguments.port
     if arguments.bind is not None:
         changes["bind"] = arguments.bind
+    if not changes:
+        return loaded
     before = loaded.config.gateway
     try:
         gateway = GatewayConfig.model_validate({**dict(before), **changes})

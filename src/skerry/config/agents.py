@@ -44,7 +44,7 @@ class SubagentDefaults(OpenSection):
 class AgentDefaults(ReplyDefaults):
     """What holds for every agent."""
 
-    model: ModelChoice = ModelChoice()
+    model: ModelChoice = ModelChoice.model_construct()
     models: dict[str, AllowedModel] = Field(default_factory=dict)
     """`provider/model` to its alias. When it has entries, no other model may be asked for, but the
     primary ones."""
@@ -66,10 +66,10 @@ class AgentDefaults(ReplyDefaults):
     """A run is aborted after this many seconds; 0 is no limit."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
-    subagents: SubagentDefaults = SubagentDefaults()
-    context_pruning: ContextPruning = ContextPruning()
-    compaction: Compaction = Compaction()
-    memory_search: MemorySearchConfig = MemorySearchConfig()
+    subagents: SubagentDefaults = SubagentDefaults.model_construct()
+    context_pruning: ContextPruning = ContextPruning.model_construct()
+    compaction: Compaction = Compaction.model_construct()
+    memory_search: MemorySearchConfig = MemorySearchConfig.model_construct()
 
     @field_validator("user_timezone")
     @classmethod
@@ -146,7 +146,7 @@ def _again(ids: list[AgentId], place: int) -> InitErrorDetails:
 class AgentsConfig(OpenSection):
     """The agents; without a list there is one, `main`."""
 
-    defaults: AgentDefaults = AgentDefaults()
+    defaults: AgentDefaults = AgentDefaults.model_construct()
     list: tuple[AgentConfig, ...] = ()
     """The agents; without a list there is one, `main`."""
 

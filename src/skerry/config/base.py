@@ -12,6 +12,9 @@ class Section(BaseModel):
 
     For sections in which a typo could open something: gateway, session, tools, channels, plugins,
     hooks, and the sandbox and tools of an agent.
+
+    Only what is read gets its validator: one for the whole file, when it is checked, and none for
+    each part. So a default is `model_construct()`, as it stands, for a call would check it.
     """
 
     free_names: ClassVar[re.Pattern[str] | None] = None
@@ -19,6 +22,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,
         extra="forbid",
         alias_generator=to_camel,
         populate_by_name=True,

@@ -61,9 +61,9 @@ class ContextPruning(OpenSection):
     """Nothing is taken out while it takes a smaller share."""
     min_prunable_tool_chars: int = Field(default=50_000, ge=0)
     """Nothing is taken out while the old results have fewer characters together."""
-    tools: PruningTools = PruningTools()
-    soft_trim: SoftTrim = SoftTrim()
-    hard_clear: HardClear = HardClear()
+    tools: PruningTools = PruningTools.model_construct()
+    soft_trim: SoftTrim = SoftTrim.model_construct()
+    hard_clear: HardClear = HardClear.model_construct()
 
 
 FLUSH_SYSTEM: Final = "Session nearing compaction. Store durable memories now."
@@ -96,7 +96,7 @@ class Compaction(OpenSection):
     """The least that is kept free. Of a small window never more than a third is."""
     keep_recent_tokens: int = Field(default=20_000, ge=0)
     """Tokens of the newest messages that stay as they are; at most a third of what is left."""
-    memory_flush: MemoryFlush = MemoryFlush()
+    memory_flush: MemoryFlush = MemoryFlush.model_construct()
 
 
 class LegacyAgent(OpenSection):

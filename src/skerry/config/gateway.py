@@ -110,14 +110,14 @@ class GatewayConfig(Section):
     """TCP port; 0 lets the system choose."""
     bind: Annotated[str, AfterValidator(_bind)] = LOOPBACK
     """`loopback`, `lan` (every address of this machine), or one address beside 127.0.0.1."""
-    auth: AuthConfig = AuthConfig()
+    auth: AuthConfig = AuthConfig.model_construct()
     trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = Field(
         default_factory=list[str], max_length=64
     )
     """Addresses and networks whose `X-Forwarded-For` is believed."""
-    control_ui: ControlUiConfig = ControlUiConfig()
-    control: ControlConfig = ControlConfig()
-    reload: ReloadConfig = ReloadConfig()
+    control_ui: ControlUiConfig = ControlUiConfig.model_construct()
+    control: ControlConfig = ControlConfig.model_construct()
+    reload: ReloadConfig = ReloadConfig.model_construct()
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)

@@ -32,7 +32,7 @@ class InternalHooksConfig(Section):
 
     enabled: bool = True
     """Whether any takes part."""
-    load: HookLoadConfig = HookLoadConfig()
+    load: HookLoadConfig = HookLoadConfig.model_construct()
     entries: dict[str, HookEntryConfig] = Field(default_factory=dict)
     """What is said of each hook, by its name. One that is not named does not take part, but for
     `boot-md`."""
@@ -46,4 +46,4 @@ class InternalHooksConfig(Section):
 class HooksConfig(Section):
     """Folders of hooks: code of others that runs inside the gateway."""
 
-    internal: InternalHooksConfig = InternalHooksConfig()
+    internal: InternalHooksConfig = InternalHooksConfig.model_construct()

@@ -4,7 +4,7 @@ Sources: seed 003, "QMD Configuration Reference"; openclaw-behaviour 10.1.
 """
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -35,8 +35,13 @@ class ScopeRule(Section):
 
     action: Literal["allow", "deny"]
     """Whether memory is read and written there."""
-    match: SendMatch = SendMatch()
+    match: SendMatch = SendMatch.model_construct()
     """In which conversations; an empty one means all."""
+
+
+_DIRECT: Final = ScopeRule.model_construct(
+    action="allow", match=SendMatch.model_construct(chat_type="direct")
+)
 
 
 class MemoryScope(Section):
@@ -47,16 +52,14 @@ class MemoryScope(Section):
 
     default: Literal["allow", "deny"] = "deny"
     """What holds where no rule fits."""
-    rules: tuple[ScopeRule, ...] = Field(
-        default=(ScopeRule(action="allow", match=SendMatch(chat_type="direct")),), max_length=1000
-    )
+    rules: tuple[ScopeRule, ...] = Field(default=(_DIRECT,), max_length=1000)
     """Any that denies counts; else one that allows."""
 
 
 class MemoryQmd(QmdConfig):
     """The program QMD in the memory slot; `limits` and `scope` hold for the built-in memory too."""
 
-    scope: MemoryScope = MemoryScope()
+    scope: MemoryScope = MemoryScope.model_construct()
 
 
 class MemoryConfig(OpenSection):
@@ -66,7 +69,7 @@ class MemoryConfig(OpenSection):
     """Who answers: the index of this program, or the program QMD with that index behind it."""
     citations: Citations = Citations.AUTO
     """Whether a passage says where it stands: `auto` (in direct chats), `on`, `off`."""
-    qmd: MemoryQmd = MemoryQmd()
+    qmd: MemoryQmd = MemoryQmd.model_construct()
 
 
 class MemorySearchConfig(EmbeddingConfig):
@@ -79,7 +82,7 @@ class MemorySearchConfig(EmbeddingConfig):
     workspace."""
     sources: tuple[MemorySource, ...] = Field(default=tuple(MemorySource), max_length=2)
     """What is indexed: `memory` is the files, `sessions` what was said."""
-    chunking: MemoryChunking = MemoryChunking()
-    query: MemoryQueryConfig = MemoryQueryConfig()
-    sync: MemorySyncConfig = MemorySyncConfig()
-    cache: MemoryCache = MemoryCache()
+    chunking: MemoryChunking = MemoryChunking.model_construct()
+    query: MemoryQueryConfig = MemoryQueryConfig.model_construct()
+    sync: MemorySyncConfig = MemorySyncConfig.model_construct()
+    cache: MemoryCache = MemoryCache.model_construct()

@@ -62,8 +62,8 @@ class MemoryHybrid(OpenSection):
     """Of words, in place of the profile's."""
     candidate_multiplier: int | None = Field(default=None, ge=1, le=20)
     """Passages of each side that are weighed for each hit, for profiles that weigh but the best."""
-    mmr: MemoryMmr = MemoryMmr()
-    temporal_decay: MemoryDecay = MemoryDecay()
+    mmr: MemoryMmr = MemoryMmr.model_construct()
+    temporal_decay: MemoryDecay = MemoryDecay.model_construct()
 
     @property
     def weights(self) -> tuple[float, float] | None:
@@ -87,7 +87,7 @@ class MemoryQueryConfig(OpenSection):
     """Hits below it are left out, where the model asks for no other; a lone hit by words stays."""
     profile: Literal["best", "openclaw", "classic"] = "best"
     """How scores are made: our best by measurement, or one of OpenClaw's formulas."""
-    hybrid: MemoryHybrid = MemoryHybrid()
+    hybrid: MemoryHybrid = MemoryHybrid.model_construct()
 
 
 class MemorySyncSessions(OpenSection):
@@ -110,7 +110,7 @@ class MemorySyncConfig(OpenSection):
     """Between two rounds over all files and conversations; 0 is only after changes."""
     embed_interval_minutes: float = Field(default=60.0, gt=0, le=10_080)
     """Between two rounds over what has no vector yet."""
-    sessions: MemorySyncSessions = MemorySyncSessions()
+    sessions: MemorySyncSessions = MemorySyncSessions.model_construct()
 
 
 class MemoryCache(OpenSection):

@@ -96,9 +96,9 @@ class QmdConfig(OpenSection):
     """Whether MEMORY.md, memory.md and memory/**/*.md are searched."""
     paths: tuple[QmdPath, ...] = Field(default=(), max_length=50)
     """What is searched besides."""
-    sessions: QmdSessions = QmdSessions()
-    update: QmdUpdate = QmdUpdate()
-    limits: QmdLimits = QmdLimits()
+    sessions: QmdSessions = QmdSessions.model_construct()
+    update: QmdUpdate = QmdUpdate.model_construct()
+    limits: QmdLimits = QmdLimits.model_construct()
 
     @field_validator("command")
     @classmethod

@@ -32,7 +32,7 @@ class EmbeddingRemote(OpenSection):
     """Sent there and nowhere else. Without it, and without `baseUrl`, that of the models is."""
     headers: Headers = Field(default_factory=dict)
     """Sent with every request, over our own."""
-    batch: EmbeddingBatch = EmbeddingBatch()
+    batch: EmbeddingBatch = EmbeddingBatch.model_construct()
 
 
 class EmbeddingLocal(OpenSection):
@@ -54,8 +54,8 @@ class EmbeddingConfig(OpenSection):
     fallback: Provider | Literal["auto", "none"] | None = None
     """Who embeds when that one fails: a provider, `auto` (the others in their order), `none`.
     Without it `auto` after `auto`, and nobody after a named one."""
-    remote: EmbeddingRemote = EmbeddingRemote()
-    local: EmbeddingLocal = EmbeddingLocal()
+    remote: EmbeddingRemote = EmbeddingRemote.model_construct()
+    local: EmbeddingLocal = EmbeddingLocal.model_construct()
 
 
 def overlaid(base: S, own: S) -> S:

@@ -78,8 +78,8 @@ class DeliveryConfig(OpenSection):
 class MessagesConfig(OpenSection):
     """What happens to messages."""
 
-    queue: QueueConfig = QueueConfig()
+    queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)
     """Stands before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
     `{identity.name}` are filled in."""
-    delivery: DeliveryConfig = DeliveryConfig()
+    delivery: DeliveryConfig = DeliveryConfig.model_construct()

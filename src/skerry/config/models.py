@@ -78,7 +78,7 @@ class ModelConfig(OpenSection):
     """The levels that it has where it can think; without them all."""
     input: tuple[Literal["text", "image"], ...] = ("text",)
     """What it reads."""
-    cost: CostConfig = CostConfig()
+    cost: CostConfig = CostConfig.model_construct()
     context_window: int = Field(default=200_000, ge=1)
     """Tokens that prompt and answer may have together."""
     max_tokens: int = Field(default=8192, ge=1)
@@ -123,7 +123,7 @@ class ModelsConfig(OpenSection):
     """`merge` adds `providers` to those that are found by themselves; `replace` looks for none."""
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
     """Each by a name of your own, or that of a known provider."""
-    embedded: EmbeddedConfig = EmbeddedConfig()
+    embedded: EmbeddedConfig = EmbeddedConfig.model_construct()
 
 
 class AllowedModel(OpenSection):

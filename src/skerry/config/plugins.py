@@ -26,7 +26,7 @@ class PluginEntryConfig(Section):
     """Whether it is loaded."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 of its file. With it nothing else is loaded; a file in a workspace needs it."""
-    hooks: PluginHooksConfig = PluginHooksConfig()
+    hooks: PluginHooksConfig = PluginHooksConfig.model_construct()
     config: dict[str, Any] = Field(default_factory=dict)
     """What the plugin itself is given, as it documents it."""
 
@@ -60,11 +60,11 @@ class PluginsConfig(Section):
 
     enabled: bool = True
     """Whether any plugin is loaded."""
-    load: PluginLoadConfig = PluginLoadConfig()
+    load: PluginLoadConfig = PluginLoadConfig.model_construct()
     deny: tuple[str, ...] = ()
     """Ids that are never loaded."""
     allow: tuple[str, ...] = ()
     """Where not empty, the only ids that are loaded."""
-    slots: PluginSlotsConfig = PluginSlotsConfig()
+    slots: PluginSlotsConfig = PluginSlotsConfig.model_construct()
     entries: dict[str, PluginEntryConfig] = Field(default_factory=dict)
     """What is said of each plugin, by its id."""

@@ -48,9 +48,9 @@ class ReplyDefaults(OpenSection):
     """Whether a platform gets an answer in blocks while it is written."""
     block_streaming_break: Literal["text_end", "message_end"] = "text_end"
     """Whether blocks leave while a text grows, or when the model's whole message is there."""
-    block_streaming_chunk: BlockChunk = BlockChunk()
-    block_streaming_coalesce: BlockCoalesce = BlockCoalesce()
-    human_delay: HumanDelay = HumanDelay()
+    block_streaming_chunk: BlockChunk = BlockChunk.model_construct()
+    block_streaming_coalesce: BlockCoalesce = BlockCoalesce.model_construct()
+    human_delay: HumanDelay = HumanDelay.model_construct()
     typing_mode: Literal["never", "instant", "thinking", "message"] | None = None
     """When a platform shows that an answer is being written: at once, with the first thought, or
     with the first words. Without it `instant` in direct chats and `message` in groups."""

@@ -100,7 +100,7 @@ class SendRule(Section):
 
     action: Literal["allow", "deny"]
     """What becomes of the replies."""
-    match: SendMatch = SendMatch()
+    match: SendMatch = SendMatch.model_construct()
     """In which conversations; an empty one means all."""
 
 
@@ -155,7 +155,7 @@ class SessionConfig(Section):
         default=("/new", "/reset"), max_length=20
     )
     """What begins a conversation anew, alone or before a first message."""
-    send_policy: SendPolicy = SendPolicy()
+    send_policy: SendPolicy = SendPolicy.model_construct()
     """Which conversations get their replies on the chat platform."""
-    maintenance: MaintenanceConfig = MaintenanceConfig()
+    maintenance: MaintenanceConfig = MaintenanceConfig.model_construct()
     """How long conversations are kept."""

@@ -30,7 +30,7 @@ class Budget(Section):
 class Budgets(Section):
     """How much a day of the person's time zone may cost before runs are refused."""
 
-    day: Budget = Budget()
+    day: Budget = Budget.model_construct()
     """For all agents together."""
     agents: dict[str, Budget] = Field(default_factory=dict)
     """For one agent, by its id."""
@@ -44,6 +44,6 @@ class Budgets(Section):
 class UsageConfig(Section):
     """What calls of models may cost, and how long each is kept."""
 
-    budgets: Budgets = Budgets()
+    budgets: Budgets = Budgets.model_construct()
     keep_calls: Annotated[int, BeforeValidator(duration)] = Field(default=90 * _DAY, ge=_DAY)
     """How long each call is kept, such as `90d`. The sums of the days are kept for good."""

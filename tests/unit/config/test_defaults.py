@@ -1,0 +1,38 @@
+"""The defaults of the configuration, which no check sees when a gateway starts."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import skerry.config.root  # noqa: F401 - makes every section
+from skerry.config.base import Section
+from skerry.config.memory import MemoryScope, ScopeRule
+
+
+def _below(section: type[Section]) -> Iterator[type[Section]]:
+    for one in section.__subclasses__():
+        yield one
+        yield from _below(one)
+
+
+def _whole() -> list[type[Section]]:
+    """Return the sections that a file may leave out, each once."""
+    sections = dict.fromkeys(_below(Section))
+    return [
+        one
+        for one in sections
+        if one.__module__.startswith("skerry.config.")
+        and not any(field.is_required() for field in one.model_fields.values())
+    ]
+
+
+@pytest.mark.parametrize("section", _whole(), ids=lambda section: section.__name__)
+def test_a_section_that_is_left_out_is_what_its_check_makes_of_an_empty_one(
+    section: type[Section],
+) -> None:
+    assert section.model_construct() == section.model_validate({})
+
+
+def test_the_rule_of_the_memory_that_holds_without_one_passes_its_check() -> None:
+    rule = ScopeRule.model_validate({"action": "allow", "match": {"chatType": "direct"}})
+    assert MemoryScope().rules == (rule,)
