@@ -235,6 +235,14 @@ class Tables:
         for row in self._db.execute(_PASSAGES, (given, given)):
             yield Passage(*row)
 
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """Return the texts of passages by number; those that are gone are left out."""
+        rows = self._db.execute(
+            "SELECT id, content FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+            (_json(ids),),
+        )
+        return dict(rows.fetchall())
+
     def rows(self, ids: Iterable[int]) -> dict[int, Row]:
         """Return passages by number with their places; those that are gone are left out."""
         rows = self._db.execute(
