@@ -114,7 +114,7 @@ def _others(texts: Sequence[str], asked: Asked) -> list[float]:
 
 
 def _may_name(text: str, asked: Asked) -> bool:
-    """Return whether a colon follows one of the question's words: cheaper than to read each line."""
+    """Return whether a colon follows a word of the question: cheaper than to read each line."""
     return any(
         asked.words.issuperset(before[-_FAR:].lower().replace("*", " ").split()[-1:])
         for before in text.split(":")[:-1]
