@@ -105,6 +105,8 @@ class Options:
     """What the question asks for, for the hints."""
     texts: Callable[[Sequence[int]], Sequence[str]] | None = None
     """Returns the passages of rows."""
+    explain: bool = False
+    """Whether hits tell the parts of their scores; for each they are looked up among all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Ranked:
     score: float
     """0 to 1."""
     explanation: Sequence[tuple[str, float]]
-    """The parts of the score by name, in the order in which they were applied."""
+    """The parts of the score by name, in the order in which they were applied; where asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,9 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
     for one, value in islice(_ordered(candidates, profile, options, limit), limit):
+        if not options.explain:
+            hits.append(Ranked(one.row, one.score, ()))
+            continue
         parts = [part for side in sides for part in side.parts(one.row)]
         parts += [] if fresh is None else [("decay", float(fresh[one.row]))]
         parts += one.parts

@@ -76,9 +76,9 @@ def search(
     scores, quoted = _lifted(scores, tables, phrases(question.text))
 
     def texts(rows: Sequence[int]) -> list[str]:
-        keys = [int(scores.id[row]) for row in rows]
-        found = tables.rows(keys)
-        return [found[key].passage.text if key in found else "" for key in keys]
+        keys = scores.id[rows].tolist()
+        found = tables.texts(keys)
+        return [found.get(key, "") for key in keys]
 
     half_life = weighing.half_life
     options = Options(
@@ -87,6 +87,7 @@ def search(
         mmr=weighing.mmr,
         asked=asked,
         texts=texts,
+        explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)
     keys = [int(scores.id[one.row]) for one in ranked]

@@ -34,6 +34,14 @@ def test_a_passage_of_nobody_loses_nothing_against_one_of_the_named_person() -> 
     assert order("What did Ada paint?", *texts) == [1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    "label", ["Ada: ", "**Ada:** ", "**Ada**: ", "- ADA: ", "> **Ada:** ", "Ada Byron: ", "Ada : "]
+)
+def test_a_speaker_is_known_however_the_name_is_written(label: str) -> None:
+    texts = ("Bo: the boat: red", f"It was so:\n{label}the boat")
+    assert order("What did Ada Byron paint?", *texts) == [1, 0]
+
+
 def test_two_names_or_none_prefer_nobody() -> None:
     texts = ("Bo: the boat", "Ada: the boat")
     assert order("What did Ada and Bo paint?", *texts) == [0, 1]

@@ -110,7 +110,7 @@ def test_what_one_side_alone_found_stays_in(profile: Profile) -> None:
 def test_only_the_candidates_of_each_side_are_weighed() -> None:
     text = [float(100 - row) for row in range(50)]
     vector = [0.5 + row / 1000 for row in range(50)]
-    hits = rank(scores(text, vector), OPENCLAW, 1, Options())
+    hits = rank(scores(text, vector), OPENCLAW, 1, Options(explain=True))
     (hit,) = hits
     assert hit.row == 49
     assert dict(hit.explanation)["vector.part"] == pytest.approx(0.7 * 0.549)
@@ -220,12 +220,8 @@ def test_decay_comes_before_mmr_and_both_are_optional() -> None:
     assert order(given, CLASSIC, texts=texts) == [0, 1, 2]
     assert order(given, CLASSIC, texts=texts, decay=Decay(now)) == [1, 2, 0]
     assert order(given, CLASSIC, texts=texts, decay=Decay(now), mmr=0.5) == [1, 0, 2]
-    names = [
-        name
-        for name, _ in rank(given, CLASSIC, 1, Options(texts=texts, decay=Decay(now), mmr=0.5))[
-            0
-        ].explanation
-    ]
+    options = Options(texts=texts, decay=Decay(now), mmr=0.5, explain=True)
+    names = [name for name, _ in rank(given, CLASSIC, 1, options)[0].explanation]
     assert names == ["text", "text.rank", "text.part", "decay", "mmr"]
 
 
@@ -244,9 +240,14 @@ def test_the_profile_best_drops_a_passage_that_repeats_a_better_one() -> None:
     assert order(given, OPENCLAW, texts=texts) == [0, 1, 2]
 
 
+def test_only_who_asks_for_it_gets_an_explanation() -> None:
+    given = scores([4.0, 8.0], [0.5, 0.25])
+    assert [hit.explanation for hit in rank(given, BEST, 2, Options())] == [(), ()]
+
+
 def test_the_explanation_names_each_part_and_its_rank() -> None:
     given = scores([4.0, 8.0], [0.5, 0.25], document=[1, 1])
-    hit = next(hit for hit in rank(given, BEST, 2, Options()) if hit.row == 0)
+    hit = next(hit for hit in rank(given, BEST, 2, Options(explain=True)) if hit.row == 0)
     parts = dict(hit.explanation)
     assert parts["text"] == 4
     assert parts["text.rank"] == 2
