@@ -106,7 +106,7 @@ class Heard(logging.Handler):
 class Protocol(RuleBasedStateMachine):
     """A gateway and up to three clients."""
 
-    patience = 10.0
+    patience = 60.0
     """Seconds within which each request has its answers."""
 
     def __init__(self) -> None:
@@ -344,12 +344,12 @@ def _check_numbers(frames: list[Frame]) -> None:
 
 TestProtocol = Protocol.TestCase
 TestProtocol.settings = settings(
-    # Others each time. `SKERRY_EXAMPLES=500` walks further; an example takes about half a second.
+    # `SKERRY_EXAMPLES=500 make explore` walks further; an example takes about half a second.
     max_examples=int(os.environ.get("SKERRY_EXAMPLES", "10")),
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    # Not shrunk: what fails may have waited ten seconds, and would be waited for a hundred times.
+    # Not shrunk: what fails may have waited a minute, and would be waited for a hundred times.
     phases=(Phase.reuse, Phase.generate),
     report_multiple_bugs=False,
 )

@@ -44,6 +44,7 @@ class Player:
 
     core: Core
     gates: list[Gate]
+    patience: float
     said: list[tuple[str, QueueMode]] = field(default_factory=list)
 
     async def say(self, mode: QueueMode) -> None:
@@ -57,7 +58,7 @@ class Player:
         for gate in self.gates:
             gate.open()
         self.gates.clear()
-        with anyio.fail_after(60):
+        with anyio.fail_after(self.patience):
             while self.core.dispatch.active(MAIN) and not any(  # noqa: ASYNC110 - as said below
                 gate.reached.is_set() for gate in self.gates
             ):
@@ -75,7 +76,11 @@ class Player:
 
 
 async def play(
-    plan: list[tuple[str, QueueMode | None]], cap: int, drop: DropPolicy, folder: Path
+    plan: list[tuple[str, QueueMode | None]],
+    cap: int,
+    drop: DropPolicy,
+    folder: Path,
+    patience: float = 60,
 ) -> None:
     gates: list[Gate] = []
 
@@ -85,7 +90,7 @@ async def play(
 
     queue = QueueConfig(debounce_ms=0, cap=cap, drop=drop)
     async with open_core(folder, ScriptedModel(script), queue=queue) as core:
-        player = Player(core, gates)
+        player = Player(core, gates, patience)
         for action, mode in plan:
             if action == "say" and mode is not None:
                 await player.say(mode)
@@ -169,4 +174,4 @@ def test_a_defect_would_be_found(
 ) -> None:
     monkeypatch.setattr(backlog, "batch", defect)
     with pytest.raises((AssertionError, ExceptionGroup, TimeoutError)):
-        anyio.run(play, PLAN, 4, DropPolicy.SUMMARIZE, tmp_path)
+        anyio.run(play, PLAN, 4, DropPolicy.SUMMARIZE, tmp_path, 1)  # a run may never end
