@@ -17,6 +17,7 @@ from skerry_recall.embed import (
     EmbeddingTimeoutError,
     EmbeddingUnavailableError,
     Kind,
+    is_loading,
 )
 
 if TYPE_CHECKING:
@@ -221,6 +222,10 @@ class _Face:
     @property
     def dims(self) -> int | None:
         return self._inner.dims
+
+    @property
+    def is_loading(self) -> bool:
+        return is_loading(self._inner)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
         """Return one row a text. A passage that the model refuses among others gets only zeros."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,6 +102,21 @@ class Embedder(Protocol):
             EmbeddingError: one of its kinds; nothing of the answer is given then.
         """
         ...
+
+
+@runtime_checkable
+class Loads(Protocol):
+    """A model that has to be loaded before it answers."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Return whether it is being loaded now."""
+        ...
+
+
+def is_loading(embedder: object) -> bool:
+    """Return whether what is asked waits for its model to be loaded."""
+    return isinstance(embedder, Loads) and embedder.is_loading
 
 
 def normalised(vectors: "ArrayLike") -> "NDArray[np.float32]":

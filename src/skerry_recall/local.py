@@ -127,6 +127,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         self._process: anyio.abc.Process | None = None
         self._job: _Job | None = None
         self._ended = False
+        self._loading = False
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -143,6 +144,11 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
     def process_id(self) -> int | None:
         """Return the id of the process, if there is one."""
         return self._process.pid if self._process else None
+
+    @property
+    def is_loading(self) -> bool:
+        """Return whether the process was started and has not read its model yet."""
+        return self._loading
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
         """Return one row a text; see `embed.Embedder`."""
@@ -177,16 +183,20 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         """Own one process after the other."""
         while True:
             await self._expect(math.inf)
+            self._loading = True
             # Its words go to a file: nobody has to read them for it to go on.
             with tempfile.TemporaryFile() as log:
                 try:
                     async with self._opened(log) as pipe:
                         await self._load(pipe)
+                        self._loading = False
                         await self._serve(pipe)
                 except _DiedError as error:
                     self._died(f"The process of {self.model} {error}.{_words(log)}")
                 except EmbeddingError as error:
                     self._fail_all(error)
+                finally:
+                    self._loading = False
 
     async def _expect(self, seconds: float) -> bool:
         """Wait until there is a job; return whether there is one within the time."""

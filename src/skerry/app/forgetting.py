@@ -57,6 +57,8 @@ class Forgetter(Struct):
     """Called at each named fault point."""
     runtime: Runtime | None = None
     """Where runs are in flight; it is made after this."""
+    alone: bool = False
+    """Whether no gateway runs: QMD's files are then in nobody's hands."""
     _ending: set[int] = field(default_factory=set)
     """Jobs that somebody sees through."""
     _wake: anyio.Event = field(default_factory=anyio.Event)
@@ -81,20 +83,21 @@ class Forgetter(Struct):
         """Take the statements out of all that the agent has, and return what was taken out.
 
         Where `waits` of the answer is above 0, the rest is done when so many runs have ended. With
-        `extra` its extra paths are cleaned too; no later pass does that again.
+        `extra` its extra paths are cleaned too, also by a pass of a later process.
 
         Raises:
             PhraseError: a phrase is too short, or there are too many.
             StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
         """
         redaction, now = Redaction(phrases), self.clock.now_ms()
-        serial = await self.store.write(lambda unit: begin(unit, agent, redaction.phrases, now))
+        phrases = redaction.phrases
+        serial = await self.store.write(lambda unit: begin(unit, agent, phrases, now, extra=extra))
         self.reach("forget.begun")
-        job = Forgetting(serial, agent, redaction.phrases, now)
+        job = Forgetting(serial, agent, phrases, now, extra)
         done = False
         try:
             during = self._active(agent)
-            report = await self._sweep(job, redaction, extra=extra)
+            report = await self._sweep(job, redaction)
             waits = len({run.request.run_id for run in (*during, *self._active(agent))})
             if not waits:
                 left = await self.store.scan(lambda reader: found(reader, agent, redaction))
@@ -162,9 +165,7 @@ class Forgetter(Struct):
         self.reach("forget.finished")
         logger.info("something was forgotten for agent %s", job.agent)
 
-    async def _sweep(
-        self, job: Forgetting, redaction: Redaction, *, extra: bool = False
-    ) -> Forgotten:
+    async def _sweep(self, job: Forgetting, redaction: Redaction) -> Forgotten:
         """Take it out of everything once; the indexes come last, since they are made of the rest.
 
         It may be broken off and begun again at any point.
@@ -177,10 +178,9 @@ class Forgetter(Struct):
             sessions = await self.store.read(partial(_sessions, agent=job.agent))
             await self.mirror.rewrite(self.store, sessions)
             self.reach("forget.mirrored")
-            papers = self._papers(job.agent, extra=extra)
+            papers = self._papers(job.agent, extra=job.extra)
             cleaning = await anyio.to_thread.run_sync(papers.clean, redaction)
-            strays = partial(_strays, self.config(), job.agent, frozenset(sessions), redaction)
-            await anyio.to_thread.run_sync(strays)
+            await anyio.to_thread.run_sync(partial(self._strays, job.agent, sessions, redaction))
             self.reach("forget.cleaned")
             memory: object = self.memories.of(job.agent)
             held = await memory.forget(redaction) if isinstance(memory, MemoryForgets) else 0
@@ -202,6 +202,17 @@ class Forgetter(Struct):
             paths += [one.path for one in config.memory.qmd.paths]
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
         return Papers(places, ORDER, protected(config), extra)
+
+    def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
+        """Clean what no memory and no mirror looks after any more."""
+        from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
+        from skerry.store.strays import clean  # noqa: PLC0415 - the same
+
+        config = self.config()
+        folder = config.state_dir / "agents" / agent
+        if self.alone or config.memory.backend != "qmd":
+            QmdHome(folder / "qmd").forget(redaction)
+        clean(folder / "sessions", frozenset(sessions), redaction)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
         from skerry.store.holding import holding  # noqa: PLC0415 - as said above
@@ -232,14 +243,3 @@ def _counted(rows: Redacted) -> Forgotten:
 
 def _sessions(reader: Reader, agent: AgentId) -> list[str]:
     return [one.session_id for one in recent(reader, Wanted(agent, archived=None), limit=-1)]
-
-
-def _strays(config: Config, agent: AgentId, sessions: frozenset[str], redaction: Redaction) -> None:
-    """Clean what no memory and no mirror looks after any more."""
-    from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
-    from skerry.store.strays import clean  # noqa: PLC0415 - the same
-
-    folder = config.state_dir / "agents" / agent
-    if config.memory.backend != "qmd":
-        QmdHome(folder / "qmd").forget(redaction)
-    clean(folder / "sessions", sessions, redaction)

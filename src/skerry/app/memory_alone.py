@@ -10,6 +10,7 @@ import anyio
 from skerry.agent.ledger import Ledger
 from skerry.app.build import open_state
 from skerry.app.embedding import open_embedding
+from skerry.app.forgetting import Forgetter
 from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import CORE
 from skerry.config.root import Config
@@ -19,6 +20,7 @@ from skerry.infra.log import Redactor
 from skerry.memory.desk import Desk
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
+from skerry.store import nothing
 
 if TYPE_CHECKING:  # loaded with the memory itself
     from skerry.memory.builtin import BuiltinMemory
@@ -33,10 +35,17 @@ class MemoryAlone:
 
     memories: BuiltinMemories
     desk: Desk
+    forgets: Forgetter
+    """What a command that dies leaves undone, the next start of a gateway does."""
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
         """Return the agent's memory."""
         return self.memories.of(agent)
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether our memory is in the slot."""
+        return self.memories.config().plugins.slots.memory == CORE
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -72,26 +81,36 @@ class MemoryAlone:
 
 
 @asynccontextmanager
-async def open_memory(config: Config, environ: Mapping[str, str]) -> AsyncGenerator[MemoryAlone]:
+async def open_memory(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    ours: bool = True,
+    reach: Callable[[str], None] = nothing,
+) -> AsyncGenerator[MemoryAlone]:
     """Own the state directory for the block, and give the memories of its agents.
+
+    Without `ours` also where another memory is in the slot, to forget what is here all the same.
+    `reach` is called at each named fault point.
 
     Raises:
         StateLockedError: a gateway owns the directory: it is to be asked.
         StateError: the database cannot be used.
         MemoryBackendError: our memory is not the one that is configured.
     """
-    if config.plugins.slots.memory != CORE:
+    if ours and config.plugins.slots.memory != CORE:
         error = MemoryBackendError("Our memory is not in the slot: another one is configured.")
         error.remedy = "See plugins.slots.memory; a plugin answers through the gateway."
         raise error
-    async with open_state(config) as (store, _):
+    async with open_state(config, reach) as (store, mirror):
         redactor, clock = Redactor(), SystemClock()
         redactor.know(secrets(config, environ))
         ledger = Ledger(store, lambda: config, clock)
         await ledger.open()
-        own = BuiltinMemories(lambda: config, store, clock, redactor)
+        own = BuiltinMemories(lambda: config, store, clock, redactor, reach)
         async with (
             open_embedding(lambda: config, environ, ledger) as own.embedder,
             own.open(keep=False),
         ):
-            yield MemoryAlone(own, Desk(own, lambda: config, clock))
+            forgets = Forgetter(lambda: config, store, mirror, own, clock, reach, alone=True)
+            yield MemoryAlone(own, Desk(own, lambda: config, clock, forgets), forgets)

@@ -1,21 +1,16 @@
 """`skerry memory forget`: shows what would go, asks, and says what went and what still holds it."""
 
-import os
 import sys
 from argparse import Namespace
 from typing import Any, Final
 
 import anyio
 
+from skerry.cli.memory_place import memory
 from skerry.cli.render import notice, one_line, show, show_json, styled
-from skerry.client.client import GatewayClient
-from skerry.client.discover import find
 from skerry.infra.clock import iso
 from skerry.model.errors import ClientError
 
-ADMIN: Final = ("operator.admin",)
-SECONDS: Final = 3600.0
-"""A large database is read twice and written anew."""
 _PLACES: Final = (
     ("messages", "message", "messages"),
     ("summaries", "summary", "summaries"),
@@ -33,27 +28,20 @@ def run(arguments: Namespace) -> int:
 
 
 async def _run(arguments: Namespace) -> int:
-    address = find(os.environ, url=arguments.url, token=arguments.token)
-    params: dict[str, Any] = {"phrases": arguments.text}
-    if arguments.agent:
-        params["agentId"] = arguments.agent
-    async with GatewayClient(address, scopes=ADMIN) as client:
+    if arguments.dry_run or not arguments.yes:
+        there = await _ask(arguments, dryRun=True)
+        if arguments.dry_run:
+            return _told(there, arguments, _would(there))
+        _show(_would(there))
+        if not _agrees():  # nobody has the state directory while a person thinks
+            notice("Nothing was changed.")
+            return 1
+    return _told(done := await _ask(arguments, extra=arguments.extra), arguments, _done(done))
 
-        async def ask(**more: bool) -> dict[str, Any]:
-            found: dict[str, Any] = await client.request(
-                "memory.forget", {**params, **more}, timeout=SECONDS
-            )
-            return found
 
-        if arguments.dry_run or not arguments.yes:
-            there = await ask(dryRun=True)
-            if arguments.dry_run:
-                return _told(there, arguments, _would(there))
-            _show(_would(there))
-            if not _agrees():
-                notice("Nothing was changed.")
-                return 1
-        return _told(done := await ask(extra=arguments.extra), arguments, _done(done))
+async def _ask(arguments: Namespace, **more: bool) -> dict[str, Any]:
+    async with memory(arguments, ours=False) as (place, _):
+        return await place.forget({"phrases": arguments.text, **more})
 
 
 def _agrees() -> bool:
@@ -105,7 +93,8 @@ def _done(found: dict[str, Any]) -> list[str]:
         )
     elif not found["done"]:
         lines.append(
-            "The files of the database are still to be written anew; that goes on by itself."
+            "The files of the database are still to be written anew: a gateway does so by itself,"
+            " at its start at the latest."
         )
     lines += [*_left(found), *_backups(found)]
     if found["near"]:

@@ -108,9 +108,9 @@ def _notes(found: dict[str, Any]) -> list[str]:
     """Return what a person should know of the answer."""
     notes = [str(one) for one in found["notes"]]
     if found["mode"] == "text":
-        notes.insert(0, "Compared by words alone: no embedding model answered.")
+        notes.insert(0, "Compared by words alone.")
     if found["fallback"]:
-        notes.append(f"{found['fallback']['from']} did not answer: {found['fallback']['reason']}")
+        notes.append(f"{found['fallback']['from']}: {found['fallback']['reason']}")
     return notes
 
 

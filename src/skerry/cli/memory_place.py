@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # only where no gateway runs
 
 WAIT_SECONDS: Final = 86_400.0
 """Embedding a hundred thousand passages here takes hours; each batch is kept."""
+FORGET_SECONDS: Final = 3600.0
+"""A large database is read twice and written anew."""
 POLL_SECONDS: Final = 0.5
 ADMIN: Final = ("operator.admin",)
 
@@ -37,6 +39,10 @@ class Memory(Protocol):
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
         """Bring the index up; return the report."""
+        ...
+
+    async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of `memory.forget`."""
         ...
 
 
@@ -56,12 +62,13 @@ def agent_of(config: Config, named: str | None) -> AgentId:
 
 @asynccontextmanager
 async def memory(
-    arguments: Namespace, scopes: Sequence[str] = ADMIN
+    arguments: Namespace, scopes: Sequence[str] = ADMIN, *, ours: bool = True
 ) -> AsyncGenerator[tuple[Memory, str]]:
     """Give the memory, and the workspace whose files are in it where that is on this machine.
 
     A gateway that is named is asked, else the one that has the state directory; where none has, the
-    directory is ours for the block, and the memory answers here.
+    directory is ours for the block, and the memory answers here. Without `ours` it does so too
+    where another memory is in the slot.
     """
     if not (arguments.url or os.environ.get(URL)):
         config = load_good(os.environ).config
@@ -70,7 +77,7 @@ async def memory(
         from skerry.app.memory_alone import open_memory  # noqa: PLC0415 - not for a gateway's
 
         try:
-            async with open_memory(config, os.environ) as alone:
+            async with open_memory(config, os.environ, ours=ours) as alone:
                 yield _Here(alone, agent), workspace
         except StateLockedError as error:
             async with _asked(arguments, scopes, error) as there:
@@ -124,6 +131,13 @@ class _Here:
         memory = self._alone.of(self._agent)
         return report_of(await memory.sync(force=force, progress=progress))
 
+    async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
+        from skerry.gateway.methods.forget import MemoryForgetParams, answered  # noqa: PLC0415
+
+        wanted = MemoryForgetParams.model_validate(params)
+        desk = self._alone.desk if self._alone.is_ours else None
+        return await answered(self._alone.forgets, desk, self._agent, wanted)
+
 
 class _There:
     """The memory of a gateway that runs."""
@@ -150,6 +164,13 @@ class _There:
             tasks.start_soon(ask)
             await _follow(self._status, progress)
         return report
+
+    async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
+        asked = self._agent | params
+        found: dict[str, Any] = await self._client.request(
+            "memory.forget", asked, timeout=FORGET_SECONDS
+        )
+        return found
 
     async def _status(self) -> dict[str, Any]:
         found: dict[str, Any] = await self._client.request("memory.status", self._agent)

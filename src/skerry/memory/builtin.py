@@ -45,9 +45,11 @@ NAME: Final = "builtin"
 FRESH_SECONDS: Final = 2.5
 """What a search waits for files that changed; then it answers from what is indexed so far."""
 QUERY_SECONDS: Final = 2.5
-"""What a search waits for the vector of its question; then words alone are compared."""
+"""What a search waits for the vector of its question, unless the model is being loaded; then words
+alone are compared."""
 READY_SECONDS: Final = 3.0
 """What both together may take: a tool has 4 seconds, and the search comes after them."""
+LOADING: Final = "its model is being loaded; ask again in a few seconds"
 COVERED: Final = 0.9
 """The share of passages that have a vector, from which on meaning counts: below it, what has none
 yet would not be found."""
@@ -102,9 +104,10 @@ class BuiltinMemory:
         self._configure()
         begun = anyio.current_time()
         notes = await self._freshen()
-        left = READY_SECONDS - (anyio.current_time() - begun)
-        vector, label = await self._vector(question.text, min(QUERY_SECONDS, left))
-        hits, meant = await self._mended(partial(self._search, question, vector, label))
+        left = min(QUERY_SECONDS, READY_SECONDS - (anyio.current_time() - begun))
+        vector, label, waits = await self._vector(question.text, left, question.patience)
+        found = await self._mended(partial(self._search, question, vector, label))
+        hits, meant, lacks = found
         used = label if meant else ""
         return MemoryAnswer(
             hits=hits,
@@ -112,7 +115,7 @@ class BuiltinMemory:
             provider=used.partition("/")[0] or "none",
             model=used.partition("/")[2],
             mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
-            fallback=self._fallback,
+            fallback=self._fallback or waits or lacks,
             notes=(*self._index.notes, *notes),
         )
 
@@ -244,26 +247,32 @@ class BuiltinMemory:
             return (str(error),)  # what is indexed is still found
         return ("The index is being brought up; what changed last may be missing.",)
 
-    async def _vector(self, text: str, seconds: float) -> "tuple[NDArray[np.float32] | None, str]":
-        """Return the vector of a question and its model; None where words have to do."""
+    async def _vector(
+        self, text: str, seconds: float, patience: float
+    ) -> "tuple[NDArray[np.float32] | None, str, MemoryFallback | None]":
+        """Return the vector of a question and its model; None where words have to do.
+
+        With it, what is to be said where the model was being loaded all the time: that will pass.
+        """
         embedder = self._embedder()
         if embedder is None or not text.strip():
-            return None, ""
-        from skerry_recall.embed import EmbeddingError, Kind, checked  # noqa: PLC0415 - as said above
+            return None, "", None
+        from skerry.memory.asking import LoadingError, ask  # noqa: PLC0415 - as said above
+        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
 
-        model = embedder.model
+        model, waits = embedder.model, None
+        self._fallback = None
         try:
-            with anyio.fail_after(seconds):
-                answered = await embedder.embed([text], Kind.QUERY)
-            (vector,) = checked(answered, 1, embedder.dims, str(model))
+            vector = await ask(embedder, text, seconds, patience)
+        except LoadingError:
+            waits = MemoryFallback(model.provider, LOADING)
         except TimeoutError:
             self._fallback = MemoryFallback(model.provider, "it did not answer in time")
         except EmbeddingError as error:
             self._fallback = MemoryFallback(model.provider, str(error))
         else:
-            self._fallback = None
-            return vector, str(model)
-        return None, ""
+            return vector, str(model), None
+        return None, "", waits
 
     async def _mended(self, work: Callable[[], T]) -> T:
         """Run the work in a thread; where the index is damaged, make it anew and run it again."""
@@ -278,22 +287,24 @@ class BuiltinMemory:
 
     def _search(
         self, question: MemoryQuestion, vector: "NDArray[np.float32] | None", label: str
-    ) -> tuple[list[MemoryHit], bool]:
-        """Return the hits, and whether meaning was compared."""
+    ) -> tuple[list[MemoryHit], bool, MemoryFallback | None]:
+        """Return the hits, whether meaning was compared, and why not where vectors are lacking."""
+        lacks = None
         weighing, now = self._weighing(), self._clock.now_ms()
         try:
             with self._index.reading() as (tables, collection):
                 from skerry.memory.embedding import label_of  # noqa: PLC0415 - as said above
 
                 have, there = tables.vector_counts()
-                if vector is not None and (label_of(tables) != label or have < COVERED * there):
-                    vector = None
+                have = have if label_of(tables) == label else 0
+                if vector is not None and there and have < COVERED * there:
+                    vector, lacks = None, _lacking(label, have, there)
                 found = search(tables, collection, question, vector, weighing, now)
-                return found, vector is not None
+                return found, vector is not None, lacks
         except (OSError, ValueError) as error:  # what is derived can neither be read nor made
             logger.warning("the memory is searched by its tables alone: %s", error)
         with self._index.tables() as tables:
-            return by_words(tables, question), False
+            return by_words(tables, question), False, lacks
 
     def _document(self, path: str) -> MemoryDocument | None:
         if self._talks is None or not path.startswith(SESSIONS):
@@ -358,6 +369,11 @@ class BuiltinMemory:
             notes=(*self._index.notes, *notes),
             progress=self._progress,
         )
+
+
+def _lacking(label: str, have: int, there: int) -> MemoryFallback:
+    told = f"{have} of {there} passages have a vector so far; ask again later"
+    return MemoryFallback(label.partition("/")[0], told)
 
 
 async def _thread(work: Callable[[], T]) -> T:

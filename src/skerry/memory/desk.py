@@ -49,6 +49,8 @@ from skerry.ports.memory import (
 
 PERSON_SECONDS: Final = 60.0
 """What a person at the gateway waits for an answer."""
+LOAD_SECONDS: Final = 20.0
+"""What of it may pass until a model is loaded: a person had rather wait than ask twice."""
 
 _NEAR: Final = 3
 """Passages that are shown for each of the first so many phrases."""
@@ -97,7 +99,8 @@ class Desk:
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
         """Return what is found, for a person at the gateway. Implements `ports.MemoryDesk`."""
-        return await self._ask(agent, question, PERSON_SECONDS)
+        patient = replace(question, patience=LOAD_SECONDS)
+        return await self._ask(agent, patient, PERSON_SECONDS)
 
     async def find(self, caller: Caller, question: MemoryQuestion) -> MemoryAnswer:
         """Return what is found and may be shown to the caller.

@@ -88,6 +88,8 @@ class MemoryQuestion(Struct, frozen=True):
     """How words and meaning are weighed; None is as configured."""
     explain: bool = False
     """Whether each hit tells why it stands where it does."""
+    patience: float = 0.0
+    """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
 

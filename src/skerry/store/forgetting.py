@@ -73,13 +73,17 @@ class Forgetting(Struct, frozen=True):
     phrases: tuple[str, ...]
     """None where all is done but `finish`."""
     asked_at: int
+    extra: bool = False
+    """Whether the extra paths are cleaned too."""
 
 
-def begin(unit: Unit, agent: AgentId, phrases: Sequence[str], now: int) -> int:
+def begin(
+    unit: Unit, agent: AgentId, phrases: Sequence[str], now: int, *, extra: bool = False
+) -> int:
     """Write down what is to be forgotten; return its number."""
     unit.execute(
-        "INSERT INTO forgetting (agent, phrases, asked_at) VALUES (?, ?, ?)",
-        (agent, msgspec.json.encode(phrases), now),
+        "INSERT INTO forgetting (agent, phrases, asked_at, extra) VALUES (?, ?, ?, ?)",
+        (agent, msgspec.json.encode(phrases), now, extra),
     )
     row = unit.one("SELECT last_insert_rowid()")
     return int(row[0]) if row else 0
@@ -87,10 +91,12 @@ def begin(unit: Unit, agent: AgentId, phrases: Sequence[str], now: int) -> int:
 
 def begun(reader: Reader) -> list[Forgetting]:
     """Return what is being forgotten, the oldest first."""
-    rows = reader.all("SELECT serial, agent, phrases, asked_at FROM forgetting ORDER BY serial")
+    rows = reader.all(
+        "SELECT serial, agent, phrases, asked_at, extra FROM forgetting ORDER BY serial"
+    )
     return [
-        Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), asked_at)
-        for serial, agent, phrases, asked_at in rows
+        Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), at, bool(extra))
+        for serial, agent, phrases, at, extra in rows
     ]
 
 

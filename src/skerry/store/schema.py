@@ -22,7 +22,8 @@ cooldown  one row a credential of a model provider that rests for a model, and w
 model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
 usage_day       their sums, one row a day in the person's time zone and what they can be asked by
 usage_warned    the day on which it was last said that a budget is nearly used up
-forgetting  what is being forgotten, with its words, until nothing is left of it anywhere
+forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
+          where the extra paths are cleaned too
 """
 
 from typing import Final
@@ -317,4 +318,5 @@ STEPS: Final = (
         asked_at INTEGER NOT NULL
     )
     """,
+    "ALTER TABLE forgetting ADD COLUMN extra INTEGER NOT NULL DEFAULT 0",
 )

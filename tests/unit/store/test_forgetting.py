@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from skerry.infra import sqlite
 from skerry.infra.atomic import make_private
 from skerry.model import message
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
@@ -17,6 +18,7 @@ from skerry.store.backups import BackupKind
 from skerry.store.forgetting import begin, begun, finish, found, holds, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
+from skerry.store.schema import STEPS
 from skerry.store.search import Question, search
 
 MAIN = SessionKey.main()
@@ -173,3 +175,22 @@ async def test_a_word_that_names_things_leaves_their_names_alone(tmp_path: Path,
         (one,) = await store.read(runs.unfinished)
     assert one.request.text == f"{MARK} Done."
     assert (one.request.key, one.request.run_id) == (MAIN, RunId("r1"))
+
+
+async def test_what_an_older_version_began_is_gone_on_with_and_leaves_extra_paths_alone(
+    tmp_path: Path,
+) -> None:
+    before = next(number for number, step in enumerate(STEPS) if "COLUMN extra" in step)
+    connection = sqlite.connect(tmp_path / DATABASE)
+    sqlite.migrate(connection, tmp_path / DATABASE, STEPS[:before])
+    connection.execute(
+        "INSERT INTO forgetting (agent, phrases, asked_at) VALUES ('main', ?, 5)", (b'["zebra"]',)
+    )
+    connection.commit()
+    connection.close()
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: begin(unit, AGENT, ["tea"], 6, extra=True))
+        assert [(one.phrases, one.extra) for one in await store.read(begun)] == [
+            (("zebra",), False),
+            (("tea",), True),
+        ]

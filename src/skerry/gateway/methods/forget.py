@@ -8,7 +8,9 @@ from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.notes import agent_of
 from skerry.model.forgotten import told
+from skerry.model.ids import AgentId
 from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
+from skerry.ports.memory import Forgets, MemoryDesk
 
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 
@@ -33,10 +35,21 @@ async def memory_forget(call: Call, params: MemoryForgetParams) -> Json:
     agent, forgets = agent_of(call, params.agent_id), call.context.forgets
     if forgets is None:
         raise RefusedError(ErrorCode.UNAVAILABLE, "no agent runs here")
+    return await answered(forgets, call.context.memory, agent, params)
+
+
+async def answered(
+    forgets: Forgets, desk: MemoryDesk | None, agent: AgentId, params: MemoryForgetParams
+) -> dict[str, Json]:
+    """Return the answer of `memory.forget`, of whoever forgets.
+
+    Raises:
+        PhraseError: a phrase is too short.
+        StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+    """
     if params.dry_run:
         return told(await forgets.look(agent, params.phrases), (), shows=True)
     done = await forgets.forget(agent, params.phrases, extra=params.extra)
-    desk = call.context.memory
     near = () if desk is None else await desk.near(agent, params.phrases)
     return told(done, near, shows=False)
 

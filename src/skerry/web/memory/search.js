@@ -92,7 +92,7 @@ export class SearchView {
     const how = mode === "hybrid" ? `by words and meaning (${provider}/${model})` : "by words alone";
     const count = results.length === 1 ? "One passage" : `${results.length} passages`;
     const told = [results.length ? `${count}, compared ${how}, by ${backend}.` : ""];
-    if (fallback) told.push(`${fallback.from} did not answer: ${fallback.reason}`);
+    if (fallback) told.push(`${fallback.from}: ${fallback.reason}.`);
     this.#teller.tell(fallback ? "wait" : "", ...told, ...notes);
     this.#hits.replaceChildren(...results.map((hit) => this.#hit(hit)));
     if (results.length > 0) return;
