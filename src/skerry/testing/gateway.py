@@ -6,12 +6,13 @@ account on a platform in a folder, a model that echoes, and a fault that kills i
 
 import argparse
 import os
+import secrets
 import signal
 import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from skerry.testing.unreliable import UnreliableChannel
 
+PORTS: Final = range(20_000, 32_000)
 READY_SECONDS: Final = 120.0
 """A start takes a second of CPU time; of the clock, as much as the machine is busy."""
 _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
@@ -275,11 +277,15 @@ def main() -> int:
 
 
 def _free_port() -> int:
-    """Return a port that nobody has, so that it stays the same when the gateway starts anew."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """Return a port that nobody has, and that stays its own when the gateway starts anew.
+
+    It is below those that the system gives to connections, 32,768 and more on Linux (ip(7)).
+    """
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 if __name__ == "__main__":
