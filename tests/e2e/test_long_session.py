@@ -9,10 +9,12 @@ import random
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from typing import Final
+
+from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush

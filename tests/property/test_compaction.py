@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from skerry.agent.histories import Conversation, Histories
 from skerry.agent.summarising import Summariser

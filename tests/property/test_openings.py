@@ -6,7 +6,7 @@ would notice.
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from hypothesis.strategies import integers, sampled_from
+from msgspec.structs import replace
 
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import UserMessage

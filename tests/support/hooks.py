@@ -1,8 +1,9 @@
 """Handlers, results and messages for tests of hooks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from skerry.hooks.points import Point
 from skerry.hooks.runner import Handler

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks

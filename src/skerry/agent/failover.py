@@ -6,9 +6,9 @@ fault whom another candidate could stand in for: it ends the call at once and co
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.model.errors import (
     ModelEmptyReplyError,

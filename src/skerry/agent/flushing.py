@@ -6,10 +6,11 @@ that stands there can be lost by it.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio.to_thread
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.agent import toolcalls

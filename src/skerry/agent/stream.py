@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from skerry.agent.failover import Failover
 from skerry.model.errors import ModelError

@@ -1,10 +1,10 @@
 """Asks a model for the summary of a conversation, in parts that fit its window."""
 
 import logging
-from dataclasses import replace
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.agent.runtime import Runtime
 from skerry.agent.stream import Speaker

@@ -11,11 +11,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import Struct, field
 
 from skerry.agent.histories import Histories
 from skerry.agent.ledger import Ledger
@@ -77,8 +77,7 @@ def _stay(_: float, __: int) -> None:
     """Leave it to the caller when the process ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What the program gets from outside itself, so that tests can give something else."""
 
     models: Models | None = None
@@ -97,8 +96,7 @@ class Outside:
     """Called with every secret, at the start and when they changed: the log shows none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     """A gateway that works, less its socket."""
 
     context: GatewayContext

@@ -1,10 +1,11 @@
 """The commands on which model answers, and how much it thinks: `/model`, `/models`, `/think`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.app.naming import named
 from skerry.commands.table import Argument, Command, CommandCall, CommandError

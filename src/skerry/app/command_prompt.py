@@ -1,7 +1,6 @@
 """`/context`: what the next message of a conversation is sent with, and what each part costs."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
 import msgspec
@@ -30,7 +29,7 @@ def prompt_commands(desk: Desk) -> list[Command]:
         except ModelError as error:
             raise CommandError(f"{error} {error.remedy}".rstrip()) from error
         if form == "json":
-            shown = asdict(found)
+            shown = msgspec.to_builtins(found)
             del shown["system"]
             text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
             return f"```json\n{text}\n```"

@@ -1,6 +1,6 @@
 """Our own commands: what the gateway can say of itself without a model."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from skerry import __version__
 from skerry.app.command_config import config_commands

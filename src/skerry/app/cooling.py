@@ -1,7 +1,8 @@
 """Lets credentials that rest go on resting after a restart."""
 
-from dataclasses import astuple
 from typing import Final
+
+from msgspec.structs import astuple
 
 from skerry.auth.cooldowns import WINDOW, Cooldown, Cooldowns, Reason
 from skerry.infra.clock import Clock

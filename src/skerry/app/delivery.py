@@ -12,7 +12,6 @@ about a day, is `failed`. The pauses are not read from the clock, which may be s
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -20,6 +19,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.agent.runtime import usual_room
 from skerry.config.messages import UnknownDelivery

@@ -13,7 +13,6 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
@@ -319,7 +318,7 @@ class Dispatch:
             if not free:
                 active.settings = request.settled(sessions.settings(unit, session_id))
                 active.rules = self._queue.rules(active)
-                active.request = request = changed(request, queue_mode=active.rules.mode)
+                active.request = request = replace(request, queue_mode=active.rules.mode)
             runs.add(unit, request, session_id, 0, at)
             return session_id
         from skerry.agent import entering  # noqa: PLC0415 - only messages need it

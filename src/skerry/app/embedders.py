@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.abc
 import httpx2
+from msgspec.structs import replace
 
 from skerry.auth.credentials import Credentials
 from skerry.auth.profiles import Kind as Credential

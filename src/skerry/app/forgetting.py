@@ -7,7 +7,6 @@ for it among them. When they have ended, all is looked through again.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.agent.runtime import Runtime
 from skerry.agent.workspace import ORDER

@@ -4,10 +4,10 @@ That is stored with the run, so that a repetition and a restart do the same.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.agent.runtime import Runtime
 from skerry.app.naming import named, names

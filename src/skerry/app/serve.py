@@ -8,11 +8,11 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from skerry import __version__
 from skerry.app.boot import boot

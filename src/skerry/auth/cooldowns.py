@@ -5,9 +5,10 @@ Steps and limits are those of openclaw-behaviour 6.4. Times are milliseconds of 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.errors import (
     ModelAuthError,
@@ -72,8 +73,7 @@ def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
             return max(step, min(int((hint or 0) * 1000), HOUR))
 
 
-@dataclass(frozen=True, slots=True)
-class Cooldown:
+class Cooldown(Struct, frozen=True):
     """One credential's rest for one model and one reason."""
 
     profile: str

@@ -2,7 +2,6 @@
 
 import os
 from argparse import Namespace
-from dataclasses import asdict
 from datetime import MAXYEAR, UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -124,7 +123,7 @@ def _status(found: Standing, *, as_json: bool) -> int:
                 "message": status.message,
                 "remedy": status.remedy,
                 "gatewayRunning": found.running,
-                "resting": [asdict(one) for one in status.resting],
+                "resting": msgspec.to_builtins(status.resting),
             }
         )
     else:
@@ -182,4 +181,4 @@ def _who(found: Standing) -> str:
 
 
 def _row(model: ModelInfo) -> dict[str, Any]:
-    return {"ref": model.ref, **asdict(model), "input": sorted(model.input)}
+    return {"ref": model.ref, **msgspec.to_builtins(model), "input": sorted(model.input)}

@@ -7,10 +7,10 @@ platforms: a command says what it takes, and to whom it answers.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.commands.directives import NAMES, alone, directives
 from skerry.hooks.events import CommandGiven
@@ -37,8 +37,7 @@ class CommandError(SkerryError):
     code = "command.failed"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCall:
+class CommandCall(Struct, frozen=True):
     """One command, as somebody gave it."""
 
     name: str
@@ -83,8 +82,7 @@ def always() -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command. `run` returns the answer in Markdown."""
 
     name: str

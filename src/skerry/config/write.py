@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from skerry import __version__
 from skerry.config import backup, source
 from skerry.config.agents import SHORT_FORMS
@@ -44,8 +46,7 @@ class Author:
     """Whether a key that this version does not know is an error where it is changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What was written, and the places that changed; none means that nothing was written."""
 
     source: source.Source

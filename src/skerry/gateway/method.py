@@ -1,7 +1,6 @@
 """What a method of the gateway is, and how one refuses a request."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from msgspec import Struct
@@ -80,8 +79,7 @@ class RefusedError(Exception):
         return refused
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request: what the method may use, and who asks."""
 
     context: GatewayContext

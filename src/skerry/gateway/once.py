@@ -7,11 +7,11 @@ the file, the approvals of devices by their request) need no key.
 
 import hashlib
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Handler, OnceParams, RefusedError, no_effect

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Final
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.config.memory_qmd import QmdLimits
@@ -66,8 +66,7 @@ class ClosedError(MemoryBackendError):
     code = "memory.closed"
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """The one place through which tools, hooks and methods come to the memories."""
 
     memories: Memories

@@ -1,7 +1,8 @@
 """On whose behalf something is looked up or noted."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.model.inbound import PeerKind
@@ -10,8 +11,7 @@ from skerry.model.origin import Origin
 _KINDS: Final = {SessionKind.GROUP: PeerKind.GROUP, SessionKind.CHANNEL: PeerKind.CHANNEL}
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The conversation in which a run speaks, and for whom it does."""
 
     key: SessionKey

@@ -1,14 +1,15 @@
 """What was forgotten, or would be, and what still holds it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from skerry.model.memory import MemoryHit
 
 
-@dataclass(frozen=True, slots=True)
-class ForgottenLine:
+class ForgottenLine(Struct, frozen=True):
     """A statement in a file."""
 
     path: str
@@ -19,8 +20,7 @@ class ForgottenLine:
     """The statement, shortened."""
 
 
-@dataclass(frozen=True, slots=True)
-class HoldingBackup:
+class HoldingBackup(Struct, frozen=True):
     """A copy of the database that still has it."""
 
     name: str
@@ -33,8 +33,7 @@ class HoldingBackup:
     """What ends it, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """Rows and lines by place."""
 
     messages: int = 0

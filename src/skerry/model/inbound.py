@@ -1,6 +1,5 @@
 """What comes in from a chat platform."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
@@ -23,8 +22,7 @@ class Peer(Struct, frozen=True):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class InboundMessage:
+class InboundMessage(Struct, frozen=True):
     """One message as a channel adapter hands it in; `message_id` is unique per account."""
 
     channel: ChannelId
@@ -42,8 +40,7 @@ def well_formed(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyTo:
+class ReplyTo(Struct, frozen=True):
     """Where the answer to an inbound message goes; stored with the run."""
 
     channel: ChannelId

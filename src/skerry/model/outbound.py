@@ -1,6 +1,5 @@
 """What goes out to a chat platform."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
@@ -20,8 +19,7 @@ class TextUnit(StrEnum):
     """Bytes of UTF-8."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutboundPart:
+class OutboundPart(Struct, frozen=True):
     """One part of a reply with its final text, as its outbox row holds it.
 
     `serial` orders the rows of an account; (`run_id`, `block`, `part`) names the part for ever, and

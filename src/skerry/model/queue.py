@@ -1,8 +1,9 @@
 """What becomes of a message that arrives while a run of its conversation is on."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class QueueMode(StrEnum):
@@ -62,8 +63,7 @@ def queue_mode(text: str) -> QueueMode:
         raise ValueError(f"{text!r} is no queue mode: {', '.join(CHOICES)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRules:
+class QueueRules(Struct, frozen=True):
     """What holds for one message that waits; the defaults are those of openclaw-behaviour 5.2."""
 
     mode: QueueMode = QueueMode.COLLECT

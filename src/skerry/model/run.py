@@ -1,6 +1,5 @@
 """Runs: what starts one, what it ends with."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -46,8 +45,7 @@ class OpeningKind(StrEnum):
     """It brings an earlier session back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """A message that begins its conversation anew, or brings an earlier session back."""
 
     kind: OpeningKind
@@ -74,8 +72,7 @@ class Inline(Struct, frozen=True):
     """Whether the person wants to know how the gateway does, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True):
     """One run to do. The run id is the caller's idempotency key."""
 
     run_id: RunId

@@ -1,10 +1,10 @@
 """Sessions and the entries of their transcripts."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.message import Message
@@ -78,8 +78,7 @@ class Archived(StrEnum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEntry:
+class SessionEntry(Struct, frozen=True):
     """What is known of a conversation; `session_id` is its present incarnation."""
 
     key: str
@@ -110,8 +109,7 @@ class SessionEntry:
     flushed_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptEntry:
+class TranscriptEntry(Struct, frozen=True):
     """One message of a transcript, with its place. `seq` counts from 1, `parent` is 0 for none."""
 
     seq: int

@@ -6,11 +6,12 @@ under what it is called for (`tool weather`), and left alone for a minute after 
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from skerry.commands.table import Command, CommandCall, CommandError

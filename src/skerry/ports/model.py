@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
 from skerry.model.thinking import LEVELS, ThinkingLevel
@@ -15,8 +16,7 @@ from skerry.ports.tries import Tries, Wanted
 _MILLION: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCost:
+class ModelCost(Struct, frozen=True):
     """What a million tokens cost, in US dollars."""
 
     input: float = 0.0
@@ -41,8 +41,7 @@ UNPRICED: Final = ModelCost(known=False)
 """Of a model of which nobody says what it costs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True):
     """One model and what is known of it. `ref` is `provider/id`."""
 
     provider: str
@@ -161,8 +160,7 @@ class History:
         return cast("W", form)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One call: the system prompt, the conversation, the tools offered, how much to think."""
 
     model: ModelInfo
@@ -176,8 +174,7 @@ class ModelRequest:
     """Names the conversation to providers that cache by it, or empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True):
     """A complete response. `stop_reason` is `stop`, `length` or `toolUse`."""
 
     content: tuple[Block, ...]
@@ -203,8 +200,7 @@ def _uncounted(_: Usage) -> None:
     """Count nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """Hears a response while it comes; each piece is what one network read added."""
 
     on_text: Callable[[str], None] = _unheard
@@ -249,8 +245,7 @@ class ModelState(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-@dataclass(frozen=True, slots=True)
-class Resting:
+class Resting(Struct, frozen=True):
     """A credential that is not asked for a model for a while, after failures."""
 
     profile: str
@@ -262,8 +257,7 @@ class Resting:
     """Milliseconds since 1970; the end of the year 9999 is until a person signs in again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
+class ModelStatus(Struct, frozen=True):
     """What the page and `status` say of the model: which, whether, and what a person can do."""
 
     state: ModelState
@@ -309,8 +303,7 @@ class ModelSetup:
     base_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPick:
+class ModelPick(Struct, frozen=True):
     """Which of the models that can be used is to answer."""
 
     ref: str | None = None

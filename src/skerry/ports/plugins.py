@@ -1,7 +1,9 @@
 """What the gateway tells of plugins."""
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class PluginStatus(StrEnum):
@@ -12,8 +14,7 @@ class PluginStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginReport:
+class PluginReport(Struct, frozen=True):
     """One plugin file that the configuration names."""
 
     id: str

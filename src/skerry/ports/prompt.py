@@ -1,10 +1,9 @@
 """What the gateway tells of a conversation's prompt."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPart:
+class PromptPart(Struct, frozen=True):
     """A part of what is sent with each message."""
 
     name: str
@@ -12,8 +11,7 @@ class PromptPart:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFile:
+class PromptFile(Struct, frozen=True):
     """A file of the workspace: its characters, and those that the prompt has of it."""
 
     name: str
@@ -21,8 +19,7 @@ class PromptFile:
     chars: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReport:
+class PromptReport(Struct, frozen=True):
     """What the next message of a conversation would be sent with."""
 
     session_key: str

@@ -1,8 +1,9 @@
 """What the core asks of a tool."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from skerry.infra.beneath import Beneath
 from skerry.model.caller import Caller
@@ -22,8 +23,7 @@ class Recall(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """What a tool may use: the workspace, opened by descriptor, and what was said before."""
 
     workspace: Beneath

@@ -5,10 +5,10 @@ candidate until one answers.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.model.errors import ModelError, ModelOverflowError, ModelRequestError
 from skerry.model.ids import MAIN_AGENT, AgentId, RunId
@@ -23,8 +23,7 @@ OWN_FAULT: Final = (ModelOverflowError, ModelRequestError)
 """Failures of what was asked, not of whom: nobody else is asked, and nothing cools down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What a call is for, as far as it decides who is asked, and who pays."""
 
     reference: str | None = None

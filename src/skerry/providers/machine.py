@@ -3,9 +3,10 @@
 import importlib.util
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+from msgspec import Struct
 
 from skerry.model.errors import ModelUnavailableError
 from skerry.providers.packaged import packaged_file
@@ -16,8 +17,7 @@ _MAGIC: Final = b"GGUF"
 _ELSEWHERE: Final = "Enter a provider's key, or start Ollama, LM Studio or llama.cpp's server."
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What of this machine matters to a model."""
 
     processor: str

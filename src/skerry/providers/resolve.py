@@ -1,11 +1,12 @@
 """From `provider/model` to an endpoint and what is known of the model (pure)."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace as changed
 from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.auth.profiles import Kind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
@@ -24,8 +25,7 @@ _LONG_ANSWER: Final = 32_000
 128,000 tokens costs what nobody meant to spend."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A model and where it is asked."""
 
     endpoint: Endpoint
@@ -182,10 +182,10 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
         error.remedy = f"Enter it for this one: skerry auth add {profile.provider}."
         raise error
     if profile.kind is Kind.API_KEY or endpoint.api.startswith("openai-"):
-        return replace(target, endpoint=replace(endpoint, api_key=secret))
+        return replace(target, endpoint=changed(endpoint, api_key=secret))
     headers = tuple(one for one in endpoint.headers if one[0] != "authorization")
     bearer = ("authorization", f"Bearer {secret}")  # RFC 6750; these formats have a key header
-    return replace(target, endpoint=replace(endpoint, api_key=None, headers=(*headers, bearer)))
+    return replace(target, endpoint=changed(endpoint, api_key=None, headers=(*headers, bearer)))
 
 
 def local(server: LocalServer, model: str) -> Target:

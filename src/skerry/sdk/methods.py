@@ -1,22 +1,20 @@
 """Methods of the gateway that a plugin brings."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 
-@dataclass(frozen=True, slots=True)
-class MethodCall:
+class MethodCall(Struct, frozen=True):
     """Who asks."""
 
     scopes: tuple[str, ...]
     connection_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayMethod:
+class GatewayMethod(Struct, frozen=True):
     """One method, as `PluginApi.register_gateway_method` describes it."""
 
     name: str

@@ -7,8 +7,10 @@ a compaction at most a third of it is recent messages and a quarter the summary,
 compaction is some way off.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.config.context import Compaction
 from skerry.model.message import Message, size
@@ -25,8 +27,7 @@ LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Tokens of one window."""
 
     window: int

@@ -6,9 +6,11 @@ session without it or the new one with it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from skerry.model.ids import SessionId, SessionKind
 from skerry.model.message import Message

@@ -1,8 +1,9 @@
 """Which message `/retry` runs again: the last of a conversation, where its run came to nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ImageBlock, TextBlock, UserMessage

@@ -4,9 +4,8 @@ A session is present (its key names it) or archived, for the reason that its fil
 calls makes sure that no run of the conversation is at work: it would write on.
 """
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived, SessionEntry, SessionSettings

@@ -7,12 +7,12 @@ end the database is written anew, so that no page that is not used any more has 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from skerry.infra import sqlite
 from skerry.model import message
@@ -28,8 +28,7 @@ PASSES: Final = 5
 """How often it is looked whether something came meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(Struct, frozen=True):
     """Rows from which statements were taken, or in which they stand."""
 
     entries: int = 0
@@ -172,8 +171,7 @@ def holds(path: Path, redaction: Redaction) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """Where text stands, and whose it is."""
 
     name: str

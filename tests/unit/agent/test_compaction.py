@@ -1,11 +1,11 @@
 """Compaction on its whole way: when it comes, what the model reads then, and what stays."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app.command_context import context_commands
 from skerry.commands.table import CommandTable

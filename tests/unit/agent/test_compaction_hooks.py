@@ -1,9 +1,9 @@
 """What plugins are told of a compaction."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush

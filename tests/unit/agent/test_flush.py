@@ -1,10 +1,10 @@
 """The silent turn before a compaction: what it writes, when, and that nobody sees it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.agent.flushing import MemoryAppend, may_flush
 from skerry.config.agents import AgentDefaults, AgentsConfig

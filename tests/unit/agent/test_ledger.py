@@ -1,11 +1,11 @@
 """Every call is booked, and budgets warn before they stop."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app.checks import Level
 from skerry.app.doctor_running import running

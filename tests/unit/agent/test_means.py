@@ -1,9 +1,9 @@
 """Whose words a run has read, and what that closes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.agent.means import caller_of, taint
 from skerry.model import message

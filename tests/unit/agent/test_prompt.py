@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from skerry.agent.prompt import Subject, Today, joined, system_prompt
 from skerry.agent.seeding import seed

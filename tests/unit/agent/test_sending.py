@@ -1,10 +1,10 @@
 """What is sent of a conversation: at the bytes of the request, with the transcript untouched."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.agent.histories import Conversation
 from skerry.agent.sending import fit, prune, shorten

@@ -1,9 +1,9 @@
 """What a person is told of the prompt of a conversation."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks

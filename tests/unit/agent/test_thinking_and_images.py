@@ -1,10 +1,10 @@
 """Thinking and images on their whole way through a run."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.config.agents import AgentConfig, AgentDefaults, AgentsConfig
 from skerry.model.event import TextDelta, ThinkingDelta

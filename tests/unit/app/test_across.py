@@ -1,10 +1,10 @@
 """What no part has alone: sessions that begin anew, compaction, the search and backups together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.app.recover import recover
 from skerry.config.agents import AgentDefaults, AgentsConfig

@@ -1,11 +1,11 @@
 """Changes of a session while runs are on: nothing is written into what is archived."""
 
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app import dispatch
 from skerry.app.recover import recover

@@ -1,10 +1,10 @@
 """The commands on how replies are sent."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app.command_replies import reply_commands
 from skerry.commands.table import CommandTable

@@ -1,9 +1,9 @@
 """`/retry`: what a person says after an interruption, and what then runs."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.app.command_retry import retry_command
 from skerry.app.recover import recover

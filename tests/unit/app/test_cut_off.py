@@ -1,9 +1,9 @@
 """An answer that reaches the most that its model may say: whole runs that say so."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.agent.ending import CUT_OFF
 from skerry.model.ids import RunId

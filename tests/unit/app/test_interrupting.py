@@ -1,9 +1,9 @@
 """Mode `interrupt` in a group: nobody stops what somebody asked who may do more."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

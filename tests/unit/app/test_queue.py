@@ -1,11 +1,11 @@
 """Messages that come while a run is on, in every mode: when they are taken up and how they end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app.recover import recover
 from skerry.config.messages import QueueConfig

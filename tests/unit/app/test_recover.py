@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.agent.ending import COMMAND_INTERRUPTED, INTERRUPTED
 from skerry.app.recover import MAX_RESTARTS, Known, recover

@@ -1,10 +1,10 @@
 """Images that come with a message."""
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.gateway.attachments import MAX_IMAGE, MAX_TOGETHER, images
 from skerry.gateway.method import RefusedError

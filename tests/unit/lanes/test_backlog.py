@@ -1,10 +1,9 @@
 """What waits behind a run: what is taken up together, in which words, and what is too much."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from skerry.lanes import backlog
 from skerry.lanes.running import ActiveRun
@@ -107,7 +106,7 @@ def test_only_what_belongs_together_is_collected(other: ActiveRun) -> None:
 
 @pytest.mark.parametrize("field", ["channel", "account", "peer", "thread_id"], ids=str)
 def test_an_answer_that_would_not_reach_somebody_is_not_shared(field: str) -> None:
-    elsewhere = replace(PLACE, **{field: Peer(PeerKind.DIRECT, "b") if field == "peer" else "b"})  # type: ignore[arg-type]
+    elsewhere = replace(PLACE, **{field: Peer(PeerKind.DIRECT, "b") if field == "peer" else "b"})
     assert taken([waiting("a", to=PLACE), waiting("b", to=elsewhere)]) == (["a"], 0)
     same = replace(PLACE, message_id="another")
     assert taken([waiting("a", to=PLACE), waiting("b", to=same)]) == (["a", "b"], 0)

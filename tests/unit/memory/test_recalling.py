@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from skerry.app.memory import take_slot
 from skerry.config.agents import AgentDefaults, AgentsConfig

@@ -1,11 +1,11 @@
 """The scope and the rights, by example and by property."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from skerry.config.memory import MemoryScope

@@ -1,10 +1,11 @@
 """Nothing that may be shown is lost behind what may not: the filter is part of the search."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory

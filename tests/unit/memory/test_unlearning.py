@@ -1,10 +1,12 @@
 """The tool `memory_forget` and `/forget`: the owner's own, and nobody else's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.memory.unlearning import MemoryForget, summary
 from skerry.model.caller import Caller
@@ -47,7 +49,7 @@ def forgets() -> FakeForgets:
 def here(tmp_path: Path, forgets: FakeForgets) -> Place:
     said = hit("sessions/1.md", "User: no", session="agent:main:telegram:direct:7")
     made = place(tmp_path, FakeBackend([hit(), said]))
-    return replace(made, desk=replace(made.desk, forgets=forgets))
+    return changed(made, desk=replace(made.desk, forgets=forgets))
 
 
 async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_words(

@@ -1,10 +1,10 @@
 """The body of an `anthropic-messages` request."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.model.message import (
     AssistantMessage,

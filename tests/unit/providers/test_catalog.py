@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.abc
 import pytest
+from msgspec.structs import replace
 
 from skerry.config.root import Config
 from skerry.infra.http import http_client

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from skerry.infra.http import http_client
 from skerry.model.errors import (

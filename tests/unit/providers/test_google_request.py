@@ -1,8 +1,9 @@
 """A model call in the form of `google-generative-ai`."""
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from skerry.model.message import (
     AssistantMessage,

@@ -1,9 +1,9 @@
 """Whether a machine can run a model file, and what it says if not."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.model.errors import ModelUnavailableError
 from skerry.providers.machine import Machine, needed_bytes

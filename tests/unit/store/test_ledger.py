@@ -1,10 +1,10 @@
 """The ledger of inbound messages, the rows of runs, the outbox."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId

@@ -1,7 +1,8 @@
 """The tool `session_search` and the command `/recall`."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from skerry.app.command_context import context_commands
 from skerry.commands.table import CommandCall, answer

@@ -1,10 +1,10 @@
 """Methods that start, await and stop runs: `agent`, `agent.wait`, `chat.send`, `chat.abort`."""
 
 from collections.abc import Coroutine
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.commands.table import CommandCall, tell_command
