@@ -42,11 +42,16 @@ class OnDisk:
         parts = [os.pread(self._fd, size, place) for place in places]
         return np.frombuffer(b"".join(parts), np.float32).reshape(-1, self._shape[1])
 
+    def some(self, begin: int, end: int) -> NDArray[np.float32]:
+        """Return those of the rows from `begin` to before `end` that there are."""
+        rows, size = min(end, self._shape[0]) - begin, self._shape[1]
+        with open(self._fd, "rb", closefd=False) as file:
+            file.seek(self._offset + begin * size * 4)
+            return np.fromfile(file, np.float32, rows * size).reshape(rows, size)
+
     def whole(self) -> NDArray[np.float32]:
         """Return all rows."""
-        with open(self._fd, "rb", closefd=False) as file:
-            file.seek(self._offset)
-            return np.fromfile(file, np.float32, math.prod(self._shape)).reshape(self._shape)
+        return self.some(0, self._shape[0])
 
 
 class DamagedError(ValueError):

@@ -9,7 +9,7 @@ import numpy as np
 from skerry_recall.arrays import Arrays
 from skerry_recall.postings import Postings, merge
 from skerry_recall.scores import Floats, Longs, Mask
-from skerry_recall.vectors import MAX_DIMENSIONS, Vectors, pack
+from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, Vectors, pack
 
 RECENT: Final = 2000
 """Passages or vectors that came since the large part was written, before it is written anew, or"""
@@ -115,10 +115,17 @@ def _with_large_vectors(parts: Parts) -> Parts:
     ids = np.concatenate([old.id, recent.id])
     if not len(ids):
         return replace(parts, vectors=_no_vectors(), recent_vectors=_no_vectors())
-    exact = np.concatenate([one.whole() for one in (old, recent) if len(one)])
     place = {passage: row for row, passage in enumerate(ids.tolist())}  # the recent one counts
-    order = [place[one] for one in _held(parts).tolist() if one in place]
-    return replace(parts, vectors=pack(ids[order], exact[order]), recent_vectors=_no_vectors())
+    order = np.array([place[one] for one in _held(parts).tolist() if one in place], np.int64)
+    where = np.full(len(ids), -1)
+    where[order] = np.arange(len(order))
+    exact = np.empty((len(order), max(old.mean.size, recent.mean.size)), np.float32)
+    for one, first in ((old, 0), (recent, len(old))):
+        for begin in range(0, len(one), SMALL):  # a copy of all would be as large as they are
+            rows = one.some(begin, begin + SMALL)
+            to = where[first + begin : first + begin + len(rows)]
+            exact[to[to >= 0]] = rows[to >= 0]
+    return replace(parts, vectors=pack(ids[order], exact), recent_vectors=_no_vectors())
 
 
 def _with_vectors(parts: Parts, change: Change) -> Vectors:

@@ -8,7 +8,7 @@ has to be skipped, and a word that stands in a single passage always finds it.
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from typing import Final
@@ -31,6 +31,8 @@ MAX_TEXT: Final = 100_000
 _MOST: Final = 255
 """Times a word is counted in a passage."""
 _BATCH: Final = 4096
+_BLOCK: Final = 1 << 20
+"""Entries that are taken at once: 8 MB."""
 
 Keys = NDArray[np.uint64]
 
@@ -113,20 +115,18 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
         row = np.repeat(np.arange(begin, len(lengths), dtype=np.uint64), lengths[begin:])
         key, count = np.unique(term << np.uint64(24) | row, return_counts=True)
         keys.append(key << np.uint64(8) | np.minimum(count, _MOST).astype(np.uint64))
-    key = np.concatenate(keys) if keys else np.empty(0, np.uint64)
     rows = np.array(facts, np.int64).reshape(-1, 4)
     if len(np.unique(rows[:, 0])) < len(rows):
         raise ValueError("two passages have the same id")
     names = [one.encode() for one in numbers]
     order = sorted(range(len(names)), key=names.__getitem__)
-    entries = _Entries(
+    return _packed(
         rows,
         np.array(lengths, np.int32),
-        _inverse(np.array(order, np.int64))[_terms(key)],
-        _rows(key),
-        key.astype(np.uint8),
+        [names[one] for one in order],
+        sum(map(len, keys)),
+        _renumbered(keys, _inverse(np.array(order, np.int64))),
     )
-    return _packed(entries, [names[one] for one in order])
 
 
 def _numbered(spoken: Known[str], numbers: Mapping[str, int]) -> Known[int]:
@@ -145,87 +145,86 @@ def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
         return parts[0][0]
     names = sorted(set[bytes]().union(*(one.terms() for one, _ in parts)))
     number = {name: at for at, name in enumerate(names)}
-    found = _Unsorted()
+    facts, lengths = [np.empty((0, 4), np.int64)], [np.empty(0, np.int32)]
+    entries: list[Iterator[Keys]] = []
+    rows = 0
     for one, mask in parts:
-        found.take(one, np.ones(len(one), np.bool_) if mask is None else mask, number)
-    return _packed(found.joined(), names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """What postings are made of: rows in any order, and one entry a term of a row."""
-
-    facts: Longs
-    """Id, document, place and date of each row."""
-    length: Ints
-    term: Longs
-    row: Array
-    count: NDArray[np.uint8]
-
-
-class _Unsorted:
-    """Collects the entries of several postings."""
-
-    def __init__(self) -> None:
-        none = np.empty(0, np.int64)
-        self._taken = [
-            _Entries(
-                np.empty((0, 4), np.int64), none.astype(np.int32), none, none, none.astype(np.uint8)
-            )
-        ]
-        self._rows = 0
-
-    def take(self, one: Postings, keep: Mask, number: Mapping[bytes, int]) -> None:
-        """Take the rows that are to be kept; `number` says what each term is among all."""
-        where = np.where(keep, np.cumsum(keep) + (self._rows - 1), -1)
-        row = where[one.row]
-        alive = row >= 0
+        keep = np.ones(len(one), np.bool_) if mask is None else mask
+        where = np.where(keep, np.cumsum(keep) + (rows - 1), -1)
         terms = np.array([number[name] for name in one.terms()], np.int64)
-        facts = np.stack([one.id, one.document, one.place, one.at], 1)[keep]
-        self._rows += len(facts)
-        _check(self._rows)
-        self._taken.append(
-            _Entries(
-                facts,
-                one.length[keep],
-                np.repeat(terms, np.diff(one.starts))[alive],
-                row[alive],
-                one.count[alive],
-            )
+        entries.append(_entries(one, where, terms))
+        facts.append(np.stack([one.id, one.document, one.place, one.at], 1)[keep])
+        lengths.append(one.length[keep])
+        rows += len(lengths[-1])
+        _check(rows)
+    most = sum(len(one.row) for one, _ in parts)
+    return _packed(
+        np.concatenate(facts), np.concatenate(lengths), names, most, chain.from_iterable(entries)
+    )
+
+
+def _renumbered(keys: list[Keys], number: Longs) -> Iterator[Keys]:
+    """Yield the entries with the numbers of their terms replaced; nothing is left of the list."""
+    while keys:
+        one = keys.pop()
+        yield _keys(number[_terms(one)], one.astype(np.uint32))
+
+
+def _entries(one: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
+    """Yield the entries of the rows that have a place in `where`, about `_BLOCK` at a time."""
+    whole = np.arange(0, len(one.row), _BLOCK)
+    bounds = np.unique([*np.searchsorted(one.starts, whole), len(one.starts) - 1]).tolist()
+    for low, high in pairwise(bounds):
+        begin, end = one.starts[low], one.starts[high]
+        row = where[one.row[begin:end]]
+        alive = row >= 0
+        term = np.repeat(terms[low:high], np.diff(one.starts[low : high + 1]))[alive]
+        yield _keys(
+            term, row[alive].astype(np.uint32) << np.uint32(8) | one.count[begin:end][alive]
         )
 
-    def joined(self) -> _Entries:
-        """Return all that was taken."""
-        return _Entries(
-            np.concatenate([one.facts for one in self._taken]),
-            np.concatenate([one.length for one in self._taken]),
-            np.concatenate([one.term for one in self._taken]),
-            np.concatenate([one.row for one in self._taken]),
-            np.concatenate([one.count for one in self._taken]),
-        )
 
+def _packed(
+    facts: Longs, length: Ints, names: Sequence[bytes], most: int, entries: Iterable[Keys]
+) -> Postings:
+    """Sort rows by document and place, entries by term and row; drop terms without any.
 
-def _packed(given: _Entries, names: Sequence[bytes]) -> Postings:
-    """Sort rows by document and place, entries by term and row; drop terms without any."""
-    order = np.lexsort((given.facts[:, 2], given.facts[:, 1]))
-    row = _inverse(order)[given.row].astype(np.uint64)
-    key: Keys = given.term.astype(np.uint64) << np.uint64(32) | row << np.uint64(8) | given.count
+    Args:
+        facts: Id, document, place and date of each row, in any order.
+        length: Terms of each row.
+        names: The terms, sorted.
+        most: Entries that there are at most.
+        entries: Number of a term, row, count, in 32, 24 and 8 bits. They are taken into one array
+            and sorted there: of a large index each copy is a fourth of a gigabyte.
+
+    """
+    order = np.lexsort((facts[:, 2], facts[:, 1]))
+    moved = _inverse(order).astype(np.uint32) << np.uint32(8)
+    key, total = np.empty(most, np.uint64), 0
+    for some in entries:
+        low = moved[_rows(some)] | some.astype(np.uint8)
+        key[total : total + len(some)] = _keys(_terms(some), low)
+        total += len(some)
+    key = key[:total]
     key.sort()
-    sizes = np.bincount(_terms(key), minlength=len(names))
-    used = np.flatnonzero(sizes)
+    starts = np.searchsorted(key, np.arange(len(names) + 1, dtype=np.uint64) << np.uint64(32))
+    used = np.flatnonzero(np.diff(starts))
     kept = [names[one] for one in used.tolist()]
-    id_, document, place, at = given.facts[order].T
+    low = key.astype(np.uint32)
+    count = low.astype(np.uint8)
+    low >>= np.uint32(8)
+    id_, document, place, at = facts[order].T
     return Postings(
         id=np.ascontiguousarray(id_),
         document=document.astype(np.int32),
         place=place.astype(np.int32),
         at=np.ascontiguousarray(at),
-        length=given.length[order],
+        length=length[order],
         names=np.frombuffer(b"".join(kept), np.uint8),
         ends=_sums([len(one) for one in kept]).astype(np.uint32),
-        starts=_sums(sizes[used]),
-        row=_rows(key),
-        count=key.astype(np.uint8),
+        starts=np.append(starts[used], total),
+        row=low.view(np.int32),
+        count=count,
     )
 
 
@@ -255,8 +254,16 @@ def _check(count: int) -> None:
         raise FullError(f"an index has at most {MAX_PASSAGES} passages")
 
 
-def _rows(key: Keys) -> Ints:
-    return ((key >> np.uint64(8)) & np.uint64(MAX_PASSAGES - 1)).astype(np.int32)
+def _keys(term: Longs, low: NDArray[np.uint32]) -> Keys:
+    """Return entries of the numbers of terms, and of rows with counts."""
+    key = term.astype(np.uint64)
+    key <<= np.uint64(32)
+    key |= low
+    return key
+
+
+def _rows(key: Keys) -> Longs:
+    return (key.astype(np.uint32) >> np.uint32(8)).astype(np.int64)
 
 
 def _terms(key: Keys) -> Longs:

@@ -1,15 +1,14 @@
 """What an embedding provider's refusal means: its status decides first, its text second (pure)."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
 
 from skerry_recall.embed import EmbeddingError, EmbeddingRefusedError, EmbeddingUnavailableError
+from skerry_recall.waits import retry_after
 
 _UNPAID: Final = re.compile(
     r"insufficient[_ ](quota|balance|credit|funds)|billing_hard_limit|credit balance",
@@ -49,30 +48,6 @@ def failure(one: Failure) -> EmbeddingError:
         case status if status in {408, 429} or status >= 500:  # noqa: PLR2004 - HTTP: what passes
             return EmbeddingError(words, retry_after=retry_after(one.headers))
     return EmbeddingRefusedError(words)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds for which a provider wants to be left alone; None if it does not say."""
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after", "")
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-    except (TypeError, ValueError):
-        return None
-    return max(wait.total_seconds(), 0.0)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
 
 
 def _said(text: str) -> str:

@@ -60,6 +60,12 @@ class Vectors:
         """Return the vectors, a row each."""
         return self.exact if isinstance(self.exact, np.ndarray) else self.exact.whole()
 
+    def some(self, begin: int, end: int) -> Floats:
+        """Return the vectors of these rows that there are."""
+        if isinstance(self.exact, np.ndarray):
+            return self.exact[begin:end]
+        return self.exact.some(begin, end)
+
     def cosines(self, question: Floats) -> Floats:
         """Return the cosine of each row: exact for the nearest, an estimate for the others."""
         if isinstance(self.exact, np.ndarray):
@@ -86,10 +92,16 @@ class Vectors:
 def pack(id_: Longs, exact: Floats) -> Vectors:
     """Return the vectors, which are of length 1, in all forms."""
     mean = exact.mean(0) if len(exact) else np.zeros(exact.shape[1], np.float32)
-    rows = exact if len(exact) > SMALL else exact[:0]
-    scale = np.maximum(np.abs(rows).max(1, initial=0), np.float32(1e-9)) / np.float32(127)
-    coarse = np.round(rows / scale[:, None]).astype(np.int8)
-    return Vectors(id_, exact, mean, np.packbits(rows > mean, axis=1), coarse, scale)
+    count, size = exact.shape if len(exact) > SMALL else (0, exact.shape[1])
+    bits = np.empty((count, -(-size // 8)), np.uint8)
+    coarse, scale = np.empty((count, size), np.int8), np.empty(count, np.float32)
+    for begin in range(0, count, SMALL):  # a copy of all would be as large as they are
+        some = slice(begin, begin + SMALL)
+        rows = exact[some]
+        scale[some] = np.maximum(np.abs(rows).max(1), np.float32(1e-9)) / np.float32(127)
+        coarse[some] = np.round(rows / scale[some, None])
+        bits[some] = np.packbits(rows > mean, axis=1)
+    return Vectors(id_, exact, mean, bits, coarse, scale)
 
 
 def hamming(question: Bytes, rows: Bytes) -> Floats:

@@ -3,10 +3,8 @@
 A 429 is never an overflow, whatever its text says.
 """
 
-import math
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +19,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
     ModelRequestError,
 )
+from skerry_recall.waits import retry_after, seconds
 
 _OVERFLOW: Final = re.compile(
     r"""
@@ -154,27 +153,6 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the provider's hint in seconds, from `retry-after-ms` or `retry-after`.
-
-    A date is taken against the response's own `date`, so that no clock here matters. Azure's
-    `x-ms-retry-after-ms` counts as well.
-    """
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        milliseconds = _number(headers.get(name, ""))
-        if milliseconds is not None:
-            return milliseconds / 1000
-    text = headers.get("retry-after", "")
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-    except (TypeError, ValueError):  # no date, or one with and one without a zone
-        return None
-    return max(wait.total_seconds(), 0.0)
-
-
 def _told_delay(body: bytes) -> float | None:
     """Return the hint in seconds that a body carries as `google.rpc.RetryInfo`."""
     parsed = _json(body)
@@ -184,13 +162,5 @@ def _told_delay(body: bytes) -> float | None:
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and str(detail.get("@type", "")).endswith("rpc.RetryInfo"):
-            return _number(str(detail.get("retryDelay", "")).removesuffix("s"))
+            return seconds(str(detail.get("retryDelay", "")).removesuffix("s"))
     return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None

@@ -15,7 +15,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
     ModelRequestError,
 )
-from skerry.providers.failures import describe, response_failure, retry_after, stream_failure
+from skerry.providers.failures import describe, response_failure, stream_failure
 
 OVERFLOWS = [
     "prompt is too long: 210000 tokens > 200000 maximum",
@@ -85,38 +85,6 @@ def test_an_empty_refusal_is_an_overflow(status: int) -> None:
 def test_an_overflow_known_by_its_code_alone() -> None:
     body = b'{"error":{"message":"no","code":"context_length_exceeded"}}'
     assert type(response_failure(400, {}, body, "P")) is ModelOverflowError
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
-        ({"x-ms-retry-after-ms": "250"}, 0.25),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "soon"}, None),
-        ({}, None),
-        (
-            {
-                "retry-after": "Sat, 21 Nov 2026 20:00:30 GMT",
-                "date": "Sat, 21 Nov 2026 20:00:00 GMT",
-            },
-            30.0,
-        ),
-        ({"retry-after": "Sat, 21 Nov 2026 20:00:30 GMT"}, None),
-        (
-            {
-                "retry-after": "Sat, 21 Nov 2026 20:00:00 GMT",
-                "date": "Sat, 21 Nov 2026 20:00:30 GMT",
-            },
-            0.0,
-        ),
-    ],
-)
-def test_the_hint_when_to_come_back_is_read(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
 
 
 RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}
