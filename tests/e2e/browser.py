@@ -36,7 +36,7 @@ GATEWAY_AWAY = re.compile(r"WebSocket connection to '[^']*' failed")
 
 @dataclass(slots=True)
 class Chromium:
-    """One browser. Pages of one `profile` share what the browser keeps, as tabs do."""
+    """What one test has of a browser. Pages of one `profile` share what it keeps, as tabs do."""
 
     browser: Browser
     complaints: list[str] = field(default_factory=list)
@@ -74,16 +74,26 @@ def unfit(request: Request) -> list[str]:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Chromium]:
-    """Run a headless Chromium; leaving the block fails if any of its pages complained."""
+async def launched() -> AsyncIterator[Browser]:
+    """Run a headless Chromium."""
     program = shutil.which("chromium")
     assert program, "chromium is not installed"
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        watched = Chromium(browser)
-        yield watched
+        yield browser
         await browser.close()
-        assert watched.complaints == [], watched.complaints
+
+
+@asynccontextmanager
+async def watched(browser: Browser) -> AsyncIterator[Chromium]:
+    """Watch the pages of the block, close them, and fail if any of them complained."""
+    seen = Chromium(browser)
+    try:
+        yield seen
+    finally:
+        for context in browser.contexts:
+            await context.close()
+    assert seen.complaints == [], seen.complaints
 
 
 def sent_frames(page: Page) -> list[str]:

@@ -1,7 +1,7 @@
 """The page in Chromium: talking, stopping, what it shows and how it looks."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import anyio
@@ -14,7 +14,6 @@ from skerry.testing.model_server import HttpStep, Status, StubModelServer, echo_
 from tests.e2e.browser import (
     Chromium,
     address,
-    chromium,
     expect_online,
     expect_texts,
     say,
@@ -24,12 +23,6 @@ from tests.e2e.browser import (
 pytestmark = pytest.mark.full("Chromium")
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> & "quotes"'
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 def answering(**replies: Sequence[HttpStep]) -> Callable[[dict[str, Any]], Sequence[HttpStep]]:

@@ -9,7 +9,7 @@ import anyio.abc
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.browser import Chromium, chromium, expect_online
+from tests.e2e.browser import Chromium, expect_online
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import connected
 
@@ -24,12 +24,6 @@ EXPORTED = """
   };
 })
 """
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Images from the page to the model and back, through the whole gateway."""
 
 import base64
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,19 +8,13 @@ from playwright.async_api import FilePayload, expect
 
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import Chromium, address, chromium, say
+from tests.e2e.browser import Chromium, address, say
 
 pytestmark = pytest.mark.full("Chromium")
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 def seeing(base_url: str) -> dict[str, Any]:

@@ -7,17 +7,11 @@ import pytest
 from playwright.async_api import Page, expect
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from tests.e2e.browser import Chromium, address, chromium, expect_online
+from tests.e2e.browser import Chromium, address, expect_online
 
 pytestmark = pytest.mark.full("Chromium")
 
 LONG_TERM = "# People\n\n- The dentist is Dr. Maro in Mill Road.\n- Ana prefers tea.\n"
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from skerry.gateway.methods.system import refresh_health
 from skerry.model.event import RunStarted, TextDelta, TextEnded, TextWithdrawn
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, UserMessage
 from skerry.sessions.history import notice
-from tests.e2e.browser import Chromium, chromium, say
+from tests.e2e.browser import Chromium, say, watched
 from tests.e2e.test_page_text import answer, write
 from tests.e2e.test_page_tools import AXE, complaints, open_page
 from tests.support.gateway import Rig, running_gateway
@@ -27,8 +27,8 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-async def browser(rig: Rig) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
-    async with chromium() as browser:
+async def browser(rig: Rig, process: Browser) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
+    async with watched(process) as browser:
         yield browser
 
 

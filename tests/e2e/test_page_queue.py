@@ -1,6 +1,6 @@
 """The page while messages wait: what is shown of them, how they are taken up, and taken back."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,15 +10,9 @@ from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
-from tests.e2e.browser import Chromium, address, chromium, expect_texts, say
+from tests.e2e.browser import Chromium, address, expect_texts, say
 
 pytestmark = pytest.mark.full("Chromium")
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 class Island:

@@ -1,7 +1,7 @@
 """The page when the gateway dies and comes back: nothing is lost, nothing comes twice."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.e2e.browser import (
     Chromium,
     address,
-    chromium,
     expect_offline,
     expect_online,
     expect_texts,
@@ -23,12 +22,6 @@ from tests.e2e.browser import (
 )
 
 pytestmark = pytest.mark.full("Chromium")
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 def sends(frames: list[str]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from skerry.model.message import (
 from skerry.store import Unit, sessions
 from skerry.testing.gateway import running_gateway as running_process
 from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import Chromium, address, chromium, expect_online, say
+from tests.e2e.browser import Chromium, address, expect_online, say
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.hostile import HOSTILE
 
@@ -46,12 +46,6 @@ window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 """
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

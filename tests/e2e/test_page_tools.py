@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from playwright.async_api import FilePayload, Page, WebSocketRoute, expect
+from playwright.async_api import Browser, FilePayload, Page, WebSocketRoute, expect
 
 from skerry.model.event import RunStarted, TextDelta, ThinkingDelta, ToolStarted
 from skerry.model.ids import agent_id
@@ -20,7 +20,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tests.e2e.browser import Chromium, chromium, expect_online
+from tests.e2e.browser import Chromium, expect_online, watched
 from tests.e2e.test_page_text import answer, write
 from tests.support.gateway import TOKEN, Rig, running_gateway
 
@@ -47,10 +47,10 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-async def browser(rig: Rig) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
+async def browser(rig: Rig, process: Browser) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
     # The socket that `play` stands in for does not tell the page at once that the real one is
     # closing, and the browser complains of what the page still sends.
-    async with chromium() as browser:
+    async with watched(process) as browser:
         yield browser
 
 

@@ -7,15 +7,9 @@ from playwright.async_api import expect
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import Chromium, address, chromium, expect_online, expect_texts, say
+from tests.e2e.browser import Chromium, address, expect_online, expect_texts, say
 
 pytestmark = pytest.mark.full("Chromium")
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Chromium]:
-    async with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
