@@ -29,9 +29,10 @@ def memory(folder: Path, daemon: QmdDaemon | None = None, **config: object) -> Q
     qmd, node = (CONFORMANCE / f"{one}/node_modules/.bin/{one}" for one in ("qmd", "node"))
     assert qmd.exists(), "make test-all installs it"
     given = {"command": str(qmd), "limits": {"timeoutMs": 60_000}} | config
+    read = QmdConfig.model_validate(given)
     return QmdMemory(
         agent_id("main"),
-        QmdConfig.model_validate(given),
+        lambda: read,
         workspace=folder / "workspace",
         home=QmdHome(folder / "agents/main/qmd"),
         clock=SystemClock(),

@@ -39,9 +39,10 @@ class Place:
         self, *, server: QmdDaemon | None = None, export: Any = None, **config: object
     ) -> QmdMemory:
         asked = {"command": str(self.fake.command)} | config
+        self.config = QmdConfig.model_validate(asked)
         return QmdMemory(
             agent_id("main"),
-            QmdConfig.model_validate(asked),
+            lambda: self.config,
             workspace=self.workspace,
             home=self.home,
             clock=self.clock,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct, field
 
+from skerry.config.memory_qmd import QmdConfig
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.http import http_client
@@ -55,8 +56,10 @@ class SlotMemories(Struct):
             return
         from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
 
-        # A little more than QMD's own limit, whose error says more.
-        seconds = self.config().memory.qmd.limits.timeout_ms / 1000 + 1
+        def seconds() -> float:
+            """Return a little more than QMD's own limit, whose error says more."""
+            return self.config().memory.qmd.limits.timeout_ms / 1000 + 1
+
         running: list[QmdMemory] = []
 
         async def run() -> None:
@@ -81,19 +84,28 @@ class SlotMemories(Struct):
         from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
         from skerry.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
 
-        config = self.config()
-        qmd = config.memory.qmd
-        workspace = config.workspace(agent)
-        places = Places(workspace, tuple(Path(one.path) for one in qmd.paths))
-        days = qmd.sessions.retention_days
+        workspace, state = self.config().workspace(agent), self.config().state_dir
+
+        def qmd() -> QmdConfig:
+            return self.config().memory.qmd
+
+        def look() -> object:
+            """Give what is to be indexed anew where it changed: the files, and what is wanted."""
+            now = qmd()
+            found = scan(Places(workspace, tuple(Path(one.path) for one in now.paths))).found
+            return found, now.paths, now.include_default_memory, now.sessions
+
+        def days() -> int:
+            return qmd().sessions.retention_days
+
         return QmdMemory(
             agent,
             qmd,
             workspace=workspace,
-            home=QmdHome(config.state_dir / "agents" / agent / "qmd"),
+            home=QmdHome(state / "agents" / agent / "qmd"),
             clock=self.clock,
             daemon=QmdDaemon(http, self.clock),
             environ=self.environ,
             export=SessionExport(agent, self.transcripts, self.clock, self.redact, days),
-            look=lambda: scan(places).found,
+            look=look,
         )
