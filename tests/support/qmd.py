@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.infra.http import http_client
 from skerry.memory.qmd import QmdMemory
 from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_program import QmdHome
@@ -68,12 +67,11 @@ async def served(
     place: Place, *, idle: float = 900, **config: object
 ) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
     """Run the memory with its server."""
-    async with http_client() as http:
-        daemon = QmdDaemon(http, place.clock, idle_seconds=idle)
-        memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(memory.run)
-            await until(lambda: place.fake.calls("update"))
-            await memory.sync()
-            yield memory, daemon
-            tasks.cancel_scope.cancel()
+    daemon = QmdDaemon(place.clock, idle_seconds=idle)
+    memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(memory.run)
+        await until(lambda: place.fake.calls("update"))
+        await memory.sync()
+        yield memory, daemon
+        tasks.cancel_scope.cancel()

@@ -11,14 +11,11 @@ from msgspec import Struct, field
 from skerry.config.memory_qmd import QmdConfig
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.infra.http import http_client
 from skerry.infra.tasks import beside
 from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, Transcripts
 
 if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
-    import httpx2
-
     from skerry.memory.qmd import QmdMemory
     from skerry.memory.slot import FallbackMemoryManager
 
@@ -67,17 +64,16 @@ class SlotMemories(Struct):
                 for one in running:
                     tasks.start_soon(one.run)
 
-        async with http_client() as http:
-            for agent in self.config().agents.ids:
-                qmd, behind = self._qmd(agent, http), self.builtin.of(agent)
-                chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
-                self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
-                running.append(qmd)
-            async with beside(run):
-                yield
-            self._chains.clear()
+        for agent in self.config().agents.ids:
+            qmd, behind = self._qmd(agent), self.builtin.of(agent)
+            chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
+            self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
+            running.append(qmd)
+        async with beside(run):
+            yield
+        self._chains.clear()
 
-    def _qmd(self, agent: AgentId, http: "httpx2.AsyncClient") -> "QmdMemory":
+    def _qmd(self, agent: AgentId) -> "QmdMemory":
         from skerry.memory.files import Places, scan  # noqa: PLC0415 - as said above
         from skerry.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
         from skerry.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
@@ -104,7 +100,7 @@ class SlotMemories(Struct):
             workspace=workspace,
             home=QmdHome(state / "agents" / agent / "qmd"),
             clock=self.clock,
-            daemon=QmdDaemon(http, self.clock),
+            daemon=QmdDaemon(self.clock),
             environ=self.environ,
             export=SessionExport(agent, self.transcripts, self.clock, self.redact, days),
             look=look,
