@@ -10,7 +10,6 @@ import pytest
 
 from skerry.config.memory_qmd import QmdConfig
 from skerry.infra.clock import SystemClock
-from skerry.infra.http import http_client
 from skerry.memory.qmd import QmdMemory
 from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_program import QmdHome
@@ -29,9 +28,10 @@ def memory(folder: Path, daemon: QmdDaemon | None = None, **config: object) -> Q
     qmd, node = (CONFORMANCE / f"{one}/node_modules/.bin/{one}" for one in ("qmd", "node"))
     assert qmd.exists(), "make test-all installs it"
     given = {"command": str(qmd), "limits": {"timeoutMs": 60_000}} | config
+    read = QmdConfig.model_validate(given)
     return QmdMemory(
         agent_id("main"),
-        QmdConfig.model_validate(given),
+        lambda: read,
         workspace=folder / "workspace",
         home=QmdHome(folder / "agents/main/qmd"),
         clock=SystemClock(),
@@ -53,16 +53,15 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(folder: Path) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
     """Run the memory, and its server."""
-    async with http_client() as http:
-        daemon = QmdDaemon(http, SystemClock())
-        running = memory(folder, daemon)
-        await running.sync()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(running.run)
-            await running.search(MemoryQuestion("harbour"))
-            await until(lambda: daemon.ready)
-            yield running, daemon
-            tasks.cancel_scope.cancel()
+    daemon = QmdDaemon(SystemClock())
+    running = memory(folder, daemon)
+    await running.sync()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(running.run)
+        await running.search(MemoryQuestion("harbour"))
+        await until(lambda: daemon.ready)
+        yield running, daemon
+        tasks.cancel_scope.cancel()
 
 
 async def until(happened: Callable[[], object]) -> None:

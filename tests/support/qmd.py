@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.infra.http import http_client
 from skerry.memory.qmd import QmdMemory
 from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_program import QmdHome
@@ -39,9 +38,10 @@ class Place:
         self, *, server: QmdDaemon | None = None, export: Any = None, **config: object
     ) -> QmdMemory:
         asked = {"command": str(self.fake.command)} | config
+        self.config = QmdConfig.model_validate(asked)
         return QmdMemory(
             agent_id("main"),
-            QmdConfig.model_validate(asked),
+            lambda: self.config,
             workspace=self.workspace,
             home=self.home,
             clock=self.clock,
@@ -67,12 +67,11 @@ async def served(
     place: Place, *, idle: float = 900, **config: object
 ) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
     """Run the memory with its server."""
-    async with http_client() as http:
-        daemon = QmdDaemon(http, place.clock, idle_seconds=idle)
-        memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(memory.run)
-            await until(lambda: place.fake.calls("update"))
-            await memory.sync()
-            yield memory, daemon
-            tasks.cancel_scope.cancel()
+    daemon = QmdDaemon(place.clock, idle_seconds=idle)
+    memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(memory.run)
+        await until(lambda: place.fake.calls("update"))
+        await memory.sync()
+        yield memory, daemon
+        tasks.cancel_scope.cancel()

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct, field
 
+from skerry.config.memory_qmd import QmdConfig
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.infra.http import http_client
 from skerry.infra.tasks import beside
 from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, Transcripts
 
 if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
-    import httpx2
-
     from skerry.memory.qmd import QmdMemory
     from skerry.memory.slot import FallbackMemoryManager
 
@@ -55,8 +53,10 @@ class SlotMemories(Struct):
             return
         from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
 
-        # A little more than QMD's own limit, whose error says more.
-        seconds = self.config().memory.qmd.limits.timeout_ms / 1000 + 1
+        def seconds() -> float:
+            """Return a little more than QMD's own limit, whose error says more."""
+            return self.config().memory.qmd.limits.timeout_ms / 1000 + 1
+
         running: list[QmdMemory] = []
 
         async def run() -> None:
@@ -64,36 +64,44 @@ class SlotMemories(Struct):
                 for one in running:
                     tasks.start_soon(one.run)
 
-        async with http_client() as http:
-            for agent in self.config().agents.ids:
-                qmd, behind = self._qmd(agent, http), self.builtin.of(agent)
-                chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
-                self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
-                running.append(qmd)
-            async with beside(run):
-                yield
-            self._chains.clear()
+        for agent in self.config().agents.ids:
+            qmd, behind = self._qmd(agent), self.builtin.of(agent)
+            chain: list[MemoryBackend] = [qmd] if behind is None else [qmd, behind]
+            self._chains[agent] = FallbackMemoryManager(chain, self.clock, seconds=seconds)
+            running.append(qmd)
+        async with beside(run):
+            yield
+        self._chains.clear()
 
-    def _qmd(self, agent: AgentId, http: "httpx2.AsyncClient") -> "QmdMemory":
+    def _qmd(self, agent: AgentId) -> "QmdMemory":
         from skerry.memory.files import Places, scan  # noqa: PLC0415 - as said above
         from skerry.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
         from skerry.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
         from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
         from skerry.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
 
-        config = self.config()
-        qmd = config.memory.qmd
-        workspace = config.workspace(agent)
-        places = Places(workspace, tuple(Path(one.path) for one in qmd.paths))
-        days = qmd.sessions.retention_days
+        workspace, state = self.config().workspace(agent), self.config().state_dir
+
+        def qmd() -> QmdConfig:
+            return self.config().memory.qmd
+
+        def look() -> object:
+            """Give what is to be indexed anew where it changed: the files, and what is wanted."""
+            now = qmd()
+            found = scan(Places(workspace, tuple(Path(one.path) for one in now.paths))).found
+            return found, now.paths, now.include_default_memory, now.sessions
+
+        def days() -> int:
+            return qmd().sessions.retention_days
+
         return QmdMemory(
             agent,
             qmd,
             workspace=workspace,
-            home=QmdHome(config.state_dir / "agents" / agent / "qmd"),
+            home=QmdHome(state / "agents" / agent / "qmd"),
             clock=self.clock,
-            daemon=QmdDaemon(http, self.clock),
+            daemon=QmdDaemon(self.clock),
             environ=self.environ,
             export=SessionExport(agent, self.transcripts, self.clock, self.redact, days),
-            look=lambda: scan(places).found,
+            look=look,
         )

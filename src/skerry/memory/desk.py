@@ -33,6 +33,7 @@ from skerry.model.memory import (
     MemoryNoted,
     MemoryQuestion,
     MemorySaved,
+    MemorySource,
     MemoryText,
     MemoryUndone,
     MemoryWhole,
@@ -64,6 +65,16 @@ class ClosedError(MemoryBackendError):
     """Nothing is remembered in this conversation."""
 
     code = "memory.closed"
+
+
+class SilentError(MemoryBackendError):
+    """Only conversations were asked for, and they are not searched."""
+
+    code = "memory.silent"
+    remedy = "See memory.qmd.sessions.enabled and agents.defaults.memorySearch.sources."
+
+    def __init__(self) -> None:
+        super().__init__("Conversations are not searched: that is switched off.")
 
 
 class Desk(Struct, frozen=True):
@@ -288,6 +299,21 @@ class Desk(Struct, frozen=True):
         backend = self.of(agent)
         if backend is None:
             raise ClosedError(_OFF)
+        wanted = self._wanted(agent, question)
         with anyio.move_on_after(seconds):
-            return await backend.search(question)
+            return await backend.search(wanted)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
+
+    def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
+        """Return the question without conversations where these are switched off.
+
+        What is indexed of them goes with the next round over everything, and shows no more now.
+        """
+        config = self.config()
+        said = MemorySource.SESSIONS in config.memory_search(agent).sources
+        if said and config.memory.qmd.sessions.enabled:
+            return question
+        sources = question.sources - {MemorySource.SESSIONS}
+        if not sources:
+            raise SilentError
+        return replace(question, sources=sources)

@@ -71,7 +71,7 @@ class QmdMemory:
     def __init__(  # noqa: PLR0913 - each is one thing that it is given
         self,
         agent: AgentId,
-        config: QmdConfig,
+        config: Callable[[], QmdConfig],
         *,
         workspace: Path,
         home: QmdHome,
@@ -85,7 +85,7 @@ class QmdMemory:
 
         Args:
             agent: Whose memory it is.
-            config: The section `memory.qmd`.
+            config: Gives the section `memory.qmd`, as it is at each use.
             workspace: The agent's.
             home: The agent's folder of QMD.
             clock: The time.
@@ -95,11 +95,11 @@ class QmdMemory:
             look: Gives the state of the files, equal where nothing changed. Blocks.
         """
         self._agent = agent
-        self._config = config
+        self._read = config
         self._workspace = workspace
         self._home = home
         self._clock = clock
-        self._daemon = daemon if config.daemon else None
+        self._daemon = daemon if config().daemon else None
         self._environ = environ
         self._export = export
         self._look = look
@@ -117,6 +117,10 @@ class QmdMemory:
         """Why the last index job failed."""
         self._indexed_at: int | None = None
         self._counts = (0, 0)
+
+    @property
+    def _config(self) -> QmdConfig:
+        return self._read()
 
     async def run(self) -> None:
         """Do what is due until this is cancelled; the server of QMD ends with it."""

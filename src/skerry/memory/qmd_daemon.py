@@ -1,8 +1,12 @@
-"""Keeps QMD's own HTTP server as our child: started when asked for, watched, ended when idle."""
+"""Keeps QMD's own server as our child: started when asked for, watched, ended when idle.
+
+We speak with it through pipes, in JSON-RPC (MCP over standard input and output). QMD can serve over
+HTTP too, but asks nobody for a password there: any user of the machine could read what is
+remembered, in spite of the modes of its files.
+"""
 
 import logging
-import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -10,14 +14,12 @@ from typing import Any, Final
 
 import anyio
 import anyio.abc
-import httpx2
-import msgspec
 
 from skerry.infra.clock import Clock
-from skerry.infra.http import BODY_LIMIT
 from skerry.infra.tasks import beside
-from skerry.memory.qmd_process import MOST_CHARS, QmdError, child
+from skerry.memory.qmd_process import QmdError, child
 from skerry.memory.qmd_program import QmdProgram
+from skerry.memory.qmd_talk import Talk
 from skerry.memory.rest import Rest
 
 logger = logging.getLogger(__name__)
@@ -26,27 +28,29 @@ START_SECONDS: Final = 15.0
 """From its start until it must answer; it loads Node and opens the index."""
 IDLE_SECONDS: Final = 900.0
 """Without a query it is ended after this: it holds 186 MB; measured."""
-_POLL_SECONDS: Final = 0.1
-_HEALTH_SECONDS: Final = 1.0
+_LAST_SECONDS: Final = 1.0
+_PROTOCOL: Final = "2025-06-18"
+_HELLO: Final = {
+    "protocolVersion": _PROTOCOL,
+    "capabilities": {},
+    "clientInfo": {"name": "skerry", "version": "1"},
+}
 
 
 class QmdDaemon:
-    """The server of one agent, on a free port of the loopback interface.
+    """The server of one agent, which nobody else can reach.
 
-    A query over it costs a tenth of the CPU time of a process. One that does not start, or dies,
+    A query to it costs a tenth of the CPU time of a process. One that does not start, or dies,
     rests for 1, 5, then 25 minutes; meanwhile each query starts a process.
     """
 
-    def __init__(
-        self, http: httpx2.AsyncClient, clock: Clock, *, idle_seconds: float = IDLE_SECONDS
-    ) -> None:
-        self._http = http
+    def __init__(self, clock: Clock, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._clock = clock
         self._idle_seconds = idle_seconds
         self._wanted: tuple[QmdProgram, Path] | None = None
         self._called = anyio.Event()
         self._rest = Rest()
-        self._port: int | None = None
+        self._talk: Talk | None = None
         self._pid: int | None = None
         self._used = 0.0
         self._serving: anyio.CancelScope | None = None
@@ -58,7 +62,7 @@ class QmdDaemon:
     @property
     def ready(self) -> bool:
         """Return whether a query can go to it."""
-        return self._port is not None
+        return self._talk is not None
 
     @property
     def process_id(self) -> int | None:
@@ -77,25 +81,16 @@ class QmdDaemon:
             self._serving.cancel()
             await self._gone.wait()
 
-    async def query(self, body: Mapping[str, Any]) -> bytes:
-        """Return what it answers; whoever calls sets the deadline.
+    async def query(self, arguments: Mapping[str, Any]) -> bytes:
+        """Return what its tool `query` answers, as JSON; whoever calls sets the deadline.
 
         Raises:
             QmdError: it does not run, or refused.
         """
-        if self._port is None:
+        if self._talk is None:
             raise QmdError("QMD's server does not run.")
         self._used = anyio.current_time()
-        url = f"http://127.0.0.1:{self._port}/query"
-        try:
-            response = await self._http.post(
-                url, content=msgspec.json.encode(body), extensions={BODY_LIMIT: MOST_CHARS}
-            )
-        except httpx2.TransportError as error:
-            raise QmdError(f"QMD's server broke off: {type(error).__name__}.") from error
-        if response.status_code != httpx2.codes.OK:
-            raise QmdError(f"QMD's server answered with status {response.status_code}.")
-        return response.content
+        return await self._talk.ask("tools/call", {"name": "query", "arguments": arguments})
 
     async def run(self) -> None:
         """Start it whenever it is asked for, until this is cancelled."""
@@ -119,66 +114,71 @@ class QmdDaemon:
         Raises:
             QmdError: it did not start, or died.
         """
-        port, self._gone = _free_port(), anyio.Event()
-        command = [str(program.path), "mcp", "--http", "--port", str(port), "--index", "index"]
+        self._gone = anyio.Event()
+        command = [str(program.path), "mcp", "--index", "index"]
         try:
-            async with (
-                child(command, environ=program.environ, folder=folder) as process,
-                beside(partial(_drain, process)),
-            ):
-                self._pid = process.pid
-                await self._greet(process, port)
-                self._port, self._used = port, anyio.current_time()
-                self._rest, self.reason = Rest(), ""
-                await self._watch(process)
+            async with child(
+                command, environ=program.environ, folder=folder, listens=True
+            ) as process:
+                self._pid, talk = process.pid, Talk(process)
+                async with beside(talk.run), beside(partial(_drain, process)):
+                    await _greet(process, talk)
+                    self._talk, self._used = talk, anyio.current_time()
+                    self._rest, self.reason = Rest(), ""
+                    await self._watch(process, talk)
         finally:
-            self._port = self._pid = None
+            self._talk = self._pid = None
             self._gone.set()
 
-    async def _greet(self, process: anyio.abc.Process, port: int) -> None:
-        url = f"http://127.0.0.1:{port}/health"
-        with anyio.move_on_after(START_SECONDS):
-            while process.returncode is None:
-                try:
-                    response = await self._http.get(url, timeout=_HEALTH_SECONDS)
-                except httpx2.TransportError:
-                    await anyio.sleep(_POLL_SECONDS)
-                    continue
-                if response.status_code == httpx2.codes.OK:
-                    return
-                raise QmdError("what answers at its port is not QMD's server.")
-        code = process.returncode
-        how = f"within {START_SECONDS:g} s" if code is None else f"and ended with code {code}"
-        raise QmdError(f"it did not serve {how}.")
-
-    async def _watch(self, process: anyio.abc.Process) -> None:
+    async def _watch(self, process: anyio.abc.Process, talk: Talk) -> None:
         """Return once nobody asked for long.
 
         Raises:
-            QmdError: it died.
+            QmdError: it died, or says nonsense.
         """
         while (rest := self._used + self._idle_seconds - anyio.current_time()) > 0:
             with anyio.move_on_after(rest):
-                code = await process.wait()
-                raise QmdError(f"it ended with code {code}.")
+                raise QmdError(await _end(process, talk))
+
+
+async def _greet(process: anyio.abc.Process, talk: Talk) -> None:
+    """Wait until it answers.
+
+    Raises:
+        QmdError: it does not, or ended.
+    """
+    how = f"within {START_SECONDS:g} s."
+    with anyio.move_on_after(START_SECONDS):
+        try:
+            await talk.ask("initialize", _HELLO)
+            await talk.tell("notifications/initialized")
+        except QmdError as error:
+            how = f"and {error}"
+            if talk.over.is_set():
+                how = f"and {await _end(process, talk)}"
+        else:
+            return
+    raise QmdError(f"it did not serve {how}")
+
+
+async def _end(process: anyio.abc.Process, talk: Talk) -> str:
+    """Wait until it ended, or says nonsense; return which."""
+    async with anyio.create_task_group() as tasks:
+
+        async def first(wait: Callable[[], Awaitable[object]]) -> None:
+            await wait()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(first, process.wait)
+        tasks.start_soon(first, talk.over.wait)
+    with anyio.move_on_after(_LAST_SECONDS):  # its pipe closes a little earlier than it ends
+        return f"it ended with code {await process.wait()}."
+    return talk.why
 
 
 async def _drain(process: anyio.abc.Process) -> None:
-    """Read on, so that it never waits for somebody who listens."""
-    async with anyio.create_task_group() as tasks:
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                tasks.start_soon(_skip, stream)
-
-
-async def _skip(stream: anyio.abc.ByteReceiveStream) -> None:
-    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-        async for _ in stream:
-            pass
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Read what it says of itself, so that it never waits for somebody who listens."""
+    if process.stderr is not None:
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async for _ in process.stderr:
+                pass

@@ -21,9 +21,10 @@ _TOLD: Final = 600
 _LINGER_SECONDS: Final = 1.0
 """How long output is awaited from a group that was ended; what left the group may hold it open."""
 _GUARD: Final = """
-exec 3<&0 </dev/null
-{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
-exec 3<&- "$@"
+pipe=/dev/fd/$1
+shift
+{ read -r _; kill -KILL 0; } <"$pipe" >/dev/null 2>&1 &
+exec "$@"
 """
 """Becomes the program. Beside it a reader waits for the end of a pipe that only we hold open: when
 we end, however that happens, it ends the group. The launcher of QMD starts a second process, which
@@ -124,27 +125,35 @@ async def run(
 
 @asynccontextmanager
 async def child(
-    command: Sequence[str], *, environ: Mapping[str, str], folder: Path
+    command: Sequence[str], *, environ: Mapping[str, str], folder: Path, listens: bool = False
 ) -> AsyncGenerator[anyio.abc.Process]:
     """Run the program in a group of its own; at the block's end, and when we die, all of it ends.
+
+    One that `listens` has a pipe of ours as its standard input, others have none.
 
     Raises:
         QmdError: it cannot be started.
     """
+    theirs, ours = os.pipe()
     try:
         process = await anyio.open_process(
-            ["/bin/sh", "-c", _GUARD, "sh", *command],
-            stdin=subprocess.PIPE,
+            ["/bin/sh", "-c", _GUARD, "sh", str(theirs), *command],
+            stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
             env=dict(environ),
             cwd=folder,
             start_new_session=True,
+            pass_fds=[theirs],
         )
     except OSError as error:
+        os.close(ours)
         raise QmdError(f"{command[0]} cannot be started: {error.strerror}.") from error
+    finally:
+        os.close(theirs)
     try:
         yield process
     finally:
         end_group(process.pid)
+        os.close(ours)
         with anyio.CancelScope(shield=True):  # it was killed: this takes a moment
             await process.aclose()
 

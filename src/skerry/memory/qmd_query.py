@@ -8,8 +8,9 @@ from typing import Any, Final
 from skerry.config.memory_qmd import QmdSearchMode
 from skerry_recall.common import COMMON
 
-MOST_WORDS: Final = 12
-"""Each is one list that QMD ranks."""
+MOST_WORDS: Final = 8
+"""Each is one list that QMD ranks; with the whole question and its meaning there are ten, as many
+as its server takes."""
 _LONGEST: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
 
@@ -30,7 +31,7 @@ class Asked:
         return any(kind == "vec" for kind, _ in self.lines)
 
     def body(self) -> dict[str, Any]:
-        """Return the body for `POST /query`."""
+        """Return the arguments of the tool `query` of its server."""
         return {
             "searches": [{"type": kind, "query": text} for kind, text in self.lines],
             "collections": list(self.collections),

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +19,8 @@ from skerry.model.memory import MemoryHit, MemorySource
 PREFIX: Final = "qmd/"
 _HEADER: Final = re.compile(r"@@ -(\d{1,9}),(\d{1,9})")
 _FILE: Final = re.compile(r"qmd://([^/]+)/(.+)", re.DOTALL)
+_TOLD: Final = 300
+"""Characters of what the server says that an error repeats."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a file that a passage is read from; the built-in memory reads no larger ones either."""
 
@@ -36,8 +37,18 @@ class Result(msgspec.Struct, frozen=True):
     body: str = ""
 
 
-class _Response(msgspec.Struct, frozen=True):
+class _Results(msgspec.Struct, frozen=True):
     results: list[Result]
+
+
+class _Said(msgspec.Struct, frozen=True):
+    text: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True, rename="camel"):
+    structured_content: _Results | None = None
+    is_error: bool = False
+    content: list[_Said] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +78,22 @@ def printed(data: bytes) -> list[Result]:
 
 
 def answered(data: bytes) -> list[Result]:
-    """Return the hits in an HTTP answer, in which paths are percent-encoded.
+    """Return the hits in an answer of the server, whose paths are `<collection>/<path>`.
 
     Raises:
-        QmdError: it is not JSON of the known form.
+        QmdError: it is not JSON of the known form, or an error.
     """
     try:
-        results = msgspec.json.decode(data, type=_Response).results
+        answer = msgspec.json.decode(data, type=_Answer)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _strict(error) from error
-    return [msgspec.structs.replace(one, file=unquote(one.file)) for one in results]
+    if answer.is_error:
+        said = " ".join(one.text for one in answer.content)[:_TOLD]
+        raise QmdError(f"QMD's server did not search: {said}")
+    if answer.structured_content is None:
+        raise _strict("no results")
+    results = answer.structured_content.results
+    return [replace(one, file=f"qmd://{one.file}") for one in results]
 
 
 def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
@@ -187,5 +204,5 @@ def clamped(found: Sequence[MemoryHit], limits: QmdLimits) -> list[MemoryHit]:
     return kept
 
 
-def _strict(error: Exception) -> QmdError:
+def _strict(error: Exception | str) -> QmdError:
     return QmdError(f"QMD answered something else than the JSON that was asked for: {error}.")

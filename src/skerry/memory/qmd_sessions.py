@@ -34,7 +34,7 @@ class SessionExport:
     transcripts: Transcripts
     clock: Clock
     redact: Callable[[str], str]
-    retention_days: int = 30
+    retention_days: Callable[[], int] = lambda: 30
     _written: dict[str, Stamp] = field(default_factory=dict)
     """What each file was written from since this started; others are written once more."""
 
@@ -45,7 +45,7 @@ class SessionExport:
             StateError: the conversations cannot be read.
             OSError: the folder cannot be written.
         """
-        since = self.clock.now_ms() - self.retention_days * _DAY_MS
+        since = self.clock.now_ms() - self.retention_days() * _DAY_MS
         keys: dict[str, str] = {}
         for one in await self.transcripts.conversations(self.agent, since):
             name = file_name(one)

@@ -63,7 +63,7 @@ class FallbackMemoryManager:
         backends: Sequence[MemoryBackend],
         clock: Clock,
         *,
-        seconds: float = SEARCH_SECONDS,
+        seconds: Callable[[], float] = lambda: SEARCH_SECONDS,
         last_seconds: float = LAST_SECONDS,
     ) -> None:
         if not backends:
@@ -147,7 +147,7 @@ class FallbackMemoryManager:
         """
         for one in self.backends:
             if isinstance(one, MemoryDocuments):
-                with anyio.fail_after(self._seconds):
+                with anyio.fail_after(self._seconds()):
                     found = await one.document(path)
                 if found is not None:
                     return found
@@ -164,7 +164,7 @@ class FallbackMemoryManager:
 
     async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
         """Return its answer; None, with the reason noted, where it gives none."""
-        seconds = self._last_seconds if place is self._places[-1] else self._seconds
+        seconds = self._last_seconds if place is self._places[-1] else self._seconds()
         place.asked = True
         try:
             with anyio.fail_after(seconds):

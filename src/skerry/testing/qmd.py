@@ -19,7 +19,7 @@ class FakeQmd:
     `behave(query="hang")` makes a command misbehave from then on: `hang`, `segfault`, `garbage`
     (words before the JSON), `wrong` (JSON of another form), `flood` (too much of it), `missing`
     (the collection is not known), `orphan` (a grandchild stays), `die`. The commands are
-    `collection`, `update`, `embed`, `query`, `mcp`, and `http` for a query to its server.
+    `collection`, `update`, `embed`, `query`, `mcp`, and `asked` for a query to its server.
     """
 
     def __init__(self, folder: Path, *, node: str = "v24.1.0") -> None:

@@ -37,7 +37,7 @@ def misbehave(what: str) -> None:
         return
     MISDEEDS[how]()
     sys.stdout.flush()
-    os._exit(0)  # a server too: its requests are served in threads
+    os._exit(0)
 
 
 def hang() -> None:
@@ -166,37 +166,26 @@ def query(document: str, *rest: str) -> None:
     sys.stdout.write(json.dumps(search(queries, names, int(rest[rest.index("-n") + 1]))))
 
 
-def mcp(_http: str, _port: str, port: str, *_rest: str) -> None:
-    """Serve until killed."""
-    # Here, because no other command needs it, and loading it is most of what one costs.
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
+def mcp(*_rest: str) -> None:
+    """Answer the requests that come, until there are no more."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked["method"] == "initialize":
+            _answer(asked, {"protocolVersion": asked["params"]["protocolVersion"]})
+        elif asked["method"] == "tools/call":
+            given = asked["params"]["arguments"]
+            note("calls", ["asked", given])
+            misbehave("asked")
+            queries = [(one["type"], one["query"]) for one in given["searches"]]
+            found = search(queries, given["collections"], given["limit"])
+            for one in found:
+                one["file"] = one["file"].removeprefix("qmd://")
+            _answer(asked, {"content": [], "structuredContent": {"results": found}})
 
-    class Handler(BaseHTTPRequestHandler):
-        """The server's two addresses."""
 
-        def do_GET(self) -> None:
-            """Say that it serves."""
-            self._answer({"status": "ok", "uptime": 1})
-
-        def do_POST(self) -> None:
-            """Answer a query."""
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            note("calls", ["http", body])
-            misbehave("http")
-            queries = [(one["type"], one["query"]) for one in body["searches"]]
-            self._answer({"results": search(queries, body["collections"], body["limit"])})
-
-        def _answer(self, value: object) -> None:
-            data = json.dumps(value).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-            """Say nothing."""
-
-    ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+def _answer(asked: dict[str, Any], result: object) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}) + "\n")
+    sys.stdout.flush()
 
 
 def main(arguments: list[str]) -> None:

@@ -52,7 +52,7 @@ class Slow:
 
 async def test_a_model_that_is_being_loaded_has_more_time_than_one_that_hangs() -> None:
     slow = Slow()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         with pytest.raises(LoadingError):
             await ask(slow, "tea", USUAL, USUAL)
         slow.is_loading = False
@@ -95,7 +95,7 @@ async def test_the_tool_says_that_the_model_is_being_loaded_and_to_ask_again(
     await memory.sync()
     slow.is_loading, slow.loaded = True, anyio.Event()
     asked = {"query": "Wann fährt die Fähre?"}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         found = await here.call(MemorySearch(here.desk), asked)
     assert "disabled" not in found, found
     assert (found["mode"], found["fallback"]) == ("text", {"from": "local", "reason": LOADING})

@@ -16,9 +16,10 @@ DAY = 1_767_225_600_000
 """2026-01-01."""
 REAL = b"""[{"docid": "#091a46", "score": 0, "file": "qmd://memory-dir/memory/My Notes (x).md",
  "line": 3, "title": "Odd", "snippet": "@@ -2,4 @@ (1 before, 0 after)\\n\\nA lion.\\nMore.\\n"}]"""
-SERVED = b"""{"results":[{"docid":"#091a46","file":"qmd://memory-dir/memory/My%20Notes%20(x).md",
-"title":"Odd","score":0,"context":null,"line":3,
-"snippet":"3: @@ -2,4 @@ (1 before, 0 after)\\n4: \\n5: A lion.\\n6: More.\\n7: "}]}"""
+SERVED = b"""{"content":[{"type":"text","text":"Found 1 result"}],"structuredContent":{"results":[
+{"docid":"#091a46","file":"memory-dir/memory/My Notes (x).md","title":"Odd","score":0,
+"context":null,"line":3,
+"snippet":"3: @@ -2,4 @@ (1 before, 0 after)\\n4: \\n5: A lion.\\n6: More.\\n7: "}]}}"""
 
 
 @pytest.fixture
@@ -146,3 +147,9 @@ def test_hits_are_narrowed_to_what_was_asked_for() -> None:
     assert kept(min_score=0.3), "a word's score is no measure"
     assert not kept(min_score=0.3, scored=True)
     assert kept(min_score=0.2, scored=True)
+
+
+def test_what_the_server_refuses_is_an_error_with_its_words() -> None:
+    refused = b'{"content":[{"type":"text","text":"no such index"}],"isError":true}'
+    with pytest.raises(QmdError, match="no such index"):
+        answered(refused)

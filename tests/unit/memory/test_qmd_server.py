@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from skerry.model.memory import MemoryQuestion
 from tests.support.qmd import MINUTE, WHERE, Place, served, until
 
 
@@ -20,7 +22,7 @@ async def test_the_server_answers_once_it_runs_and_ends_with_us(place: Place) ->
         second = await memory.search(WHERE)
         assert first == second
         assert len(place.fake.calls("query")) == processes
-        ((body,),) = place.fake.calls("http")
+        ((body,),) = place.fake.calls("asked")
         assert body["searches"] == [{"type": "lex", "query": "harbour"}]
         assert body["rerank"] is False
         assert body["collections"] == ["memory-root", "memory-alt", "memory-dir"]
@@ -33,7 +35,7 @@ async def test_when_the_server_dies_in_a_query_a_process_answers_it(place: Place
     async with served(place) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        place.fake.behave(http="die")
+        place.fake.behave(asked="die")
         assert len((await memory.search(WHERE)).hits) == 1
         await until(lambda: not daemon.ready)
         assert "ended with code 7" in (await memory.status()).notes[-1]
@@ -76,3 +78,46 @@ async def test_without_the_server_each_query_is_a_process(place: Place) -> None:
         await memory.search(WHERE)
     assert place.fake.calls("mcp") == []
     assert len(place.fake.calls("query")) == 2
+
+
+@pytest.mark.parametrize("how", ["garbage", "wrong", "flood", "segfault"])
+async def test_a_server_that_answers_nonsense_leaves_the_query_to_a_process(
+    place: Place, how: str
+) -> None:
+    async with served(place) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        place.fake.behave(asked=how)
+        assert len((await memory.search(WHERE)).hits) == 1
+        await until(lambda: not daemon.ready)
+    await until(lambda: place.fake.running() == [])
+
+
+async def test_many_queries_are_under_way_at_once_and_one_that_is_given_up_spoils_none(
+    place: Place,
+) -> None:
+    (place.workspace / "memory/2026-01-02.md").write_text("The lighthouse.\n", "utf-8")
+    async with served(place) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        with anyio.move_on_after(0):
+            await memory.search(WHERE)
+        found: dict[str, str] = {}
+
+        async def ask(word: str) -> None:
+            found[word] = (await memory.search(MemoryQuestion(word))).hits[0].text
+
+        async with anyio.create_task_group() as tasks:
+            for word in ("harbour", "lighthouse", "momo"):
+                tasks.start_soon(ask, word)
+        assert [word for word, text in found.items() if word not in text.lower()] == []
+        assert len(found) == 3
+        assert daemon.ready
+
+
+async def test_nobody_else_on_the_machine_can_ask_the_server(place: Place) -> None:
+    async with served(place) as (memory, daemon):
+        await memory.search(WHERE)
+        await until(lambda: daemon.ready)
+        (arguments,) = place.fake.calls("mcp")
+        assert "--http" not in arguments

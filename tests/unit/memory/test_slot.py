@@ -83,7 +83,7 @@ class Scripted:
 
 def slot(*backends: Scripted, seconds: float = 5) -> tuple[FallbackMemoryManager, FakeClock]:
     clock = FakeClock()
-    return FallbackMemoryManager(backends, clock, seconds=seconds, last_seconds=5), clock
+    return FallbackMemoryManager(backends, clock, seconds=lambda: seconds, last_seconds=5), clock
 
 
 @pytest.mark.requirement("qmd-exclusive-backend")
