@@ -1,6 +1,7 @@
 """What the gateway can do beyond talking: tools, commands, and what plugins add to both."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,10 +15,6 @@ from skerry.infra.clock import Clock
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
 from skerry.store import Store
-from skerry.tools.edit import Edit
-from skerry.tools.read import Read
-from skerry.tools.session_search import SessionSearch
-from skerry.tools.write import Write
 
 if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
@@ -31,6 +28,32 @@ class Extensions(Struct, frozen=True):
     plugins: "Plugins | None"
 
 
+class _Tools(Mapping[str, Tool]):
+    """Our own tools by name, made when somebody first looks: the first message is soon enough."""
+
+    def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
+        self._memory = memory
+
+    @cached_property
+    def _made(self) -> dict[str, Tool]:
+        from skerry.tools.edit import Edit  # noqa: PLC0415 - see above
+        from skerry.tools.read import Read  # noqa: PLC0415
+        from skerry.tools.session_search import SessionSearch  # noqa: PLC0415
+        from skerry.tools.write import Write  # noqa: PLC0415
+
+        ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch(), *self._memory())
+        return {tool.spec.name: tool for tool in ours}
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 async def load_extensions(
     config: Config, hooks: Hooks, models: Models, store: Store, desk: Desk, memory: MemoryParts
 ) -> Extensions:
@@ -38,14 +61,13 @@ async def load_extensions(
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch(), *memory.tools)
-    tools = {tool.spec.name: tool for tool in ours}
+    tools = _Tools(memory.tools)
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.
         from skerry.app.commands import every_command  # noqa: PLC0415
 
-        return (*every_command(models, store, desk, commands), *memory.commands)
+        return (*every_command(models, store, desk, commands), *memory.commands())
 
     commands = CommandTable(fill)
     if not config.plugins.load.paths:
@@ -54,7 +76,7 @@ async def load_extensions(
     from skerry.plugins.load import load_plugins  # noqa: PLC0415
 
     plugins = await load_plugins(config, hooks, commands, tools)
-    return Extensions(tools | plugins.tools, commands, plugins)
+    return Extensions({**tools, **plugins.tools}, commands, plugins)
 
 
 async def load_hook_folders(

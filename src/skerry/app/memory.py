@@ -1,19 +1,23 @@
 """Puts the memory in its slot: which one it is, and what it brings."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from skerry.commands.table import Command
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
 from skerry.infra.clock import Clock
 from skerry.memory.desk import Desk
-from skerry.memory.plugin import register
+from skerry.memory.recalling import Recalling
 from skerry.ports.memory import Forgets, Memories
 from skerry.ports.tool import Tool
-from skerry.sdk.api import PluginApi, sealed
+
+if TYPE_CHECKING:
+    from skerry.sdk.api import Registered
 
 CORE: Final = "memory-core"
 """Our own memory in `plugins.slots.memory`."""
@@ -23,8 +27,9 @@ class MemoryParts(Struct, frozen=True):
     """What the memory brings to the gateway; nothing of it where another holds the slot."""
 
     desk: Desk | None = None
-    tools: tuple[Tool, ...] = ()
-    commands: tuple[Command, ...] = ()
+    tools: Callable[[], Sequence[Tool]] = tuple
+    """They are made when somebody first asks; so are the commands."""
+    commands: Callable[[], Sequence[Command]] = tuple
 
 
 def take_slot(
@@ -38,9 +43,18 @@ def take_slot(
     if memories is None or config().plugins.slots.memory != CORE:
         return MemoryParts()
     desk = Desk(memories, config, clock, forgets)
-    api = PluginApi(CORE, tuple(hooks.points))
-    register(api, desk)
-    registered = sealed(api)
-    for hook, handler in registered.handlers:
-        hooks.points[hook].add(handler)
-    return MemoryParts(desk, tuple(registered.tools), tuple(registered.commands))
+    recalling = Recalling(desk)
+    handler: Handler[Any, Any] = Handler(CORE, recalling.recall, 0, recalling.is_due)
+    hooks.points["before_prompt_build"].add(handler)
+
+    @cache
+    def registered() -> "Registered":
+        # Imported here: the first message is soon enough.
+        from skerry.memory.plugin import register  # noqa: PLC0415
+        from skerry.sdk.api import PluginApi, sealed  # noqa: PLC0415
+
+        api = PluginApi(CORE, tuple(hooks.points))
+        register(api, desk)
+        return sealed(api)
+
+    return MemoryParts(desk, lambda: registered().tools, lambda: registered().commands)

@@ -2,16 +2,13 @@
 
 from skerry.memory.desk import Desk
 from skerry.memory.noting import MemoryWrite, Remember
-from skerry.memory.recalling import Recalling
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.memory.unlearning import Forget, MemoryForget
 from skerry.sdk.api import PluginApi
 
 
 def register(api: PluginApi, desk: Desk) -> None:
-    """Register the tools, what recalls, and the commands of the owner's own word."""
-    recalling = Recalling(desk)
-    api.on("before_prompt_build", recalling.recall, when=recalling.is_due)
+    """Register the tools, and the commands of the owner's own word."""
     api.register_tool(MemorySearch(desk))
     api.register_tool(MemoryGet(desk))
     api.register_tool(MemoryWrite(desk))

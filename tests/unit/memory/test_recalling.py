@@ -129,7 +129,12 @@ async def test_a_summarised_conversation_gets_back_what_its_question_needs(tmp_p
     config = Config(state_dir=tmp_path, path=tmp_path / "skerry.json", agents=agents)
     memory = take_slot(FakeMemories(backend), lambda: config, hooks, clock)
     opening = open_core(
-        tmp_path, ScriptedModel(model), agents=agents, hooks=hooks, tools=memory.tools, clock=clock
+        tmp_path,
+        ScriptedModel(model),
+        agents=agents,
+        hooks=hooks,
+        tools=tuple(memory.tools()),
+        clock=clock,
     )
     async with opening as core:
         core.models.info = replace(MODEL, context_window=4000, max_tokens=200)
