@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from skerry_recall.arrays import DamagedError
 from skerry_recall.collection import Collection
 from skerry_recall.passage import Passage
 from skerry_recall.scores import Floats
-from skerry_recall.terms import terms
+from skerry_recall.terms import content, terms
 
 WORDS = ["fox", "bird", "red", "blue", "error_42", "Zürich"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -31,6 +32,33 @@ def test_words_find_the_passage_that_has_them(tmp_path: Path) -> None:
     found = collection.scores({"fox": 1.0})
     assert found.id[np.argmax(found.text)] == 1
     assert np.count_nonzero(found.text) == 1
+
+
+@pytest.mark.requirement("search-text-engine")
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("What did the lighthouse keeper say?", 1),
+        ("Who is Ada Lovelace?", 2),
+        ("how do I drain a kubelet", 3),
+        ("ERR_CONN_42", 4),
+        ("conn", 4),
+    ],
+)
+def test_a_keyword_a_name_a_term_and_an_identifier_are_ranked_by_bm25(
+    tmp_path: Path, question: str, best: int
+) -> None:
+    texts = (
+        "The keeper of the lighthouses said nothing.",
+        "Ada Lovelace wrote a program.",
+        "Drain the kubelet before the kubelet restarts.",
+        "It failed with ERR_CONN_42 and was restarted.",
+        "Ada: err 42 times, then ask the keeper to say so; a drain is a drain.",
+    )
+    found = _filled(tmp_path, *texts).scores(dict.fromkeys(content(question), 1.0))
+    rows = [_passage(number, texts[number - 1]) for number in found.id.tolist()]
+    assert found.text == pytest.approx(_naive(rows, dict.fromkeys(content(question), 1.0)))
+    assert found.id[np.argmax(found.text)] == best
 
 
 def test_an_empty_collection_finds_nothing(tmp_path: Path) -> None:
@@ -197,15 +225,23 @@ def test_a_file_that_breaks_while_it_is_open_empties_the_collection(tmp_path: Pa
     assert broken.ids() == frozenset()
 
 
-@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=64), st.sampled_from(["words", "vec"]))
-@settings(max_examples=150, deadline=None)
-def test_damage_anywhere_finds_less_or_is_noticed(
-    tmp_path_factory: pytest.TempPathFactory, place: int, damage: bytes, kind: str
-) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with words and vectors, made once: each file of it waits for the disk."""
+    folder = tmp_path_factory.mktemp("sound")
     collection = _filled(folder, "red fox", "fox", "error_42 blue", "fox bird")
     collection.refresh(vectors={one: _vector(one) for one in (1, 2, 3)})
     collection.compact()
+    return folder
+
+
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=64), st.sampled_from(["words", "vec"]))
+@settings(max_examples=150, deadline=None)
+def test_damage_anywhere_finds_less_or_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, sound: Path, place: int, damage: bytes, kind: str
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    copytree(sound, folder, dirs_exist_ok=True)
     file = next(folder.glob(f"{kind}*"))
     data = bytearray(file.read_bytes())
     place %= len(data)

@@ -40,7 +40,6 @@ def test_a_question_is_its_content_words(question: str, found: list[str]) -> Non
     assert content(question) == found
 
 
-@pytest.mark.requirement("search-text-engine")
 def test_a_question_finds_an_identifier_by_a_part() -> None:
     assert set(content("conn")) < set(terms("ERR_CONN_42"))
 
