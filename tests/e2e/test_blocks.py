@@ -64,7 +64,7 @@ async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, f
     ):
         platform.say("m1", message_id="m1")
         await killed(gateway)
-        await gateway.start("--port", "0")
+        await gateway.start()
 
         def ended() -> bool:
             last = platform.received()[-1:]

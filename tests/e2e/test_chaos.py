@@ -21,7 +21,7 @@ from skerry.model.errors import ClientError
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.support.chaos import again, all_taken, quiet, until
+from tests.support.chaos import all_taken, quiet, until
 from tests.support.defects import DEFECTS
 from tests.support.mix import Mind, config, disagreements, faults, people, turns
 
@@ -62,7 +62,7 @@ async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
     await all_taken(platform)
     await quiet(gateway)
     await gateway.kill()  # the mirror is behind now; the next start brings it up
-    await again(gateway)
+    await gateway.start()
     assert await gateway.stop() == 0
     written, received, taken = platform.inbox(), platform.received(), turns(gateway.home)
     wrong = faults(written, received, taken)
@@ -81,9 +81,9 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path:
                 await gateway.kill()
                 if dice.random() < 0.15:  # sometimes in the middle of a start
                     with anyio.move_on_after(dice.uniform(0.1, 1.0)):
-                        await again(gateway)
+                        await gateway.start()
                     await gateway.kill()
-                await again(gateway)
+                await gateway.start()
             tasks.cancel_scope.cancel()
         wrong = await found(gateway, platform)
     assert wrong == [], f"SKERRY_SEED={SEED}"
@@ -118,7 +118,7 @@ async def test_a_kill_at_each_named_point_in_each_role_loses_and_doubles_nothing
         lives = 0
         for name in ("m1", "m2"):  # at work, then with something to take up
             with suppress(AssertionError):  # it may die before it is ready
-                await again(gateway, *fault)
+                await gateway.start(*fault)
             async with anyio.create_task_group() as tasks:
                 if gateway.alive:
                     tasks.start_soon(quietly, gateway, platform, name)
@@ -128,7 +128,7 @@ async def test_a_kill_at_each_named_point_in_each_role_loses_and_doubles_nothing
                     platform.say(f"look {name}", peer="ann", message_id=name)
                 tasks.cancel_scope.cancel()
             lives += 1
-        await again(gateway)
+        await gateway.start()
         assert await found(gateway, platform) == []
     assert lives == 2
 
@@ -192,7 +192,7 @@ async def test_a_planted_defect_is_found(
             platform.say(text, peer=peer, message_id=text.split()[-1])
         with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
-        await again(gateway)
+        await gateway.start()
         wrong = await found(gateway, platform)
     assert promise in {one.partition(":")[0] for one in wrong}, wrong
 

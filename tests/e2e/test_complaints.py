@@ -14,7 +14,7 @@ from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import HttpStep, Status, StubModelServer
-from tests.support.chaos import again, rig
+from tests.support.chaos import rig
 from tests.support.wire import connected
 
 
@@ -49,7 +49,7 @@ async def test_a_conversation_goes_on_after_an_error_of_the_provider_and_a_resta
             with pytest.raises(GatewayRefusedError):
                 await say(client, "fail")
         assert await gateway.stop() == 0
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             assert await say(client, "two") == "one and fail and two"
             assert [one for one in await texts(client) if one in {"one", "two"}] == [

@@ -82,8 +82,11 @@ async def test_the_transcript_survives_a_kill(tmp_path: Path) -> None:
 async def test_a_second_gateway_on_the_same_state_is_refused(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path):
         second = GatewayProcess(tmp_path)
-        with pytest.raises(AssertionError, match="before it was ready"):
-            await second.start()
+        try:
+            with pytest.raises(AssertionError, match="before it was ready"):
+                await second.start()
+        finally:
+            await second.end()
 
 
 async def test_the_lock_of_a_dead_gateway_is_taken_over(tmp_path: Path) -> None:

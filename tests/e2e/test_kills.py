@@ -11,7 +11,7 @@ from skerry.app.delivery import MISSING
 from skerry.client.client import GatewayClient
 from skerry.testing.channel import Delivered
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import again, all_ended, announced, disagreements, faults, rig, until
+from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until
 
 LOOK = "look m1"  # a message whose answer needs a tool
 
@@ -52,7 +52,7 @@ async def test_a_kill_loses_and_doubles_nothing(
         platform.say(text, message_id="m1")
         await killed(gateway)
         platform.say("m2", message_id="m2")
-        await again(gateway)
+        await gateway.start()
         await all_ended(platform)
         assert await gateway.stop() == 0
         assert faults(platform.inbox(), platform.received()) == []
@@ -77,7 +77,7 @@ async def test_a_platform_that_lies_about_a_part_is_noticed(
     async with rig(tmp_path, "--fault", fault, arguments=lying) as (gateway, platform, _):
         platform.say("m1", message_id="m1")
         await killed(gateway)
-        await again(gateway)
+        await gateway.start()
         platform.say("m2", message_id="m2")
         await until(
             lambda: platform.received()[-1:] and platform.received()[-1].text.endswith("m2")
@@ -95,7 +95,7 @@ async def test_a_part_that_nobody_can_settle_is_left_to_a_person(tmp_path: Path)
     ):
         platform.say("m1", message_id="m1")
         await killed(gateway)
-        await again(gateway)
+        await gateway.start()
         platform.say("m2", message_id="m2")
         await all_ended(platform)
         async with GatewayClient(gateway.address) as client:

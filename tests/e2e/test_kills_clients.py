@@ -10,7 +10,7 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError, GatewayUnreachableError
-from tests.support.chaos import again, rig
+from tests.support.chaos import rig
 from tests.support.wire import connected, request
 
 Answer = dict[str, Any]
@@ -48,7 +48,7 @@ async def test_an_accepted_run_is_there_after_a_kill_at_once(tmp_path: Path) -> 
                 os.kill(gateway.pid, signal.SIGKILL)
                 assert answer["status"] == "accepted"
             await gateway.wait()
-            await again(gateway)
+            await gateway.start()
         async with GatewayClient(gateway.address) as client:
             for key in ("k1", "k2"):
                 stored = await result(client, key, key)
@@ -63,7 +63,7 @@ async def test_a_started_message_is_there_after_a_kill_at_once(tmp_path: Path) -
             os.kill(gateway.pid, signal.SIGKILL)
             assert answer["status"] == "started"
         await gateway.wait()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             stored = await result(client, "k1", "m1")
             assert stored["result"]["payloads"][0]["text"] == "answer to m1"
@@ -77,7 +77,7 @@ async def test_nobody_is_told_accepted_before_the_commit(tmp_path: Path) -> None
             await wire.ask("health")
             assert [one for one in wire.frames if one.get("id") == "run"] == []
         await gateway.kill()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             unknown = await client.request("agent.wait", {"runId": "k1", "timeoutMs": 0})
             assert unknown["status"] == "timeout"
@@ -97,7 +97,7 @@ async def test_a_key_runs_once_back_to_back_and_after_a_restart(tmp_path: Path) 
             assert second["payload"]["status"] == "in_flight"
             final = await wire.response("one")
         await gateway.kill()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             assert await run(client, "m1", "k1") == final["payload"]
             repeated = await client.request("chat.send", ask("m1", "k1"))
@@ -112,7 +112,7 @@ async def test_an_interrupted_run_says_so_and_can_be_asked_again(tmp_path: Path)
             with pytest.raises(GatewayUnreachableError):
                 await run(client, "look m1", "k1")
         await gateway.wait()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             with pytest.raises(GatewayRefusedError, match="interrupted") as refused:
                 await run(client, "look m1", "k1")
@@ -135,7 +135,7 @@ async def test_what_waited_runs_in_order_after_a_kill(tmp_path: Path) -> None:
                 assert (await wire.response(key))["payload"]["status"] == "started"
             os.kill(gateway.pid, signal.SIGKILL)
         await gateway.wait()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             for key in keys:
                 await result(client, key, key)
@@ -150,9 +150,9 @@ async def test_a_kill_in_the_recovery_leaves_the_run_to_the_next_start(tmp_path:
                 await run(client, "m1", "k1")
         await gateway.wait()
         with pytest.raises(AssertionError, match="before it was ready"):
-            await again(gateway, "--fault", "store.after-commit:1")  # the recovery's own COMMIT
+            await gateway.start("--fault", "store.after-commit:1")  # the recovery's own COMMIT
         await gateway.end()
-        await again(gateway)
+        await gateway.start()
         async with GatewayClient(gateway.address) as client:
             with anyio.fail_after(60):
                 stored = await result(client, "k1", "m1")

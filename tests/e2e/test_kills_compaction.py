@@ -49,7 +49,7 @@ async def test_a_kill_during_a_compaction_leaves_a_usable_conversation(
             await ask(gateway, "sessions.compact", key="main")
         with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
-        await gateway.start("--port", "0")
+        await gateway.start()
         texts = await shown(gateway)
         assert [one for one in texts if one.startswith("message")] == SAID
         assert texts.count("Compaction") == committed
@@ -86,7 +86,7 @@ async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_los
         for number in range(1, 6):
             asked = {"message": f"/compact {number}", "idempotencyKey": f"c{number}"}
             try:
-                await gateway.start("--port", "0", "--fault", f"store.before-commit:{number}")
+                await gateway.start("--fault", f"store.before-commit:{number}")
                 await ask(gateway, "agent", sessionKey="main", **asked)
                 await gateway.stop()
             except GatewayUnreachableError:
@@ -94,7 +94,7 @@ async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_los
                     await gateway.wait()
             except EndedEarlyError:
                 pass  # what the life before had left was as many COMMITs
-        await gateway.start("--port", "0")
+        await gateway.start()
         texts = await shown(gateway)
         assert [one for one in texts if one.startswith("message")] == SAID
         answer = await ask(

@@ -24,7 +24,7 @@ from skerry.store import Reader, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import again, mirror_faults, quiet, rig, until
+from tests.support.chaos import mirror_faults, quiet, rig, until
 
 KILLS = int(os.environ.get("SKERRY_MIXED_KILLS", "4"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
@@ -86,13 +86,13 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(
             for _ in range(KILLS):
                 await anyio.sleep(dice.uniform(0.2, 1.0))
                 await gateway.kill()
-                await again(gateway)
+                await gateway.start()
             await anyio.sleep(1)
             tasks.cancel_scope.cancel()
         await until(lambda: platform.acknowledged() == len(platform.inbox()))
         await quiet(gateway)
         await gateway.kill()  # the mirror is behind now; the next start brings it up
-        await again(gateway)
+        await gateway.start()
         assert await gateway.stop() == 0
         texts = [one["text"] for one in platform.inbox() if one["text"] != "/help"]
         nonces = Counter(one.nonce for one in platform.received())

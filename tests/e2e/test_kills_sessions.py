@@ -45,7 +45,7 @@ async def test_a_kill_during_a_reset_leaves_one_whole_conversation(
             await ask(gateway, "sessions.reset", key="main")
         with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
-        await gateway.start("--port", "0")
+        await gateway.start()
         archived = (await ask(gateway, "sessions.list", archived=True))["sessions"]
         if committed:
             assert await texts(gateway) == []
@@ -75,7 +75,7 @@ async def test_a_kill_while_a_message_begins_a_session_leaves_it_once_in_one(
                 await ask(gateway, "agent", sessionKey="main", message=text, idempotencyKey=key)
         with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
-        await gateway.start("--port", "0")
+        await gateway.start()
         for key, text in (("k1", "one"), ("k2", "/new two"), ("k3", message)):
             await ask(gateway, "agent", sessionKey="main", message=text, idempotencyKey=key)
         archived = (await ask(gateway, "sessions.list", archived=True))["sessions"]

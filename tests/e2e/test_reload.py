@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from skerry.client.discover import Address
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
+from skerry.testing.ports import reserved
 
 READ = ("operator.read",)
 
@@ -125,29 +125,28 @@ async def test_a_write_over_the_wire_is_told_once(tmp_path: Path) -> None:
 async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it(
     tmp_path: Path,
 ) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     token = "5eed" * 12
     file = tmp_path / "skerry.json"
-    async with StubModelServer(["one"]) as model:
-        tree = model_config(model.base_url) | {"gateway": {"port": port, "auth": {"token": token}}}
-        write_atomic(file, json.dumps(tree).encode())
-        environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
-        command = [sys.executable, "-m", "skerry", "gateway", "run"]
-        async with await anyio.open_process(command, env=environ, stderr=None) as process:
-            address = Address(f"ws://127.0.0.1:{port}", token)
-            with anyio.fail_after(60):
-                before = await started(address)
-                tree["gateway"]["tickIntervalMs"] = 20_000
-                write_atomic(file, json.dumps(tree).encode())
-                while (after := await started(address)) == before:  # noqa: ASYNC110 - its process
-                    await anyio.sleep(0.05)
-            assert after["tick"] == 20_000
-            assert process.returncode is None
-            process.terminate()
-            with anyio.fail_after(60):
-                assert await process.wait() == 0
+    with reserved() as port:
+        gateway: dict[str, Any] = {"port": port, "auth": {"token": token}}
+        async with StubModelServer(["one"]) as model:
+            tree = model_config(model.base_url) | {"gateway": gateway}
+            write_atomic(file, json.dumps(tree).encode())
+            environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+            command = [sys.executable, "-m", "skerry", "gateway", "run"]
+            async with await anyio.open_process(command, env=environ, stderr=None) as process:
+                address = Address(f"ws://127.0.0.1:{port}", token)
+                with anyio.fail_after(60):
+                    before = await started(address)
+                    gateway["tickIntervalMs"] = 20_000
+                    write_atomic(file, json.dumps(tree).encode())
+                    while (after := await started(address)) == before:  # noqa: ASYNC110 - its process
+                        await anyio.sleep(0.05)
+                assert after["tick"] == 20_000
+                assert process.returncode is None
+                process.terminate()
+                with anyio.fail_after(60):
+                    assert await process.wait() == 0
 
 
 async def started(address: Address) -> dict[str, Any]:

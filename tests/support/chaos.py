@@ -174,11 +174,6 @@ def _ended(database: Path) -> int:
     return int(count)
 
 
-async def again(gateway: GatewayProcess, *arguments: str) -> None:
-    """Start it anew, on any port: another program may have got the old one meanwhile."""
-    await gateway.start("--port", "0", *arguments)
-
-
 # What the store must say when all is over
 
 

@@ -91,6 +91,11 @@ class BuiltinMemory:
         return NAME
 
     @property
+    def fallback(self) -> MemoryFallback | None:
+        """Return why the model did not answer when it was asked last, or None if it did."""
+        return self._fallback
+
+    @property
     def dirty(self) -> bool:
         """Return whether something changed since it was indexed, as far as is known."""
         return self._dirty

@@ -75,7 +75,9 @@ class Keeper(Struct):
     _synced: float = float("-inf")
     _embedded: float = float("-inf")
     _behind: float | None = None
-    """When passages may first have lacked their vectors."""
+    """When passages may first have lacked their vectors, or could not get them."""
+    _failures: int = 0
+    """To get them, in a row."""
 
     def touch(self) -> None:
         """Note that something was said."""
@@ -107,10 +109,15 @@ class Keeper(Struct):
             self._synced = now
             if await self._sync():
                 self._behind = now if self._behind is None else self._behind
-        behind = self._behind is not None and now - self._behind >= COALESCE_SECONDS
+        # A provider that was away for a moment is asked again soon, one that stays away less often.
+        patience = min(COALESCE_SECONDS * 2**self._failures, EMBED_SECONDS)
+        behind = self._behind is not None and now - self._behind >= patience
         if behind or now - self._embedded >= self.rhythm().embed:
             self._embedded, self._behind = now, None
-            await self._embed()
+            if await self._embed():
+                self._failures = 0
+            else:
+                self._behind, self._failures = now, min(self._failures + 1, 16)
 
     def due(self, now: float) -> bool:
         """Return whether the index is to be brought up to date now."""
@@ -133,11 +140,14 @@ class Keeper(Struct):
             logger.debug("%s is not indexed: %s", path, reason)
         return bool(report.chunks)
 
-    async def _embed(self) -> None:
+    async def _embed(self) -> bool:
+        """Let passages get their vectors; return whether the model gave them."""
         try:
             await self.memory().embed()
         except SkerryError as error:
             logger.warning("the memory's vectors wait; it is tried again: %s", error)
+            return False
+        return self.memory().fallback is None
 
 
 def is_empty(places: "Places") -> bool:

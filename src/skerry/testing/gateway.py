@@ -6,13 +6,11 @@ account on a platform in a folder, a model that echoes, and a fault that kills i
 
 import argparse
 import os
-import secrets
 import signal
-import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,9 +31,9 @@ from skerry.model.outbound import Settlement
 from skerry.store import nothing
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
+from skerry.testing.ports import reserved
 from skerry.testing.unreliable import UnreliableChannel
 
-PORTS: Final = range(20_000, 32_000)
 READY_SECONDS: Final = 120.0
 """A start takes a second of CPU time; of the clock, as much as the machine is busy."""
 _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
@@ -48,7 +46,8 @@ class EndedEarlyError(AssertionError):
 class GatewayProcess:
     """A gateway in a process of its own. `start` it, and end it as rudely as the test needs.
 
-    Its state is in `home`, so the next start goes on where this one was. The port stays the same.
+    Its state is in `home`, so the next start goes on where this one was. The port stays the same,
+    and nobody else gets it until `end`.
     """
 
     def __init__(
@@ -67,6 +66,7 @@ class GatewayProcess:
         self._environ = dict(environ or {})
         self._process: anyio.abc.Process | None = None
         self._port = 0
+        self._kept = ExitStack()
 
     @property
     def url(self) -> str:
@@ -104,6 +104,8 @@ class GatewayProcess:
 
     async def start(self, *arguments: str) -> None:
         """Start it and wait until it answers; `arguments` hold for this life only."""
+        if not self._port:
+            self._port = self._kept.enter_context(reserved())
         command = [sys.executable, "-m", self._program, "--port", str(self._port)]
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
@@ -133,10 +135,11 @@ class GatewayProcess:
         return code
 
     async def end(self) -> None:
-        """Make sure that it is gone."""
+        """Make sure that it is gone, and give its port back."""
         if self._process is not None:
             with anyio.CancelScope(shield=True):
                 await self.kill()
+        self._kept.close()
 
     async def _wait_until_ready(self) -> None:
         stream = self._running.stdout
@@ -151,10 +154,7 @@ class GatewayProcess:
                 raise EndedEarlyError(
                     f"the gateway ended with {code} before it was ready"
                 ) from None
-        lines = text.decode().splitlines()
-        self.output += lines
-        ready = next(line for line in lines if line.startswith("ready ws://"))
-        self._port = int(ready.rpartition(":")[2])
+        self.output += text.decode().splitlines()
 
 
 @asynccontextmanager
@@ -256,8 +256,12 @@ def main() -> int:
         "--hold", default="", help="let the thread that comes to a point stay there"
     )
     arguments = parser.parse_args()
+    with reserved() as port:
+        return _serve(arguments, arguments.port or port)
+
+
+def _serve(arguments: argparse.Namespace, port: int) -> int:
     loaded = prepare(os.environ)
-    port = arguments.port or _free_port()
     gateway = loaded.config.gateway.model_copy(update={"port": port})
     models: ScriptedModels | None = None
     if arguments.model == "echo":
@@ -274,18 +278,6 @@ def main() -> int:
     if code == RESTART:
         os.execv(sys.executable, [*sys.orig_argv, "--port", str(port)])  # noqa: S606 - as before
     return code
-
-
-def _free_port() -> int:
-    """Return a port that nobody has, and that stays its own when the gateway starts anew.
-
-    It is below those that the system gives to connections, 32,768 and more on Linux (ip(7)).
-    """
-    while True:
-        port = secrets.choice(PORTS)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 if __name__ == "__main__":

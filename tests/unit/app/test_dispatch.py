@@ -226,7 +226,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
 
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel([["thinking", Gate()], ["ok"]])) as core:
-        await core.dispatch.submit(request("a", timeout=0.05))
+        await core.dispatch.submit(request("a", timeout=2.0))
         result = await core.dispatch.wait(RunId("a"), 60)
         assert result is not None
         assert result.stop_reason is StopReason.TIMEOUT

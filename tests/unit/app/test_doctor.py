@@ -1,6 +1,7 @@
 """The checks of an installation, each with a home of its own."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,24 +11,19 @@ from skerry.app.doctor import examine
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
 from skerry.config.write import Author, set_values
+from skerry.testing.ports import reserved
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A fresh home, no gateway, and a key, so that nothing depends on the machine."""
-    return {
-        "SKERRY_STATE_DIR": str(tmp_path / "state"),
-        "SKERRY_GATEWAY_PORT": str(free_port()),
-        "OPENAI_API_KEY": "sk-canary",
-    }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    with reserved() as port:
+        yield {
+            "SKERRY_STATE_DIR": str(tmp_path / "state"),
+            "SKERRY_GATEWAY_PORT": str(port),
+            "OPENAI_API_KEY": "sk-canary",
+        }
 
 
 async def found(environ: dict[str, str], name: str) -> list[Check]:
@@ -72,7 +68,8 @@ async def test_a_gateway_with_another_token_is_a_failure_with_what_to_do(
 
 async def test_a_port_that_another_program_has_is_a_failure(environ: dict[str, str]) -> None:
     with socket.socket() as other:
-        other.bind(("127.0.0.1", int(environ["SKERRY_GATEWAY_PORT"])))
+        other.bind(("127.0.0.1", 0))
+        environ["SKERRY_GATEWAY_PORT"] = str(other.getsockname()[1])
         (check,) = await found(environ, "gateway")
     assert (check.level, "cannot be used" in check.message) == (Level.FAILURE, True)
 

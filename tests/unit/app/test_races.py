@@ -297,7 +297,7 @@ async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> N
     async with open_core(tmp_path, ScriptedModel(script), clock=clock) as core:
         await core.ask("plain")
         assert (await core.ask("defect")).stop_reason is StopReason.ERROR
-        await core.dispatch.submit(request("timeout", timeout=0.01))
+        await core.dispatch.submit(request("timeout", timeout=0.5))
         await ended(core, "timeout")
         clock.advance(-60_000)  # a clock that is set back changes no order
         await core.ask("after")

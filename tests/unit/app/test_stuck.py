@@ -48,7 +48,7 @@ async def test_a_tool_that_hangs_is_left_at_the_deadline_and_the_lane_goes_on(
     deaf = Deaf()
     model = ScriptedModel([[ToolCall("c1", "deaf", {})], ["next"]])
     async with open_core(tmp_path, model, tools=(deaf,)) as core:
-        await core.dispatch.submit(request("a", timeout=0.05))
+        await core.dispatch.submit(request("a", timeout=2.0))
         with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId("a"), None)
         assert result is not None

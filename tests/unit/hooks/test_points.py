@@ -191,7 +191,7 @@ async def test_a_broken_guard_refuses(hooks: Hooks, broken: Any) -> None:
 
 @pytest.mark.parametrize("broken", BROKEN)
 async def test_a_broken_observer_harms_nobody(hooks: Hooks, broken: Any) -> None:
-    hooks.gateway_start.timeout = 0.05
+    hooks.gateway_start.timeout = 0.5
     seen: list[GatewayStart] = []
     hooks.gateway_start.add(handler(broken))
     hooks.gateway_start.add(handler(seen.append))
@@ -331,7 +331,7 @@ async def test_a_handler_whose_calls_never_return_is_called_no_more(
         began.append(1)
         threading.Event().wait()
 
-    hooks.llm_input.timeout = 0.02
+    hooks.llm_input.timeout = 0.3
     hooks.llm_input.add(handler(block))
     for _ in range(4):
         await hooks.llm_input.run(INPUT)

@@ -1,5 +1,6 @@
 """When an index is brought up to date although nobody asks."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +22,7 @@ from skerry.memory.keeping import (
     is_empty,
 )
 from skerry.model.ids import AgentId
+from skerry.model.memory import MemoryFallback
 
 
 class Counted:
@@ -30,6 +32,7 @@ class Counted:
         self.read_at: list[float] = []
         self.embedded = 0
         self.touched = 0
+        self.fallback: MemoryFallback | None = None
 
     async def read(self) -> object:
         self.read_at.append(0)
@@ -82,6 +85,23 @@ async def test_vectors_follow_text_after_a_while_and_are_gone_over_every_hour() 
     await made._do_due(10_000)
     assert memory.embedded == 2
     assert EMBED_SECONDS == 3600
+
+
+async def test_vectors_that_could_not_be_had_are_asked_for_again_soon_then_less_often() -> None:
+    memory = Counted()
+    made, memory.fallback = keeper(memory), MemoryFallback("openai", "nobody answers")
+    made._embedded, made._synced = 1000.0 - EMBED_SECONDS, 1e6
+    tried: list[int] = []
+    for now in range(1000, 1500):
+        await made._do_due(float(now))
+        if memory.embedded > len(tried):
+            tried.append(now)
+    assert [later - earlier for earlier, later in pairwise(tried)] == [30, 60, 120, 240]
+    memory.fallback = None
+    await made._do_due(1e5)
+    memory.embedded = 0
+    await made._do_due(1e5 + EMBED_SECONDS - 1)
+    assert memory.embedded == 0, "it had them all"
 
 
 @pytest.mark.requirement("memory-dirty-marking")

@@ -102,7 +102,7 @@ async def test_a_broken_file_is_reported_and_the_others_are_loaded(
 async def test_a_register_that_hangs_is_left_behind(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "REGISTER_SECONDS", 0.2)
+    monkeypatch.setattr(load, "REGISTER_SECONDS", 1.0)
     folder.add("slow", "import threading\ndef register(api): threading.Event().wait(600)")
     folder.add("good", GOOD)
     with anyio.fail_after(60):
@@ -241,7 +241,7 @@ async def test_a_tool_that_fails_is_a_result_and_is_counted(
     said: str,
     failures: int,
 ) -> None:
-    monkeypatch.setattr(guarded, "TOOL_SECONDS", 0.2)
+    monkeypatch.setattr(guarded, "TOOL_SECONDS", 1.0)
     folder.add("odd", TOOL.format(body=body))
     async with folder.loaded() as plugins:
         assert standing(plugins) == {"odd": "loaded"}, plugins.reports

@@ -23,6 +23,13 @@ async def found(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
             return [(model.server.id, model.id) for model in await probe(http, servers)]
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for who will answer."""
+    monkeypatch.setattr("skerry.providers.probe.PROBE_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_server_that_answers_gives_its_models() -> None:
     async with StubModelServer() as stub:
         assert await found([server(stub.base_url)]) == [("one", "stub")]
@@ -30,6 +37,7 @@ async def test_a_server_that_answers_gives_its_models() -> None:
     assert "authorization" not in stub.requests[0].headers
 
 
+@pytest.mark.usefixtures("patient")
 async def test_servers_come_in_their_order_and_absent_ones_not_at_all() -> None:
     async with StubModelServer() as gone:
         absent = server(gone.base_url, "absent")

@@ -1,0 +1,18 @@
+"""A port that stays with who reserved it, also while nothing listens on it."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def reserved() -> Iterator[int]:
+    """Give a port of 127.0.0.1 that nobody else is given during the block.
+
+    A socket is bound to it that never listens. So the system gives it to nobody who asks for any; a
+    server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at any time.
+    """
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield kept.getsockname()[1]
