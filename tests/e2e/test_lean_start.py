@@ -33,11 +33,16 @@ OURS = (
     "skerry.gateway.handshake",
     "skerry.gateway.methods.chat",
     "skerry.gateway.methods.rest",
+    "skerry.memory.noting",
+    "skerry.memory.tools",
+    "skerry.memory.unlearning",
     "skerry.plugins.load",
     "skerry.routing",
+    "skerry.sdk.api",
     "skerry.sessions.lifecycle",
     "skerry.store.backups",
     "skerry.store.search",
+    "skerry.tools",
     "skerry_recall",
 )
 
