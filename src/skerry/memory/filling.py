@@ -146,8 +146,8 @@ class Filling:
         self._pace = pace
         self.tally = Tally()
 
-    def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> None:
-        """Bring the files in that `there` has.
+    def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> bool:
+        """Bring the files in that `there` has; return whether anything was written for it.
 
         Raises:
             StoppedError: it was not wanted to the end.
@@ -172,6 +172,7 @@ class Filling:
         if left:
             self._write(lambda tables: tables.remove(left))
             self.tally.removed += len(left)
+        return bool(todo.look or todo.gone)
 
     def sessions(
         self,

@@ -262,10 +262,11 @@ class Index:
             known = tables.known(MemorySource.MEMORY)
             made_with = tables.meta(MADE_WITH)
         filling = self._filling(self.write, made_with)
-        filling.files(known, there, report)
+        wrote = filling.files(known, there, report)
         self.write(partial(self._done, made_with=filling.settings.made_with))
-        with self.database.reading() as tables:
-            known = tables.known(MemorySource.MEMORY)
+        if wrote:
+            with self.database.reading() as tables:
+                known = tables.known(MemorySource.MEMORY)
         self._seen = {path: one.stamp for path, one in known.items()}
         self._failed = there.failed
         return filling.tally.report()
