@@ -155,8 +155,10 @@ async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path)
     ids=["empty", "failing", "larger"],
 )
 async def test_a_session_goes_on_when_no_model_makes_a_summary(
-    tmp_path: Path, summary: list[Step]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summary: list[Step]
 ) -> None:
+    monkeypatch.setattr("skerry.agent.summarising.FIRST_DELAY", 0.0)
+
     def model(asked: ModelRequest) -> Sequence[Step]:
         return summary if is_summary(asked) else echo(asked)
 
