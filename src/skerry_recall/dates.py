@@ -1,4 +1,8 @@
-"""Which days a question names (pure). English, German and Spanish, and dates as 2026-05-08."""
+"""Which days a question names (pure), in seven languages, and dates as 2026-05-08.
+
+English, German, Spanish, French, Italian, Portuguese and Dutch. French `hier` is left out where it
+stands alone: in German that is the word for here.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,27 +24,36 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
             "januar februar märz april mai juni juli august september oktober november dezember",
             "enero febrero marzo abril mayo junio julio agosto septiembre octubre - -",
             "- - - - - - - - - - noviembre diciembre",
+            "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre - -",
+            "- - - - - - - - - - novembre dicembre",
+            "janeiro fevereiro março abril maio junho julho agosto setembro outubro - dezembro",
+            "januari februari maart april mei juni juli augustus september oktober november -",
         )
         for number, name in enumerate(names.split(), 1)
         if name != "-"
     }
 )
-_VERBS: Final = frozenset({"may", "march"})
-"""Months only with a capital, a day or a year."""
+_OTHERWISE: Final = frozenset({"may", "march", "mars", "Mars"})
+"""Months only with a day or a year, or with a capital that is not that of a planet."""
 _NAMED: Final = re.compile(
     rf"\b(?P<year>{_YEAR})-(?P<number>\d\d)(?:-(?P<last>\d\d))?\b"
-    r"|\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?)?"
+    r"|\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?"
     rf"(?P<month>{'|'.join(_MONTHS)})\b"
     r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?"
     rf"(?:,?\s+(?:of\s+|del?\s+)?(?P<of>{_YEAR})\b)?"
-    rf"|\b(?:in|im\s+jahre?|en)\s+(?P<alone>{_YEAR})\b(?!-\d)",
+    rf"|\b(?:in|im\s+jahre?|en|nel|em)\s+(?P<alone>{_YEAR})\b(?!-\d)",
     re.IGNORECASE,
 )
 _FROM_NOW: Final = re.compile(
-    r"\b(?:(?P<today>today|heute|hoy)|(?P<yesterday>yesterday|gestern|ayer)"
-    r"|(?P<week>last\s+week|letzten?\s+woche|la\s+semana\s+pasada)"
-    r"|(?P<month>last\s+month|letzten\s+monat|el\s+mes\s+pasado)"
-    r"|(?P<year>last\s+year|letzte[ns]\s+jahr|el\s+año\s+pasado))\b",
+    r"\b(?:(?P<today>today|heute|hoy|aujourd['\u2019]hui|oggi|hoje|vandaag)"
+    r"|(?P<yesterday>yesterday|gestern|ayer|hier\s+(?:matin|soir)|ieri|ontem|gisteren)"
+    r"|(?P<week>last\s+week|letzten?\s+woche|semana\s+pass?ada|semaine\s+(?:dernière|passée)"
+    r"|settimana\s+scorsa|scorsa\s+settimana|vorige\s+week)"
+    r"|(?P<month>last\s+month|letzten\s+monat|mes\s+pasado|mois\s+(?:dernier|passé)|mese\s+scorso"
+    r"|scorso\s+mese|mês\s+passado|vorige\s+maand)"
+    r"|(?P<year>last\s+year|letzte[ns]\s+jahr|año\s+pasado|an(?:née)?\s+(?:dernière|dernier)"
+    r"|anno\s+scorso|scorso\s+anno|ano\s+passado|vorig\s+jaar))\b",
     re.IGNORECASE,
 )
 
@@ -84,7 +97,7 @@ def _named(question: str) -> Iterator[Day]:
         if month is None:
             number = one["number"]
             yield Day(int(one["year"] or one["alone"]), _int(number), _int(day))
-        elif day or one["of"] or month not in _VERBS:
+        elif day or one["of"] or month not in _OTHERWISE:
             yield Day(_int(one["of"]), _MONTHS[month.lower()], _int(day))
 
 

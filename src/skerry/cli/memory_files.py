@@ -11,7 +11,7 @@ from skerry.app.doctor_memory import thorough
 from skerry.cli.doctor import show_checks
 from skerry.cli.failure import FAILED
 from skerry.cli.memory_bar import Bar
-from skerry.cli.memory_place import agent_of, memory
+from skerry.cli.memory_place import agent_of, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load_good
 from skerry.infra.clock import iso
@@ -34,13 +34,14 @@ async def _doctor(arguments: Namespace) -> int:
 async def _files(arguments: Namespace) -> int:
     given = {"source": arguments.source, "limit": arguments.limit}
     params = {name: value for name, value in given.items() if value is not None}
-    async with memory(arguments, ("operator.read",)) as (place, _):
+    async with memory(arguments, ("operator.read",)) as (place, workspace):
         found = await place.ask("memory.files", params, Bar())
     if arguments.json:
         show_json(found)
         return 0
     if not found["files"]:
-        show("Nothing is remembered yet: write MEMORY.md or memory/*.md in the agent's workspace.")
+        show(nothing(workspace))
+        return 0
     show(table([_row(one, found.get("backend")) for one in found["files"]]))
     if left := found["total"] - len(found["files"]):
         notice(f"{left} that changed earlier are left out: --limit shows more.")

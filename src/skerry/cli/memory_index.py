@@ -2,16 +2,14 @@
 
 import sys
 from argparse import Namespace
-from typing import Any, Final
+from typing import Any
 
 import anyio
 
 from skerry.cli.memory_bar import Bar
-from skerry.cli.memory_place import Memory, memory
+from skerry.cli.memory_place import Memory, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.infra.clock import iso
-
-_NOTHING: Final = "Nothing is remembered yet: write MEMORY.md or memory/*.md in {workspace}."
 
 
 def run(arguments: Namespace) -> int:
@@ -22,16 +20,16 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     async with memory(arguments) as (place, workspace):
         if arguments.action == "index":
-            return await _index(place, arguments)
+            return await _index(place, arguments, workspace)
         found = await place.ask("memory.status", {}, Bar())
     if arguments.json:
         show_json(found)
     else:
-        _show(found, workspace or "the agent's workspace")
+        _show(found, workspace)
     return 0
 
 
-async def _index(place: Memory, arguments: Namespace) -> int:
+async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
     bar = Bar()
     try:
         report = await place.sync(force=arguments.force, progress=bar)
@@ -39,6 +37,9 @@ async def _index(place: Memory, arguments: Namespace) -> int:
         bar.end()
     if arguments.json:
         show_json(report)
+        return 0
+    if not any(value for value in report.values()):
+        show(nothing(workspace))
         return 0
     show(
         f"{report['added']} new, {report['changed']} changed, {report['removed']} gone,"
@@ -52,7 +53,7 @@ async def _index(place: Memory, arguments: Namespace) -> int:
 
 def _show(found: dict[str, Any], workspace: str) -> None:
     if not found["files"]:
-        show(_NOTHING.format(workspace=one_line(workspace)))
+        show(nothing(workspace))
     at = found["indexedAt"]
     rows = [
         ("agent", found["agentId"]),

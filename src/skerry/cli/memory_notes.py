@@ -8,11 +8,14 @@ from typing import Any, Final
 import anyio
 
 from skerry.cli.memory_bar import Bar
-from skerry.cli.memory_place import memory
+from skerry.cli.memory_place import memory, nothing
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)
+_FRUITLESS: Final = (
+    "Nothing was found. Try other words; `skerry memory status` says what is indexed."
+)
 _PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
@@ -24,10 +27,12 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     scopes = READ if arguments.action in {"search", "get"} else WRITE
     method, params = request(arguments)
-    bar = Bar()
-    async with memory(arguments, scopes) as (place, _):
+    bar, there = Bar(), 0
+    async with memory(arguments, scopes) as (place, workspace):
         try:
             found = await place.ask(method, params, bar)
+            if arguments.action == "search" and not found["results"]:
+                there = (await place.ask("memory.status", {}, bar))["files"]
         finally:
             bar.end()
     if arguments.json:
@@ -36,6 +41,8 @@ async def _run(arguments: Namespace) -> int:
     match arguments.action:
         case "search":
             _hits(found)
+            if not found["results"]:
+                show(_FRUITLESS if there else nothing(workspace))
         case "get":
             _lines(found)
         case "write":
@@ -96,10 +103,9 @@ def _hits(found: dict[str, Any]) -> None:
         show(styled(f"{number}. {one_line(hit['path'])}{lines}  {hit['score']:.3f}", "bold"))
         show("\n".join(f"   {line}" for line in plain(hit["text"]).strip().splitlines()))
         for part in hit.get("explanation", ()):
-            show(styled(f"   {part['value']:>9.4f}  {one_line(part['name'])}", "dim"))
+            places = 0 if part["name"].endswith(".rank") else 4
+            show(styled(f"   {part['value']:>9.{places}f}  {one_line(part['name'])}", "dim"))
         show()
-    if not found["results"]:
-        show("Nothing was found. Try other words; `skerry memory status` says what is indexed.")
     for note in _notes(found):
         notice(one_line(note))
 

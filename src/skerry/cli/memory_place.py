@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
+from pydantic import ValidationError
 
+from skerry.cli.render import one_line
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.load import load_good
@@ -44,6 +46,15 @@ class Memory(Protocol):
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of `memory.forget`."""
         ...
+
+
+def nothing(workspace: str) -> str:
+    """Return what to do where nothing is remembered; `workspace` is empty where it is elsewhere."""
+    where = one_line(workspace) or "the agent's workspace"
+    return (
+        f"Nothing is remembered yet: write MEMORY.md or memory/*.md in {where}, or"
+        ' `skerry memory write "The dentist is Dr. Maro."`'
+    )
 
 
 def agent_of(config: Config, named: str | None) -> AgentId:
@@ -116,9 +127,13 @@ class _Here:
             wanted = MemoryFilesParams.model_validate(params)
             return await listing(self._alone.desk, self._agent, wanted)
         from skerry.gateway.methods.notes import METHODS, answered  # noqa: PLC0415 - as said above
+        from skerry.gateway.problems import describe  # noqa: PLC0415 - as said above
 
         shape = next(one.params for one in METHODS if one.name == method)
-        given = shape.model_validate(params)
+        try:
+            given = shape.model_validate(params)
+        except ValidationError as error:  # as a gateway would refuse it
+            raise ClientError(describe(error)) from error
         if method == "memory.search":
             await self._alone.prepare(self._agent, params["query"], progress)
         found: dict[str, Any] = await answered(self._alone.desk, self._agent, given)

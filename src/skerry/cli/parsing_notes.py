@@ -1,5 +1,6 @@
 """The parsers of the commands that search and write what is remembered: `skerry memory ...`."""
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 
 from skerry.cli.options import Add, command, hits, output, reach
@@ -28,7 +29,9 @@ def add_notes(add: Add) -> None:
         "--section", metavar="HEADING", help="of MEMORY.md (default: the log of the day)"
     )
     undo = _action(add, "undo", "take a note out again")
-    undo.add_argument("id", metavar="ID", help="as `write`, or the tool's answer, named it")
+    undo.add_argument(
+        "id", type=_id, metavar="ID", help="as `write`, or the tool's answer, named it"
+    )
 
     forget = _action(add, "forget", "erase every sentence with some words, everywhere", "forget")
     forget.add_argument("text", metavar="TEXT", nargs="+", help="words as they were said")
@@ -40,6 +43,12 @@ def add_notes(add: Add) -> None:
 def _words(text: str) -> str:
     if not text.strip():
         raise ArgumentTypeError("there are no words in it")
+    return text
+
+
+def _id(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{10}", text):
+        raise ArgumentTypeError(f"{text!r} is no id of a note such as 1e034a8d51")
     return text
 
 

@@ -27,6 +27,7 @@ class NotMemoryError(MemoryBackendError):
     """A path is none of the memory's."""
 
     code = "memory.path"
+    remedy = "`skerry memory files` lists what is there."
 
 
 def is_elsewhere(path: str) -> bool:
@@ -75,7 +76,9 @@ def read_lines(
         with Beneath(root, rules).open(name) as file:
             return window(path, _lines(file), start, lines)
     except (FileNotFoundError, NotADirectoryError):
-        hint = "There is no such file. memory_search finds what there is."
+        hint = (
+            "There is no such file. memory_search, or `skerry memory files`, tells what is there."
+        )
         return MemoryText(path, "", start, hint=hint)
     except EscapeError as error:
         raise NotMemoryError(f"{path!r} is not read: {error.reason}.") from error

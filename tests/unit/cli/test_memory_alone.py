@@ -41,6 +41,7 @@ def test_what_stands_in_files_is_found_without_a_word_about_gateways(home: Path)
     assert found.returncode == 0
     assert found.stdout.startswith("1. memory/boat.md#L1-L3")
     assert "gateway" not in found.stderr.lower()
+    assert "Try other words" in skerry(home, "search", "zebra").stdout
     (home / "workspace" / "memory" / "boat.md").write_text("The boat is red.\n")
     again = json.loads(skerry(home, "search", "red", "--json").stdout)
     assert [hit["path"] for hit in again["results"]] == ["memory/boat.md"]
@@ -97,3 +98,17 @@ def test_where_qmd_answers_in_a_gateway_it_is_said_that_it_does_not_here(home: P
         done = skerry(home, *words)
         assert done.returncode == 0
         assert "without one the built-in index answers" in done.stderr
+
+
+def test_where_nothing_is_remembered_each_command_says_how_to_begin(tmp_path: Path) -> None:
+    words_alone = {"agents": {"defaults": {"memorySearch": {"provider": "none"}}}}
+    (tmp_path / "skerry.json").write_text(json.dumps(words_alone))
+    for words in (("search", "tea"), ("files",), ("index",), ("status",)):
+        done = skerry(tmp_path, *words)
+        assert done.returncode == 0
+        assert done.stdout.startswith("Nothing is remembered yet: write MEMORY.md")
+    wrong = skerry(tmp_path, "undo", "abc")
+    assert (wrong.returncode, "no id of a note" in wrong.stderr) == (2, True)
+    wrong = skerry(tmp_path, "search", "tea", "--path", 1000 * "a")
+    assert (wrong.returncode, "/path: must NOT have more" in wrong.stderr) == (1, True)
+    assert "files` lists" in skerry(tmp_path, "get", "other.md").stderr

@@ -131,7 +131,7 @@ function why(parts) {
       "tr",
       {},
       make("th", { scope: "row" }, name),
-      make("td", { className: "number" }, value.toFixed(4)),
+      make("td", { className: "number" }, name.endsWith(".rank") ? String(value) : value.toFixed(4)),
       make("td", {}, PARTS[name] ?? ""),
     ),
   );

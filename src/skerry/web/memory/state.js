@@ -14,6 +14,7 @@ export class StateView {
   #teller = teller();
   #timer = 0;
   #isShown = false;
+  #first = null; // what the progress of this stage was when it was seen first
   #buttons = [];
 
   constructor(panel) {
@@ -56,10 +57,10 @@ export class StateView {
       ["Answers", now.backend],
       ["Compares", now.mode === "hybrid" ? "words and meaning" : "words"],
       ["Model", model],
-      ["Files", String(now.files)],
+      ["Documents", String(now.files)],
       ...now.sources.map(({ source, files, chunks }) => [
         source === "sessions" ? "Conversations" : "Markdown",
-        `${files}, ${chunks} passages`,
+        `${files}, in ${chunks} passages`,
       ]),
       ["Passages", String(now.chunks)],
       ["With a vector", `${now.vectors}${share}`],
@@ -75,9 +76,20 @@ export class StateView {
     const { progress } = now;
     this.#bar.hidden = !progress;
     if (!progress) return;
-    const label = `${progress.stage}: ${progress.done} of ${progress.total}`;
+    const label = `${progress.stage}: ${progress.done} of ${progress.total}${this.#pace(progress)}`;
     const bar = make("progress", { max: progress.total || 1, value: progress.done, ariaLabel: label });
     this.#bar.replaceChildren(bar, make("span", {}, label));
+  }
+
+  /** Return how fast it is and how long it may take, once that can be told. */
+  #pace({ stage, done, total }) {
+    const at = performance.now();
+    if (this.#first?.stage !== stage || done < this.#first.done) this.#first = { stage, done, at };
+    const rate = (1000 * (done - this.#first.done)) / (at - this.#first.at);
+    if (!(rate > 0)) return "";
+    const left = Math.round((total - done) / rate);
+    const time = left < 90 ? `${left} s` : left < 5400 ? `${Math.round(left / 60)} min` : `${Math.round(left / 3600)} h`;
+    return `, ${rate.toFixed(1)} a second, about ${time} left`;
   }
 
   async #sync(force) {
