@@ -154,7 +154,7 @@ class Asking:
         history, limit = self._history, model.prompt_limit
         caller = self._defaults.caller
         tools = self._runtime.offered(caller) if model.supports_tools else ()
-        self._specs = specs = tuple(tool.spec for tool in tools)
+        self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
         self._tools = built.tool_chars // CHARS_PER_TOKEN
         self._compactions = self._conversation.compactions

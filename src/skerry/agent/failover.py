@@ -4,10 +4,10 @@ A failure of the conversation itself (too long, a request that was refused as su
 fault whom another candidate could stand in for: it ends the call at once and cools nothing.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-import anyio
 from msgspec.structs import replace
 
 from skerry.model.errors import (
@@ -79,7 +79,8 @@ class Failover:
             candidate = await self._tries.next()
             if candidate is None:
                 raise _failed(self._tries)
-            withdraw()
+            if self._tries.attempts:
+                withdraw()
             self.current = candidate
             try:
                 return await self._one(self._tries, candidate, ask)
@@ -90,7 +91,8 @@ class Failover:
 
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
         """Return the answer of one candidate. Its end is noted and booked, however it comes."""
-        begin, model = anyio.current_time(), candidate.model
+        clock, model = asyncio.get_running_loop().time, candidate.model
+        begin = clock()
         self._spent = Usage()
         failure: RunFailure | None = ABORTED
         try:
@@ -116,7 +118,7 @@ class Failover:
                     candidate.profile,
                     usage=model.cost.of(self._spent),
                     priced=model.cost.known,
-                    seconds=anyio.current_time() - begin,
+                    seconds=clock() - begin,
                     error=failure,
                     wanted=self.wanted,
                 )

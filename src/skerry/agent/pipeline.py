@@ -97,7 +97,8 @@ class Pipeline:
             context_bytes=context_bytes(model),
         )
         draft = _assembled(await build.run(draft), built)
-        draft = _assembled(await start.run(draft), built)
+        if start.handlers:
+            draft = _assembled(await start.run(draft), built)
         return draft.system_prompt or "", draft.prepend_context
 
     async def llm_input(self, system: str, model: ModelInfo, messages: Sequence[Message]) -> str:

@@ -33,12 +33,16 @@ class Ritual:
     def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
         """Return whether the run's conversation does the ritual; the first that may takes it.
 
-        Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file.
+        Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file,
+        and nothing in a conversation beside the one that has it.
         """
         root = str(workspace)
+        known = self._owners.get(root)
+        if known is not None and known != str(request.key):
+            return False
         if not is_private(request) or _size(root) is None:
             return False
-        owner = self._owners.get(root) or _claimed(workspace)
+        owner = known or _claimed(workspace)
         if not owner:
             if request.purpose is not Purpose.MESSAGE:
                 return False

@@ -101,7 +101,7 @@ def wanted(request: RunRequest, *, ritual: bool) -> tuple[str, ...]:
         without.add(HEARTBEAT)
     if not ritual:
         without.add(BOOTSTRAP)
-    return tuple(name for name in ORDER if name not in without)
+    return tuple([name for name in ORDER if name not in without])
 
 
 def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:

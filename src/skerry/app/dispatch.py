@@ -9,6 +9,7 @@ A request is answered only after the COMMIT of its unit. Two requests with one i
 of active runs first, which is decided before the first await, and for the unique row second.
 """
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
@@ -221,7 +222,7 @@ class Dispatch:
         self._refuse_draining()
         self.runtime.store.refuse_damaged()
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
-        active.arrived = anyio.current_time()
+        active.arrived = asyncio.get_running_loop().time()
         self.runtime.running.add(active)
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)

@@ -167,8 +167,14 @@ class AgentsConfig(OpenSection):
     @property
     def default_id(self) -> AgentId:
         """Return the agent that answers what no binding matches."""
-        return next((agent.id for agent in self.list if agent.default), self.ids[0])
+        for agent in self.list:
+            if agent.default:
+                return agent.id
+        return self.ids[0]
 
     def get(self, wanted: AgentId) -> AgentConfig | None:
         """Return the configured agent, or None for `main` without a list."""
-        return next((agent for agent in self.list if agent.id == wanted), None)
+        for agent in self.list:  # no generator: asked ten times a turn
+            if agent.id == wanted:
+                return agent
+        return None

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.memory.desk import Desk
 from skerry.memory.results import gives_orders
 from skerry.memory.writing import MAX_CHARS
-from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError, ToolError
 from skerry.model.noted import tidy
 from skerry.model.origin import Origin
@@ -50,10 +49,7 @@ class MemoryWrite:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-
-    def is_offered(self, caller: Caller) -> bool:
-        """Return whether memory is used in the caller's conversation."""
-        return self._desk.is_open(caller)
+        self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Write the note and say how it is taken out again."""

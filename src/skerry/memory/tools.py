@@ -12,7 +12,6 @@ from skerry.memory.citations import shows
 from skerry.memory.desk import Desk
 from skerry.memory.results import clamped, failed, found, gives_orders, is_foreign, unmarked
 from skerry.memory.scope import OTHERS
-from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.model.noted import clean
@@ -57,10 +56,7 @@ class MemorySearch:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-
-    def is_offered(self, caller: Caller) -> bool:
-        """Return whether memory is used in the caller's conversation."""
-        return self._desk.is_open(caller)
+        self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the passages as JSON, within the limits."""
@@ -101,10 +97,7 @@ class MemoryGet:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-
-    def is_offered(self, caller: Caller) -> bool:
-        """Return whether memory is used in the caller's conversation."""
-        return self._desk.is_open(caller)
+        self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the lines as JSON."""

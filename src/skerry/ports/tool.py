@@ -1,6 +1,6 @@
 """What the core asks of a tool."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -55,11 +55,15 @@ class Tool(Protocol):
 def offered(tools: Iterable[Tool], caller: Caller) -> list[Tool]:
     """Return the tools that a run of `caller` is offered, in their order.
 
-    A tool with a method `is_offered(caller)` decides for itself; every other one is.
+    A tool with an `is_offered(caller)` decides for itself; every other one is. What several tools
+    ask alike is asked once.
     """
-    return [one for one in tools if _is_offered(one, caller)]
-
-
-def _is_offered(tool: Tool, caller: Caller) -> bool:
-    ask = getattr(tool, "is_offered", None)
-    return ask is None or bool(ask(caller))
+    found: list[Tool] = []
+    answers: dict[Callable[[Caller], bool], bool] = {}
+    for one in tools:
+        ask: Callable[[Caller], bool] | None = getattr(one, "is_offered", None)
+        if ask is not None and ask not in answers:
+            answers[ask] = bool(ask(caller))
+        if ask is None or answers[ask]:
+            found.append(one)
+    return found

@@ -74,6 +74,8 @@ def _may_be_silent(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     word = text.lstrip(_EDGE)
+    if word and word[0] not in "N{":
+        return False  # as most replies
     if SILENT.startswith(word) or is_silent(text):
         return True
     return word.startswith("{") and _OBJECT.startswith("".join(word.split()))

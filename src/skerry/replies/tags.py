@@ -28,6 +28,8 @@ _DIRECTIVE: Final = re.compile(
 )
 _LONGEST_DIRECTIVE: Final = 170
 _WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
+_BEGINS: Final = frozenset({"", " ", "\t", "`", "~", "M"})
+"""With what a line begins that may be a fence or name a file, and one that has not begun."""
 _HEAD: Final = re.compile(r"[ \t]{0,100}(`{3,}|~{3,}|MEDIA:)")
 _HEAD_BEGUN: Final = re.compile(r"[ \t]{0,100}(?:`{1,2}|~{1,2}|M(?:E(?:D(?:I(?:A)?)?)?)?)?\Z")
 _TICKS: Final = re.compile(r"`+")
@@ -86,15 +88,17 @@ class Tags:
 
     def feed(self, text: str) -> str:
         """Return what may be said now."""
-        busy = self._held or self._fresh or self._thinking or self._fence or self._swallow
-        if not busy and _SPECIAL.search(text) is None:
+        busy = self._held or self._thinking or self._fence or self._swallow
+        begins = self._fresh and text[:1] in _BEGINS
+        if not busy and not begins and _SPECIAL.search(text) is None:
             self._last = text[-1:] or self._last
+            self._fresh = False
             return text
         return self._read(text, final=False)
 
     def end(self) -> str:
         """Return what was held back; a tag that broke off is left out."""
-        return self._read("", final=True)
+        return self._read("", final=True) if self._held else ""
 
     def _read(self, text: str, *, final: bool) -> str:
         text, self._held = self._held + text, ""

@@ -58,10 +58,9 @@ def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
     """Return what holds for a conversation when a message comes over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
         return Limits()
-    by_channel = {name.lower(): one for name, one in config.reset_by_channel.items()}
-    own = by_channel.get(channel.lower())
-    if own is not None:
-        return _limits(own)
+    for name, own in reversed(config.reset_by_channel.items()):
+        if name.lower() == channel.lower():
+            return _limits(own)
     kinds = {"dm": "direct"}
     by_type = {kinds.get(kind, kind): one for kind, one in config.reset_by_type.items()}
     if config.reset is None and not by_type and config.idle_minutes is not None:

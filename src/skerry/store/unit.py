@@ -33,7 +33,8 @@ class Reader:
 class Unit(Reader):
     """One caller's writes: all of them are committed, or none.
 
-    The writer opens it, in a savepoint; whoever handed it in decides what belongs together.
+    The writer opens it, and undoes one that fails; whoever handed it in decides what belongs
+    together.
     """
 
     __slots__ = ("touched",)

@@ -6,6 +6,7 @@ rows, however many calls there were.
 
 from collections.abc import Iterable
 from enum import StrEnum
+from operator import add
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -93,7 +94,7 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         """Return both together."""
-        return Sums._make(one + another for one, another in zip(self, other, strict=True))
+        return Sums._make(map(add, self, other))
 
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)

@@ -1,7 +1,8 @@
 """The one thread that writes: many units in one transaction, answered after its COMMIT.
 
-Group commit: the thread takes whatever has queued up, gives each unit a savepoint of its own, so
-that a failing one leaves its neighbours alone, commits once, and wakes the event loop once.
+Group commit: the thread takes whatever has queued up, gives each unit behind the first a savepoint
+of its own, so that a failing one leaves its neighbours alone, commits once, and wakes the event
+loop once.
 """
 
 import logging
@@ -136,7 +137,8 @@ class Writer:
         changes = self._connection.total_changes
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for job in batch:
+            self._write_first(batch[0])
+            for job in batch[1:]:
                 self._write_one(job)
             self._reach("store.before-commit")
             self._connection.execute("COMMIT")
@@ -159,19 +161,29 @@ class Writer:
             job.error = None
             self._write([job])
 
+    def _write_first(self, job: _Job) -> None:
+        """Write the first unit of a transaction: if it fails, the transaction begins anew."""
+        self._do(job)
+        if job.error is not None:
+            self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN IMMEDIATE")
+
     def _write_one(self, job: _Job) -> None:
-        unit = Unit(self._connection)
         self._connection.execute("SAVEPOINT unit")
+        self._do(job)
+        if job.error is not None:
+            self._connection.execute("ROLLBACK TO unit")
+        self._connection.execute("RELEASE unit")
+
+    def _do(self, job: _Job) -> None:
+        unit = Unit(self._connection)
         try:
             job.value = job.work(unit)
             job.touched = unit.touched
         except Exception as error:
             job.error = self._failed(error) if is_ours(error) else error
-            if self._connection.in_transaction:  # a full disk rolls the whole transaction back
-                self._connection.execute("ROLLBACK TO unit")
-            else:
+            if not self._connection.in_transaction:  # a full disk rolls all of it back
                 raise sqlite3.OperationalError(str(error)) from error
-        self._connection.execute("RELEASE unit")
 
     def _failed(self, error: sqlite3.Error) -> StoreFailedError:
         self._condition.met(error)

@@ -10,7 +10,7 @@ from skerry.hooks.runner import Runner
 from skerry.model.caller import Caller
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.plugins.guarded import GuardedTool
-from skerry.ports.tool import ToolContext, offered
+from skerry.ports.tool import Tool, ToolContext, offered
 from skerry.testing.clock import FakeClock
 from tests.support.memory import OWNER, STRANGER
 
@@ -48,3 +48,28 @@ def test_the_plugin_s_word_counts_and_a_failure_is_a_no(
     tool = GuardedTool(Runner(FakeClock()), "sky", Weather(answer))
     assert bool(offered([tool], OWNER)) is owner
     assert bool(offered([tool], STRANGER)) is stranger
+
+
+@dataclass
+class Shared:
+    """A tool that asks what others ask too."""
+
+    is_offered: Callable[[Caller], bool]
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("shared", "Share it.", {}))
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        del arguments, context
+        return ToolResult("shared")
+
+
+def test_what_tools_ask_alike_is_asked_once() -> None:
+    asked: list[Caller] = []
+
+    def is_open(caller: Caller) -> bool:
+        asked.append(caller)
+        return caller is OWNER
+
+    tools: list[Tool] = [Shared(is_open), Shared(is_open), Weather(lambda _: True)]
+    assert offered(tools, OWNER) == tools
+    assert offered(tools, STRANGER) == tools[2:]
+    assert asked == [OWNER, STRANGER]

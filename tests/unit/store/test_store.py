@@ -45,8 +45,11 @@ async def test_what_a_unit_wrote_is_there_after_it_returned(tmp_path: Path) -> N
         outside.close()
 
 
-async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(tmp_path: Path) -> None:
-    gate = threading.Event()
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(
+    tmp_path: Path, place: int
+) -> None:
+    gate, begun = threading.Event(), threading.Event()
     async with open_store(tmp_path / "state.sqlite") as store:
 
         def entry(session: str) -> object:
@@ -63,7 +66,14 @@ async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(tmp_path: 
             message_of_failure = "no"
             raise ValueError(message_of_failure)
 
-        store.post(lambda _: gate.wait(60))  # so that the others end up in one transaction
+        def wait(_: Unit) -> None:
+            begun.set()
+            gate.wait(60)
+
+        store.post(wait)  # so that the others end up in one transaction
+        await anyio.to_thread.run_sync(begun.wait, 60)
+        works = [entry("first"), entry("last")]
+        works.insert(place, broken)
         outcomes: list[object] = []
 
         async def collect(work: object) -> None:
@@ -73,7 +83,7 @@ async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(tmp_path: 
                 outcomes.append(str(error))
 
         async with anyio.create_task_group() as tasks:
-            for work in (entry("first"), broken, entry("last")):
+            for work in works:
                 tasks.start_soon(collect, work)
             await anyio.wait_all_tasks_blocked()
             gate.set()
