@@ -101,18 +101,21 @@ def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[str, str]], i
 
     Beside them stands how many passages are left.
     """
-    _adopt(index, embedder.model, embedder.dims)
+    _adopt(index, embedder.model, embedder.dims, among=max(ADOPTED, embedder.bulk))
     with index.tables() as tables:
         have, there = tables.vector_counts()
         rows = tables.lacking(max(LOT, embedder.bulk))
     return list({sha: text for _, sha, text in rows}.items()), there - have
 
 
-def _adopt(index: Index, model: EmbeddingModel, dims: int | None) -> None:
-    """Give passages the vectors that the cache has of their texts."""
+def _adopt(index: Index, model: EmbeddingModel, dims: int | None, among: int = -1) -> None:
+    """Give passages the vectors that the cache has of their texts.
+
+    At the end none of the first `among` without a vector could have one; of all, with -1.
+    """
     while True:
         with index.tables() as tables:
-            found = tables.cached(model.provider, model.model, ADOPTED)
+            found = tables.cached(model.provider, model.model, ADOPTED, among)
         if not found:
             return
         sound = [(key, blob) for key, blob in found if is_sound(blob, dims)]

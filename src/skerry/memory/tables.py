@@ -271,13 +271,19 @@ class Tables:
             "SELECT id, hash, content FROM chunks WHERE model = '' ORDER BY id LIMIT ?", (limit,)
         ).fetchall()
 
-    def cached(self, provider: str, model: str, limit: int) -> list[tuple[int, bytes]]:
-        """Return passages without a vector for whose text the cache has one, with it."""
+    def cached(
+        self, provider: str, model: str, limit: int, among: int = -1
+    ) -> list[tuple[int, bytes]]:
+        """Return passages without a vector for whose text the cache has one, with it.
+
+        Looks through the first `among` passages without a vector; through all with -1.
+        """
         return self._db.execute(
-            "SELECT id, embedding FROM chunks JOIN embedding_cache ON content_hash = hash"
-            " AND provider = ? AND embedding_cache.model = ? WHERE chunks.model = ''"
-            " ORDER BY id LIMIT ?",
-            (provider, model, limit),
+            "SELECT id, embedding FROM"
+            " (SELECT id, hash FROM chunks WHERE model = '' ORDER BY id LIMIT ?)"
+            " CROSS JOIN embedding_cache ON content_hash = hash AND provider = ? AND model = ?"
+            " LIMIT ?",
+            (among, provider, model, limit),
         ).fetchall()
 
     def cache(self, provider: str, model: str, rows: Iterable[tuple[str, bytes]]) -> None:
