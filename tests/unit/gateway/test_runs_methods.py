@@ -128,7 +128,7 @@ async def test_what_a_request_says_of_its_run_arrives(rig: Rig, wire: Wire) -> N
         wire,
         sessionKey="telegram:dm:42",
         agentId="main",
-        timeout=60,
+        timeout=30,
         extraSystemPrompt="be brief",
         thinking="low",
         deliver=False,
