@@ -56,7 +56,7 @@ from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
-from skerry.model.errors import StateLockedError
+from skerry.model.errors import StateError, StateLockedError
 from skerry.model.ids import SessionKey
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
@@ -247,8 +247,12 @@ async def open_state(
 
     Raises:
         StateLockedError: another gateway owns the directory.
-        StateError: the database cannot be used.
+        StateError: there is no directory yet, or the database cannot be used.
     """
+    if not config.state_dir.is_dir():
+        error = StateError(f"There is no state directory {config.state_dir}.")
+        error.remedy = "The first `skerry gateway run` makes it; SKERRY_STATE_DIR names another."
+        raise error
     with ExitStack() as stack:
         try:
             holding = locked(config.state_dir / LOCK, note=str(config.gateway.port))

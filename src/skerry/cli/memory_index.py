@@ -41,9 +41,10 @@ async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
     if not any(value for value in report.values()):
         show(nothing(workspace))
         return 0
+    written = report["chunks"]
     show(
         f"{report['added']} new, {report['changed']} changed, {report['removed']} gone,"
-        f" {report['unchanged']} as they were; {report['chunks']} passages written,"
+        f" {report['unchanged']} as they were; {written} passage{'s' * (written != 1)} written,"
         f" {report['embedded']} embedded."
     )
     for one in report["failed"]:
@@ -67,7 +68,11 @@ def _show(found: dict[str, Any], workspace: str) -> None:
     ]
     show(table(rows))
     for one in found["sources"]:
-        show(f"  {one['source']}: {one['files']} files, {one['chunks']} passages")
+        files, passages = one["files"], one["chunks"]
+        show(
+            f"  {one['source']}: {files} file{'s' * (files != 1)},"
+            f" {passages} passage{'s' * (passages != 1)}"
+        )
     if found["fallback"]:
         notice(f"{found['fallback']['from']}: {one_line(found['fallback']['reason'])}")
     for note in found["notes"]:

@@ -48,6 +48,14 @@ def test_what_stands_in_files_is_found_without_a_word_about_gateways(home: Path)
     assert skerry(home, "get", "memory/boat.md").stdout == "The boat is red.\n"
 
 
+def test_without_a_state_directory_it_is_said_who_makes_one(tmp_path: Path) -> None:
+    said = skerry(tmp_path / "none", "write", "Mia likes tea.")
+    assert said.returncode == 1
+    assert "There is no state directory" in said.stderr
+    assert "skerry gateway run" in said.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_note_is_written_found_and_taken_back(home: Path) -> None:
     said = skerry(home, "write", "Mia likes tea.", "--section", "People")
     assert said.stdout.startswith("Noted in MEMORY.md")
