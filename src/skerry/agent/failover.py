@@ -75,12 +75,14 @@ class Failover:
         if self._tries is None:
             self._allow(self.wanted)
             self._tries = self._models.tries(self.wanted)
+        asked = False
         while True:
             candidate = await self._tries.next()
             if candidate is None:
                 raise _failed(self._tries)
-            if self._tries.attempts:
+            if asked:
                 withdraw()
+            asked = True
             self.current = candidate
             try:
                 return await self._one(self._tries, candidate, ask)
