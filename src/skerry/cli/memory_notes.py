@@ -104,7 +104,8 @@ def _hits(found: dict[str, Any]) -> None:
         show("\n".join(f"   {line}" for line in plain(hit["text"]).strip().splitlines()))
         for part in hit.get("explanation", ()):
             places = 0 if part["name"].endswith(".rank") else 4
-            show(styled(f"   {part['value']:>9.{places}f}  {one_line(part['name'])}", "dim"))
+            name, means = one_line(part["name"]), one_line(part["means"])
+            show(styled(f"   {part['value']:>9.{places}f}  {name:<12} {means}".rstrip(), "dim"))
         show()
     for note in _notes(found):
         notice(one_line(note))

@@ -25,7 +25,9 @@ async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
         assert found["mode"] == MemoryMode.TEXT
         first, second = found["results"]
         assert first["text"] == "The dentist is in Mill Road."
-        assert first["explanation"] == [{"name": "text", "value": 0.9}]
+        assert first["explanation"] == [
+            {"name": "text", "value": 0.9, "means": "how well its words fit"}
+        ]
         assert second["sessionKey"] == "agent:main:telegram:direct:7"
         (question,) = memory.backend.asked
         assert (question.text, question.limit, question.path) == ("dentist", 9, "memory/")

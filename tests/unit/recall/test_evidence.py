@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from skerry_recall.evidence import Hints, weigh
+from skerry_recall.meanings import MEANINGS
 from skerry_recall.question import read
 from skerry_recall.terms import Words
 
@@ -69,6 +70,7 @@ def test_a_passage_of_a_day_that_is_named_is_preferred() -> None:
         found = weigh([0.5] * 3, range(3), dates, ["a", "b", "c"], read(question, WORDS), Hints())
         assert found[2].score > found[1].score == found[0].score
         assert ("dated", 0.2) in found[2].parts
+        assert {name for one in found for name, _ in one.parts} <= MEANINGS.keys()
 
 
 def test_a_passage_beside_a_better_one_of_its_document_gains() -> None:

@@ -25,6 +25,7 @@ from skerry_recall.fuse import (
     smoothed,
     top,
 )
+from skerry_recall.meanings import MEANINGS
 from skerry_recall.scores import Scores
 
 PLAIN = Profile("plain", 1, 1)
@@ -223,6 +224,7 @@ def test_decay_comes_before_mmr_and_both_are_optional() -> None:
     options = Options(texts=texts, decay=Decay(now), mmr=0.5, explain=True)
     names = [name for name, _ in rank(given, CLASSIC, 1, options)[0].explanation]
     assert names == ["text", "text.rank", "text.part", "decay", "mmr"]
+    assert MEANINGS.keys() >= set(names)
 
 
 def test_the_lowest_score_gives_way_when_nothing_passes() -> None:
@@ -256,6 +258,7 @@ def test_the_explanation_names_each_part_and_its_rank() -> None:
     below = 0.25 - (0.5 + 0.25) / 2
     assert parts["vector.near"] == pytest.approx(BEST.vector_near.beside * below)
     assert parts["text.part"] + parts["vector.part"] == pytest.approx(hit.score)
+    assert parts.keys() <= MEANINGS.keys()
 
 
 @given(st.integers(0, 5), st.integers(1, 20), st.integers(0, 6000), st.integers(0, 400))

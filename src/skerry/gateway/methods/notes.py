@@ -17,6 +17,7 @@ from skerry.model.memory import (
 )
 from skerry.model.origin import Origin
 from skerry.ports.memory import MemoryDesk
+from skerry_recall.meanings import MEANINGS
 
 HERE: Final = "gateway"
 """Where a note was made that a person made at the gateway."""
@@ -173,7 +174,10 @@ def _hit(hit: MemoryHit) -> Json:
         "sessionKey": hit.session,
     }
     if hit.explanation:
-        told["explanation"] = [{"name": name, "value": value} for name, value in hit.explanation]
+        told["explanation"] = [
+            {"name": name, "value": value, "means": MEANINGS.get(name, "")}
+            for name, value in hit.explanation
+        ]
     return told
 
 

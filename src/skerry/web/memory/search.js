@@ -11,25 +11,6 @@ const SOURCES = [
 const MOST = 20;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What the parts of a score are, by the names of the engine; others are shown as they are. */
-const PARTS = {
-  phrase: "has the words that you quoted",
-  text: "how well its words fit",
-  "text.rank": "its place by words alone",
-  "text.near": "what its neighbours' words add",
-  "text.part": "what words give to its score",
-  vector: "how near its meaning is",
-  "vector.rank": "its place by meaning alone",
-  "vector.near": "what its neighbours' meaning adds",
-  "vector.part": "what meaning gives to its score",
-  document: "the best of its file or conversation speaks for it",
-  said: "somebody else than you ask for says it",
-  asks: "it asks itself",
-  when: "you ask when, and it names no time",
-  decay: "what its age leaves of the score",
-  mmr: "how little it repeats what stands above it",
-};
-
 /** The tab. `panel` has `ask(method, params)`, `openFile(path, first, last)` and `leave(session)`. */
 export class SearchView {
   root = make("section", { className: "memory-search" });
@@ -126,13 +107,13 @@ export class SearchView {
 
 /** Return why a hit is where it is, folded. */
 function why(parts) {
-  const rows = parts.map(({ name, value }) =>
+  const rows = parts.map(({ name, value, means }) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, name),
       make("td", { className: "number" }, name.endsWith(".rank") ? String(value) : value.toFixed(4)),
-      make("td", {}, PARTS[name] ?? ""),
+      make("td", {}, means),
     ),
   );
   const table = make("table", {}, make("tbody", {}, ...rows));
