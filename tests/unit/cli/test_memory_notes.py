@@ -38,7 +38,8 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, memory=here.desk) as rig:
         found = await skerry(rig, "search", "dentist", "--explain", "--since", "2026-01-01")
         assert found.stdout.decode() == (
-            "1. memory/a.md#L2-L3  0.900\n   Mill[31m Road\n   no. 7\n      0.9000  text\n\n"
+            "1. memory/a.md#L2-L3  0.900\n   Mill[31m Road\n   no. 7\n      0.9000  text"
+            "         how well its words fit\n\n"
         )
         assert b"words alone" in found.stderr
         assert b"qmd: it does not answer" in found.stderr
