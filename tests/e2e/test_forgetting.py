@@ -22,8 +22,8 @@ from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
 
 WORD = "zebra"
-FACT = "The code of my locker is zebra 4711."
-CALL = 'call memory_forget {"text": "zebra 4711"}'
+FACT = "The code of my locker is zebra quokka."
+CALL = 'call memory_forget {"text": "zebra quokka"}'
 NUMBERS = count()
 
 
@@ -50,10 +50,10 @@ async def say(wire: Wire, text: str, key: str = "main") -> dict[str, Any]:
 async def told_everywhere(wire: Wire, workspace: Path) -> None:
     """Let it stand wherever it can."""
     await say(wire, f"Hello. {FACT} It rains.")
-    await say(wire, 'call memory_write {"text": "The code is Zebra 4711."}')
+    await say(wire, 'call memory_write {"text": "The code is Zebra quokka."}')
     await say(wire, FACT, "agent:main:side")
     await wire.call("memory.write", {"text": f"I have tea. {FACT}", "section": "Codes"})
-    await wire.call("sessions.patch", {"key": "agent:main:side", "label": "About Zebra 4711"})
+    await wire.call("sessions.patch", {"key": "agent:main:side", "label": "About Zebra quokka"})
     (workspace / "memory/2026-01-02.md").write_text(f"# Day\n\n- {FACT}\n- It rained.\n")
     with (workspace / "USER.md").open("a") as file:
         file.write(f"\n{FACT}\n")
@@ -65,9 +65,9 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
 async def gone(home: Path) -> None:
     """Wait until the last run has ended and what it wrote is gone too."""
     with anyio.move_on_after(60):
-        while list(holding(home, b"zebra", b"4711")):  # noqa: ASYNC110 - of files nobody is told
+        while list(holding(home, b"zebra", b"quokka")):  # noqa: ASYNC110 - of files nobody is told
             await anyio.sleep(0.05)
-    assert list(holding(home, b"zebra", b"4711")) == []
+    assert list(holding(home, b"zebra", b"quokka")) == []
 
 
 async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -> None:
@@ -78,15 +78,15 @@ async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -
     ):
         workspace = application.settings.config.workspace(AgentId("main"))
         await told_everywhere(wire, workspace)
-        before = await wire.call("memory.forget", {"phrases": ["zebra 4711"], "dryRun": True})
+        before = await wire.call("memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
         assert len(list(holding(home, b"zebra"))) >= 7
         assert {one["path"] for one in before["lines"]} >= {"MEMORY.md", "USER.md"}
-        done = await wire.call("memory.forget", {"phrases": ["zebra 4711"]})
+        done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
         for place in ("messages", "runs", "labels", "conversations"):
             assert done[place] == before[place] > 0, place
         assert (done["done"], done["waits"], done["left"]) == (True, 0, [])
         assert len(done["lines"]) == len(before["lines"])
-        assert list(holding(home, b"zebra", b"4711")) == []
+        assert list(holding(home, b"zebra", b"quokka")) == []
         history = await wire.call("chat.history", {"sessionKey": "main"})
         assert "Hello. [forgotten] It rains." in str(history)
         assert (workspace / "memory/2026-01-02.md").read_text() == "# Day\n\n- It rained.\n"
@@ -94,7 +94,7 @@ async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -
         assert not any("zebra" in one["text"].lower() for one in found["results"])
         found = await wire.call("memory.search", {"query": "it rained"})
         assert any("It rained" in one["text"] for one in found["results"])
-    assert list(holding(home, b"zebra", b"4711")) == []
+    assert list(holding(home, b"zebra", b"quokka")) == []
 
 
 @pytest.mark.full("ten seconds")
@@ -110,7 +110,7 @@ async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_e
         with closing(sqlite3.connect(home / "state.sqlite")) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            done = await wire.call("memory.forget", {"phrases": ["zebra 4711"]})
+            done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
             assert (done["done"], list(holding(home, b"zebra")) != []) == (False, True)
             with anyio.fail_after(60):
                 while "not all is forgotten yet" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
@@ -155,18 +155,18 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
             with anyio.fail_after(60):
                 return await anyio.run_process(command, env=environ, check=False)
 
-        looked = await skerry("ZEBRA 4711", "--dry-run")
+        looked = await skerry("ZEBRA quokka", "--dry-run")
         shown = looked.stdout.decode()
         assert f"memory/2026-01-02.md:1  - {FACT}" in shown
         assert "Would go: 1 statement in files, 2 messages, 1 run of the ledger" in shown
-        asked = await skerry("ZEBRA 4711")
+        asked = await skerry("ZEBRA quokka")
         assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
         assert FACT in log.read_text()
-        done = (await skerry("ZEBRA 4711", "--yes")).stdout.decode()
+        done = (await skerry("ZEBRA quokka", "--yes")).stdout.decode()
         assert "Forgotten: 1 statement in files, 2 messages" in done
         assert f"  {backup.name}. It stays until you delete it: rm " in done
         assert log.read_text() == "- Tea.\n"
-        again = await skerry("ZEBRA 4711", "--dry-run", "--json")
+        again = await skerry("ZEBRA quokka", "--dry-run", "--json")
         found = json.loads(again.stdout)
         assert (found["messages"], found["lines"], len(found["backups"])) == (0, [], 1)
 

@@ -25,7 +25,7 @@ async def main():
     config = load_good(os.environ).config
     reach = planted(sys.argv[1], die)
     async with open_memory(config, os.environ, reach=reach) as alone:
-        await alone.forgets.forget(AgentId("main"), ["zebra 4711"], extra=True)
+        await alone.forgets.forget(AgentId("main"), ["zebra quokka"], extra=True)
 
 anyio.run(main)
 """
@@ -63,9 +63,9 @@ async def test_without_a_gateway_it_goes_from_everywhere_with_the_same_report(
     home = tmp_path / "home"
     async with running_gateway(home=home, config=configured(extra)) as gateway:
         await told(gateway)
-        found = await ask(gateway, "memory.forget", {"phrases": ["zebra 4711"], "dryRun": True})
+        found = await ask(gateway, "memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
         assert await gateway.stop() == 0
-    words = ("-m", "skerry", "memory", "forget", "zebra 4711")
+    words = ("-m", "skerry", "memory", "forget", "zebra quokka")
     code, out, err = await program(home, *words, "--dry-run", "--json")
     assert (code, json.loads(out)) == (0, found), err
     assert said(home, extra)

@@ -65,7 +65,8 @@ class Mirror(Struct):
     _marks: dict[str, _Mark] = field(default_factory=dict)
     _unsaved: set[str] = field(default_factory=set)
     _wake: anyio.Event = field(default_factory=anyio.Event)
-    _appending: anyio.Lock = field(default_factory=anyio.Lock)
+    _writing: anyio.Lock = field(default_factory=anyio.Lock)
+    """Marks and files change together: who saves a mark must not meet one that begins anew."""
 
     def touch(self, session_ids: list[str]) -> None:
         """Note that the sessions have new entries."""
@@ -99,18 +100,15 @@ class Mirror(Struct):
     async def rebuild(self, store: Store) -> int:
         """Write every file anew from the database; return how many transcripts there are."""
         rows = await store.read(lambda reader: reader.all("SELECT session_id FROM session"))
-        for (session_id,) in rows:
-            self._marks[session_id] = _Mark(0, 0)
-            self._dirty.add(session_id)
-        await self.flush(store)
+        await self.rewrite(store, [session_id for (session_id,) in rows])
         return len(rows)
 
     async def rewrite(self, store: Store, session_ids: Sequence[str]) -> None:
         """Write the files of these sessions anew: what stands in the database has changed."""
-        async with self._appending:  # whoever appends has read what stood there before
+        async with self._writing:  # whoever writes has read what stood there before
             for session_id in session_ids:
                 self._marks[session_id] = _Mark(0, 0)
-        self._dirty.update(session_ids)
+            self._dirty.update(session_ids)
         await self.flush(store)
 
     async def flush(self, store: Store) -> None:
@@ -119,7 +117,7 @@ class Mirror(Struct):
         await self._index(store)
 
     async def _append(self, store: Store) -> None:
-        async with self._appending:
+        async with self._writing:
             await self._append_dirty(store)
 
     async def _append_dirty(self, store: Store) -> None:
@@ -221,6 +219,10 @@ class Mirror(Struct):
         return _encode(header) + b"\n"
 
     async def _index(self, store: Store) -> None:
+        async with self._writing:
+            await self._save(store)
+
+    async def _save(self, store: Store) -> None:
         stale, self._stale = self._stale, set()
         unsaved, self._unsaved = self._unsaved, set()
         marks = [(one, self._marks[one].seq, self._marks[one].size) for one in unsaved]

@@ -24,8 +24,8 @@ from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingModel, Kind
 from skerry_recall.scores import Floats
 
-FACT = "The code of my locker is zebra 4711.\n"
-REDACTION = Redaction(["zebra 4711"])
+FACT = "The code of my locker is zebra quokka.\n"
+REDACTION = Redaction(["zebra quokka"])
 
 
 class Talk:
@@ -84,7 +84,7 @@ def holding(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
         if path.is_file() and not path.name.endswith("-shm"):
             data = path.read_bytes().lower()
-            if b"zebra" in data or b"4711" in data:
+            if b"zebra" in data or b"quokka" in data:
                 yield path.name
 
 

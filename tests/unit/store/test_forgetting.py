@@ -24,7 +24,7 @@ from skerry.store.search import Question, search
 MAIN = SessionKey.main()
 OTHER = SessionKey.parse("agent:other:main")
 AGENT = AgentId("main")
-WORD = "zebra-4711"
+WORD = "zebra-quokka"
 SAID = f"I like tea. The code of my locker is {WORD}. It rains."
 
 

@@ -1,6 +1,7 @@
 """The mirror: files that equal the transcript after any crash."""
 
 import os
+import threading
 import tracemalloc
 from contextlib import ExitStack
 from functools import partial
@@ -131,6 +132,53 @@ async def test_a_rebuild_overwrites_what_somebody_changed(files: Files) -> None:
         files.file.write_bytes(whole.replace(b"one", b"two"))
         assert await files.mirror().rebuild(store) == 1
     assert files.file.read_bytes() == whole
+
+
+class Slow:
+    """The store, whose `write` or `read_now` waits for a gate."""
+
+    def __init__(self, store: Store, *, writes: bool) -> None:
+        self._store = store
+        self.reached, self.gate = threading.Event(), threading.Event()
+        self._writes = writes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, work: Any) -> Any:
+        if self._writes:
+            self.reached.set()
+            await anyio.to_thread.run_sync(self.gate.wait)
+        return await self._store.write(work)
+
+    def read_now(self, work: Any) -> Any:
+        if not self._writes:
+            self.reached.set()
+            self.gate.wait()
+        return self._store.read_now(work)
+
+
+async def test_what_is_rewritten_while_marks_are_saved_is_not_taken_for_written(
+    files: Files,
+) -> None:
+    async with open_store(files.home / "state.sqlite") as store:
+        await store.write(partial(say, texts=["one", "two"]))
+        mirror = files.mirror()
+        mirror.touch(["s1"])
+        saving: Any = Slow(store, writes=True)
+        rewriting: Any = Slow(store, writes=False)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(mirror.flush, saving)
+                await anyio.to_thread.run_sync(saving.reached.wait)
+                files.file.write_bytes(files.file.read_bytes().replace(b"one", b"ONE"))
+                tasks.start_soon(mirror.rewrite, rewriting, ["s1"])
+                await anyio.to_thread.run_sync(rewriting.reached.wait, 0.5)
+                saving.gate.set()
+                await anyio.to_thread.run_sync(rewriting.reached.wait)
+                await anyio.wait_all_tasks_blocked()
+                rewriting.gate.set()
+    assert files.texts() == ["one", "two"]
 
 
 async def test_a_folder_that_cannot_be_written_is_tried_again(files: Files) -> None:
