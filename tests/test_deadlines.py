@@ -110,7 +110,7 @@ WITHOUT: Final = {
     "providers/tries.py:Probes.wait": CALLER,
     "store/indexing.py:Indexer.run": OWNER,
     "store/mirror.py:Mirror._append_dirty": DISK,
-    "store/mirror.py:Mirror._index": DISK,
+    "store/mirror.py:Mirror._save": DISK,
     "store/store.py:Store.read": "reads the database, on its own disk",
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
     "tools/edit.py:Edit.run": DISK,
