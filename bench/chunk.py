@@ -7,12 +7,13 @@ network read of its own, as with a real model.
 import json
 import statistics
 import time
+from functools import partial
 
 import anyio
 import httpx2
 
 from bench.measure import driver, figure, model_server, stubbed_gateway
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider
@@ -32,7 +33,7 @@ def request() -> ModelRequest:
     return ModelRequest(MODEL, "You are a benchmark. " * 400, history)
 
 
-async def ours(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, int]:
+async def ours(http: HttpClient, base_url: str) -> tuple[float, float, int]:
     """Return CPU and wall seconds of one call, and how often text came."""
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
@@ -81,7 +82,7 @@ async def through_gateway() -> None:
     )
 
 
-async def through_adapter(http: httpx2.AsyncClient, base: httpx2.AsyncClient) -> None:
+async def through_adapter(http: HttpClient, base: httpx2.AsyncClient) -> None:
     with model_server(*PIECES) as model:
         mine: list[float] = []
         other: list[float] = []
@@ -99,20 +100,20 @@ async def through_adapter(http: httpx2.AsyncClient, base: httpx2.AsyncClient) ->
     )
 
 
-async def calls(http: httpx2.AsyncClient, base: httpx2.AsyncClient) -> None:
+async def calls(http: HttpClient, base: httpx2.AsyncClient) -> None:
     with model_server() as model:
         cost: list[float] = []
-        for call, client in ((ours, http), (plain, base)):
+        for call in (partial(ours, http), partial(plain, base)):
             for _ in range(20):
-                await call(client, model.base_url)
-            figures = [await call(client, model.base_url) for _ in range(CALLS)]
+                await call(model.base_url)
+            figures = [await call(model.base_url) for _ in range(CALLS)]
             cost.append(sum(cpu for cpu, _, _ in figures) / CALLS * 1e3)
     figure("CPU per model call, ms", "", f"{cost[0]:.2f}", f"plain httpx2 {cost[1]:.2f}")
 
 
 async def main() -> None:
     await through_gateway()
-    async with http_client() as http, httpx2.AsyncClient(trust_env=False, timeout=60) as base:
+    async with HttpClient() as http, httpx2.AsyncClient(trust_env=False, timeout=60) as base:
         await through_adapter(http, base)
         await calls(http, base)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skerry.config.models import Api
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
     ModelError,
@@ -90,7 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=Api)
 async def provider(server: str, request: pytest.FixtureRequest) -> AsyncIterator[ModelProvider]:
     base = server if request.param is Api.GOOGLE_GENERATIVE_AI else f"{server}/v1"
-    async with http_client() as http:
+    async with HttpClient() as http:
         yield adapter(http, Endpoint("aimock", base, "mock-key", api=request.param))
 
 

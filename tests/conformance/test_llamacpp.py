@@ -6,10 +6,9 @@ import sys
 from collections.abc import AsyncIterator
 
 import anyio
-import httpx2
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelAuthError, ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
@@ -28,8 +27,8 @@ def request(text: str) -> ModelRequest:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with http_client() as client:
+async def http() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as client:
         with anyio.fail_after(60):
             yield client
 
@@ -53,9 +52,7 @@ async def base_url() -> AsyncIterator[str]:
         process.kill()
 
 
-async def test_it_answers_in_pieces_and_counts_its_tokens(
-    http: httpx2.AsyncClient, base_url: str
-) -> None:
+async def test_it_answers_in_pieces_and_counts_its_tokens(http: HttpClient, base_url: str) -> None:
     texts: list[str] = []
     provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
     reply = await provider.complete(request("Tell a long story."), Listener(texts.append))
@@ -65,7 +62,7 @@ async def test_it_answers_in_pieces_and_counts_its_tokens(
     assert reply.usage.total_tokens > reply.usage.output
 
 
-async def test_it_says_no_as_we_understand_it(http: httpx2.AsyncClient, base_url: str) -> None:
+async def test_it_says_no_as_we_understand_it(http: HttpClient, base_url: str) -> None:
     provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
     with pytest.raises(ModelOverflowError):
         await provider.complete(request("word " * 2000), Listener())

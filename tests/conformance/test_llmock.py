@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
 from skerry.config.models import Api
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
     ModelConnectionError,
@@ -56,7 +55,7 @@ BASES = {
 class Judged:
     """Our client, and the server that judges it."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, api: Api) -> None:
+    def __init__(self, http: HttpClient, url: str, api: Api) -> None:
         self.http = http
         self.url = url
         self.texts: list[str] = []
@@ -98,7 +97,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(params=Api)
 async def judged(server: str, request: pytest.FixtureRequest) -> AsyncIterator[Judged]:
-    async with http_client() as http:
+    async with HttpClient() as http:
         (await http.post(f"{server}/_llmock/reset")).raise_for_status()
         yield Judged(http, server, request.param)
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from skerry.config.models import Api
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
@@ -48,7 +48,7 @@ async def ask(url: str, api: Api, text: str) -> tuple[ModelReply, list[str]]:
     endpoint = Endpoint("P", url, KEY, "max_tokens", 200, reuse=False, api=api)
     texts: list[str] = []
     with anyio.fail_after(200):
-        async with http_client() as http:
+        async with HttpClient() as http:
             reply = await adapter(http, endpoint).complete(request, Listener(texts.append))
     return reply, texts
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.message import ThinkingBlock, user
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
@@ -29,7 +29,7 @@ STOPS = {
 async def ours(api: str, url: str) -> ModelReply:
     base = url if api == "google-generative-ai" else f"{url}/v1"
     request = ModelRequest(ModelInfo("p", "m", "M", api=api), "", History([user("hi", 1)]))
-    async with http_client() as http:
+    async with HttpClient() as http:
         return await adapter(http, Endpoint("P", base, "any-key", api=api)).complete(
             request, Listener()
         )

@@ -50,7 +50,7 @@ from skerry.gateway.presence import Presence
 from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.infra.leash import Leash
 from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
@@ -284,7 +284,7 @@ async def _models(
     if outside.models is not None:
         yield outside.models
         return
-    async with http_client() as http, Catalog(settings.config, http, environ) as catalog:
+    async with HttpClient() as http, Catalog(settings.config, http, environ) as catalog:
         catalog.resume(await kept_cooldowns(store, outside.clock), outside.clock)
         settings.on_change(catalog.reconfigure)
         yield catalog

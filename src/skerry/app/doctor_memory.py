@@ -14,7 +14,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
 from skerry.infra.clock import SystemClock
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ClientError, GatewayUnreachableError
 from skerry.model.ids import AgentId
 
@@ -148,7 +148,7 @@ async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> 
     from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
 
     name = "memory model"
-    async with http_client() as http, anyio.create_task_group() as tasks:
+    async with HttpClient() as http, anyio.create_task_group() as tasks:
         made = Embedders(
             lambda: config, http, environ, tasks, book=lambda _: None, allow=lambda _: None
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 
 from skerry.config.root import Config
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.ids import AgentId
 from skerry.ports.tries import ModelCallEnded, Wanted
 
@@ -44,7 +44,7 @@ async def open_embedding(
         yield lambda _: None
         return
     made: list[Embedders] = []
-    async with http_client() as http, anyio.create_task_group() as tasks:
+    async with HttpClient() as http, anyio.create_task_group() as tasks:
 
         def embedder(agent: AgentId) -> "Embedder | None":
             if not made:

@@ -13,7 +13,7 @@ from skerry.client.discover import find
 from skerry.client.models import model_list, model_status, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ClientError,
     ConfigError,
@@ -195,5 +195,5 @@ async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:
 async def _catalog(environ: Mapping[str, str]) -> AsyncGenerator[Catalog]:
     loaded = load_good(environ)
     environ = loaded.expanded.environ
-    async with http_client() as http, Catalog(loaded.config, http, environ) as catalog:
+    async with HttpClient() as http, Catalog(loaded.config, http, environ) as catalog:
         yield catalog

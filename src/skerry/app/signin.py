@@ -11,7 +11,7 @@ from skerry.auth.profiles import Kind, Profile
 from skerry.auth.refresh import Tokens
 from skerry.auth.signin import PRESETS, WAIT_SECONDS, Callback, Service, SignIn, callback
 from skerry.infra.clock import SystemClock
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError
 
 _LONGEST: Final = 16_384
@@ -27,7 +27,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
     service = service_of(keeper, provider)
     clock = SystemClock()
     try:
-        async with callback(service.port) as waiting, http_client() as http:
+        async with callback(service.port) as waiting, HttpClient() as http:
             attempt = SignIn(service, waiting.port)
             tell(f"Open this in a browser:\n\n  {attempt.url}\n")
             tell(

@@ -1,7 +1,8 @@
 """TCP and TLS streams for the HTTP client, on asyncio's transports.
 
-httpcore2's own backend pauses and resumes the socket and opens a cancel scope for every read: 45 us
-of CPU for each chunk of a model's answer. This one leaves the socket readable and keeps a buffer.
+A stream that pauses and resumes its socket and opens a cancel scope for every read, as httpcore2's
+does, pays 45 us of CPU for each chunk of a model's answer. This one leaves the socket readable and
+keeps a buffer.
 """
 
 import asyncio
@@ -9,44 +10,42 @@ import ipaddress
 import select
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable
 from itertools import chain, zip_longest
-from typing import Any
 
 import anyio
-import httpcore2
+import httpx2
 
 _BUFFER = 256 * 1024
 _UNSENT = 64 * 1024
 _NEXT_ADDRESS = 0.25  # seconds that one address has before the next is tried too (RFC 8305)
 
 
-class StaleConnectionError(httpcore2.ReadError):
+class StaleConnectionError(httpx2.ReadError):
     """The server had closed the kept connection before anything of the request was sent."""
 
 
-class SocketBackend(httpcore2.AsyncNetworkBackend):
-    """Opens TCP connections; the fastest of the host's addresses wins."""
+async def connect(host: str, port: int, seconds: float | None) -> "Stream":
+    """Return a stream to the fastest of the host's addresses.
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the interface is httpcore2's
-        local_address: str | None = None,  # noqa: ARG002 - the client never asks for one
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - as above
-    ) -> httpcore2.AsyncNetworkStream:
-        """Return a connected stream. Raises `ConnectError` or `ConnectTimeout` of httpcore2."""
-        try:
-            with anyio.fail_after(timeout):
-                return await _race(await _resolve(host, port))
-        except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"no connection within {timeout} s") from error
-        except OSError as error:
-            raise httpcore2.ConnectError(str(error)) from error
+    Raises:
+        httpx2.ConnectTimeout: none answered within `seconds`.
+        httpx2.ConnectError: all refused, or the name has no address.
+    """
+    try:
+        with anyio.fail_after(seconds):
+            return await _race(await _resolve(host, port))
+    except TimeoutError as error:
+        raise httpx2.ConnectTimeout(f"no connection within {seconds} s") from error
+    except OSError as error:
+        raise httpx2.ConnectError(str(error)) from error
 
 
-class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
+Connect = Callable[[str, int, float | None], Awaitable["Stream"]]
+"""Opens a connection as `connect` does."""
+
+
+class Stream(asyncio.Protocol):
     """One connection, with one reader at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -61,14 +60,15 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         self._writing = True
         self._ended = False
         self._error: Exception | None = None
-        self._sent = False  # something was written since something was received
-        self._stale = False  # it was not, and then a write came too late
+        self._sent = False  # something was sent since something was received
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note the transport."""
         # A stream's transport is always a full one, though uvloop's does not inherit from it.
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
+        """Keep what came; stop reading when it is much."""
         self._received += data
         if len(self._received) > _BUFFER and self._reading:
             self._reading = False
@@ -76,30 +76,40 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         _wake(self._readable)
 
     def eof_received(self) -> None:
+        """Note the end."""
         self._ended = True
         _wake(self._readable)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Note the end, and why."""
         self._ended = True
         self._error = exc
         _wake(self._readable)
         _wake(self._writable)
 
     def pause_writing(self) -> None:
+        """Let writers wait."""
         self._writing = False
 
     def resume_writing(self) -> None:
+        """Let writers go on."""
         self._writing = True
         _wake(self._writable)
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """Return what has come, at most `max_bytes`; empty at the end."""
+    async def read(self, max_bytes: int, seconds: float | None) -> bytes:
+        """Return what has come, at most `max_bytes`; empty at the end.
+
+        Raises:
+            httpx2.ReadTimeout: nothing came for `seconds`.
+            StaleConnectionError: see there.
+            httpx2.ReadError: the connection broke.
+        """
         self._send()
         while not self._received:
             if self._ended:
                 return self._end()
             self._readable = self._loop.create_future()
-            await self._wait(self._readable, timeout, httpcore2.ReadTimeout)
+            await self._wait(self._readable, seconds, httpx2.ReadTimeout)
         data = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
         self._sent = False
@@ -109,31 +119,34 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return data
 
     def _end(self) -> bytes:
-        if self._stale:
+        if self._unsent and not self._sent:
             raise StaleConnectionError("the server closed the connection before the request")
         if self._error is not None:
-            raise httpcore2.ReadError(str(self._error)) from self._error
+            raise httpx2.ReadError(str(self._error)) from self._error
         return b""
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def write(self, buffer: bytes, seconds: float | None) -> None:
         """Take `buffer`; it goes out with the next read, or when much has gathered.
 
         So the head and the body of a request are one system call. Waits while the kernel takes no
         more.
+
+        Raises:
+            httpx2.WriteTimeout: the other side took nothing for `seconds`.
+            httpx2.WriteError: the connection is closed; `read` says more.
         """
-        if self._ended:
-            self._stale = not self._sent
-            raise httpcore2.WriteError("the connection is closed")
         self._unsent.append(buffer)
         self._unsent_bytes += len(buffer)
+        if self._ended:
+            raise httpx2.WriteError("the connection is closed")
         if self._unsent_bytes < _UNSENT:
             return
         self._send()
         while not self._writing and not self._ended:
             self._writable = self._loop.create_future()
-            await self._wait(self._writable, timeout, httpcore2.WriteTimeout)
+            await self._wait(self._writable, seconds, httpx2.WriteTimeout)
         if self._ended:
-            raise httpcore2.WriteError("the connection broke while it was written to")
+            raise httpx2.WriteError("the connection broke while it was written to")
 
     def _send(self) -> None:
         if self._unsent and not self._ended:
@@ -145,7 +158,7 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         self,
         change: asyncio.Future[None],
         seconds: float | None,
-        late: type[httpcore2.TimeoutException],
+        late: type[httpx2.TimeoutException],
     ) -> None:
         if seconds is None:
             return await change
@@ -155,39 +168,35 @@ class _Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         finally:
             timer.cancel()
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close at once; what was not sent is dropped."""
         self._ended = True
         self._transport.abort()
 
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore2.AsyncNetworkStream:
-        """Return this stream, encrypted. Raises `ConnectError` of httpcore2."""
+    async def start_tls(self, context: ssl.SSLContext, host: str, seconds: float | None) -> None:
+        """Encrypt what follows, when the other side proves to be `host`.
+
+        Raises:
+            httpx2.ConnectError: it did not, or not within `seconds`; the stream is closed.
+        """
         try:
             transport = await self._loop.start_tls(
                 self._transport,
                 self,
-                ssl_context,
-                server_hostname=server_hostname,
-                ssl_handshake_timeout=timeout,
+                context,
+                server_hostname=host,
+                ssl_handshake_timeout=seconds,
             )
         except BaseException as error:
             self._transport.abort()
             if isinstance(error, OSError):  # ssl.SSLError and time-outs are OSErrors
-                raise httpcore2.ConnectError(str(error)) from error
+                raise httpx2.ConnectError(str(error)) from error
             raise
         self._transport = transport or self._transport
-        return self
 
-    def get_extra_info(self, info: str) -> Any:
-        """Return whether it is readable (of an idle connection: closed), or the TLS object."""
-        if info == "is_readable":
-            return self._ended or bool(self._received) or self._has_unread()
-        return self._transport.get_extra_info(info)
+    def has_news(self) -> bool:
+        """Return whether something came, or the end; of an idle connection that is its end."""
+        return self._ended or bool(self._received) or self._has_unread()
 
     def _has_unread(self) -> bool:
         """Return whether the kernel has something that the event loop did not bring yet."""
@@ -202,7 +211,7 @@ def _wake(waiter: asyncio.Future[None] | None) -> None:
 
 
 def _expire(
-    waiter: asyncio.Future[None], late: type[httpcore2.TimeoutException], seconds: float
+    waiter: asyncio.Future[None], late: type[httpx2.TimeoutException], seconds: float
 ) -> None:
     if not waiter.done():
         waiter.set_exception(late(f"silent for {seconds:g} s"))
@@ -223,15 +232,15 @@ async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
     return [(str(address), port) for address in mixed if address is not None]
 
 
-async def _race(addresses: list[tuple[str, int]]) -> _Stream:
+async def _race(addresses: list[tuple[str, int]]) -> Stream:
     """Return the first stream that connects; each address gets a head start on the next."""
     loop = asyncio.get_running_loop()
-    won: list[_Stream] = []
+    won: list[Stream] = []
     failed: list[OSError] = []
 
     async def attempt(address: tuple[str, int], tried: anyio.Event) -> None:
         try:
-            _, stream = await loop.create_connection(lambda: _Stream(loop), *address)
+            _, stream = await loop.create_connection(lambda: Stream(loop), *address)
             won.append(stream)
             group.cancel_scope.cancel()
         except OSError as error:
@@ -247,10 +256,10 @@ async def _race(addresses: list[tuple[str, int]]) -> _Stream:
                     await tried.wait()
     except BaseException:
         for stream in won:
-            await stream.aclose()
+            stream.close()
         raise
     for stream in won[1:]:
-        await stream.aclose()
+        stream.close()
     if not won:
         raise failed[0] if failed else OSError("the host has no address")
     return won[0]

@@ -1,14 +1,13 @@
 """The adapter of a wire format, imported when one of its endpoints is first used."""
 
-import httpx2
-
 from skerry.config.models import Api
+from skerry.infra.http import HttpClient
 from skerry.ports.model import ModelProvider
 from skerry.providers.compat import CompatProvider
 from skerry.providers.exchange import Endpoint
 
 
-def adapter(http: httpx2.AsyncClient, endpoint: Endpoint) -> ModelProvider:
+def adapter(http: HttpClient, endpoint: Endpoint) -> ModelProvider:
     """Return what speaks the wire format of `endpoint`."""
     match Api(endpoint.api):
         case Api.OPENAI_COMPLETIONS:

@@ -4,6 +4,7 @@ from typing import Final
 
 import httpx2
 
+from skerry.infra.http import HttpClient
 from skerry.model.message import AssistantMessage, Block, Usage
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
@@ -19,7 +20,7 @@ _MOST_PAUSES: Final = 7
 class AnthropicProvider:
     """One endpoint; its base URL may end in `/v1`. Retrying is `providers.retry`'s."""
 
-    def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
+    def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         base = endpoint.base_url.rstrip("/").removesuffix("/v1")
         self._url = httpx2.URL(f"{base}/v1/messages")

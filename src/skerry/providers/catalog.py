@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
-import httpx2
 
 from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
 from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus, Resting
 from skerry.ports.tries import Tries, Wanted
@@ -55,7 +55,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def __init__(
         self,
         config: Config,
-        http: httpx2.AsyncClient,
+        http: HttpClient,
         environ: Mapping[str, str],
         *,
         servers: Sequence[LocalServer] = LOCAL,

@@ -2,6 +2,7 @@
 
 import httpx2
 
+from skerry.infra.http import HttpClient
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat_request import API, request_body
 from skerry.providers.compat_stream import CompatBuilder
@@ -12,7 +13,7 @@ from skerry.providers.thinking import Downgrades, efforts
 class CompatProvider:
     """One endpoint. Retrying is `providers.retry`'s."""
 
-    def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
+    def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/chat/completions")
         key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}

@@ -12,9 +12,9 @@ from typing import BinaryIO, Final, Self, TypeVar
 
 import anyio
 import anyio.abc
-import httpx2
 from msgspec import Struct
 
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider
@@ -70,7 +70,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
 
     def __init__(
         self,
-        http: httpx2.AsyncClient,
+        http: HttpClient,
         environ: Mapping[str, str],
         machine: Machine,
         *,

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from skerry.infra.http import HttpClient
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.exchange import Endpoint, Exchange
 from skerry.providers.google_request import (
@@ -24,7 +25,7 @@ _DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and m
 class GoogleProvider:
     """One endpoint. Retrying is `providers.retry`'s."""
 
-    def __init__(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
+    def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         base = endpoint.base_url.rstrip("/")
         self._base = base if _VERSION.search(base) else base + _DEFAULT_VERSION

@@ -10,7 +10,7 @@ from skerry.agent.histories import Conversation
 from skerry.agent.sending import fit, prune, shorten
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, ContextPruning
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model import message
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.ports.model import History
@@ -57,7 +57,7 @@ async def conversation(
     clock = FakeClock(1_784_000_000_000)
     async with (
         StubModelServer(answers) as server,
-        http_client() as http,
+        HttpClient() as http,
         open_core(
             home,
             AnthropicProvider(http, Endpoint("anthropic", server.base_url, "key")),

@@ -19,7 +19,7 @@ from skerry.config.check import check
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import Provider
 from skerry.config.root import Config
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import BudgetError
 from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
@@ -60,7 +60,7 @@ async def _embedders(
 ) -> AsyncGenerator[Embedders]:
     book = book or Book()
     calls, allow = book.calls.append, book.allow
-    async with http_client() as http, anyio.create_task_group() as tasks:
+    async with HttpClient() as http, anyio.create_task_group() as tasks:
         yield Embedders(lambda: config, http, environ, tasks, book=calls, allow=allow)
         tasks.cancel_scope.cancel()
 
@@ -222,7 +222,7 @@ async def test_a_provider_without_its_key_says_what_is_missing() -> None:
 async def test_the_chain_stays_until_its_settings_change() -> None:
     now = [_config({"provider": "openai"})]
     book = Book()
-    async with http_client() as http, anyio.create_task_group() as tasks:
+    async with HttpClient() as http, anyio.create_task_group() as tasks:
         embedders = Embedders(lambda: now[0], http, KEYS, tasks, book=book.book, allow=book.allow)
         first = embedders.of(MAIN)
         now[0] = _config({"provider": "openai"})

@@ -14,7 +14,7 @@ from skerry.auth.profiles import Kind, Profile, change, parse, read
 from skerry.auth.vault import Vault
 from skerry.config.protected import protected
 from skerry.config.root import Config
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelAuthError
 from skerry.model.ids import MAIN_AGENT, AgentId
 from skerry.testing.clock import FakeClock
@@ -69,7 +69,7 @@ async def test_profiles_in_a_workspace_are_not_used(
     inside.mkdir()
     write(inside / "auth-profiles.json", {"p:a": {"type": "api_key", "provider": "p", "key": "k"}})
     settings = config(tmp_path, agents={"list": [{"id": "main", "agentDir": str(inside)}]})
-    async with http_client() as http:
+    async with HttpClient() as http:
         found = Credentials(settings, {}, http, FakeClock())
         assert found.of(MAIN_AGENT, "p") == []
     assert "lies in the workspace" in caplog.text
@@ -83,7 +83,7 @@ def write(path: Path, profiles: dict[str, Any], **more: Any) -> None:
 
 async def test_a_change_of_the_file_counts_at_once(tmp_path: Path) -> None:
     path = tmp_path / "agents" / "main" / "agent" / "auth-profiles.json"
-    async with http_client() as http:
+    async with HttpClient() as http:
         found = Credentials(config(tmp_path), {}, http, FakeClock())
         assert found.of(MAIN_AGENT, "p") == []
         write(path, {"p:a": {"type": "api_key", "provider": "p", "key": "k"}})
@@ -94,7 +94,7 @@ async def test_a_change_of_the_file_counts_at_once(tmp_path: Path) -> None:
 
 async def test_a_secret_that_is_missing_or_has_ended_says_what_to_do(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with http_client() as http:
+    async with HttpClient() as http:
         found = Credentials(config(tmp_path), {"KEY": "sk-env"}, http, clock)
         assert await found.secret(profile("p:a", key="${KEY}")) == "sk-env"
         assert await found.secret(profile("p:a", key={"source": "env", "id": "KEY"})) == "sk-env"

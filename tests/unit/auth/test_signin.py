@@ -14,7 +14,7 @@ from skerry.auth.profiles import FILE, Profile, read
 from skerry.auth.refresh import EARLY, Renewal
 from skerry.auth.signin import PRESETS, Service, SignIn, callback
 from skerry.auth.vault import Vault
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelSignInError
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
@@ -29,7 +29,7 @@ async def server() -> AsyncIterator[StubOAuthServer]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with http_client() as http:
+    async with HttpClient() as http:
         yield http
 
 
@@ -200,12 +200,12 @@ from pathlib import Path
 from skerry.auth.profiles import FILE, read
 from skerry.auth.refresh import Renewal
 from skerry.auth.vault import Vault
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
 
 async def main(home, now):
-    async with http_client() as http:
+    async with HttpClient() as http:
         renewal = Renewal(http, Vault(home / "credentials"), {}, FakeClock(now))
         profile = read(home / FILE, MAIN_AGENT).profiles["p:me"]
         print(await renewal.access(profile, home))

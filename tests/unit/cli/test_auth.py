@@ -10,7 +10,7 @@ import anyio.abc
 import httpx2
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.testing.oauth_server import StubOAuthServer
 from tests.support.fake_gateway import FakeGateway
 
@@ -104,7 +104,7 @@ async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command
 
 @pytest.mark.requirement("auth-oauth-login-command")
 async def test_a_person_signs_in_with_the_browser(environ: dict[str, str], state: Path) -> None:
-    async with StubOAuthServer() as server, http_client() as http:
+    async with StubOAuthServer() as server, HttpClient() as http:
         describe(state, server)
         words = [sys.executable, "-m", "skerry", "auth", "login", "mine", "--json"]
         with anyio.fail_after(60):

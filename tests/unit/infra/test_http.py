@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from anyio.streams.tls import TLSListener
 
-from skerry.infra.http import BODY_LIMIT, BodyTooLargeError, PooledTransport, http_client
+from skerry.infra.http import BODY_LIMIT, BodyTooLargeError, HttpClient, PooledTransport
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 Answer = Callable[[anyio.abc.ByteStream, bytes], Awaitable[None]]
@@ -62,7 +62,7 @@ async def ok(stream: anyio.abc.ByteStream, _: bytes) -> None:
 
 
 async def test_requests_one_after_another_share_a_connection() -> None:
-    async with serving(ok) as server, http_client() as http:
+    async with serving(ok) as server, HttpClient() as http:
         for _ in range(3):
             assert (await http.get(server.url)).text == "ok"
     assert server.served == [1, 1, 1]
@@ -76,7 +76,7 @@ async def test_the_connection_used_last_is_taken_first() -> None:
             await gate.wait()
         await stream.send(OK)
 
-    async with serving(gated) as server, http_client() as http:
+    async with serving(gated) as server, HttpClient() as http:
         async with anyio.create_task_group() as group:
             group.start_soon(http.get, server.url + "slow")  # opens 1, ends last
             while not server.served:
@@ -88,7 +88,7 @@ async def test_the_connection_used_last_is_taken_first() -> None:
 
 
 async def test_a_kept_connection_that_the_server_closed_is_replaced() -> None:
-    async with serving(ok) as server, http_client() as http:
+    async with serving(ok) as server, HttpClient() as http:
         await http.get(server.url)
         await server.connections[0].aclose()
         response = await http.post(server.url, content=b"{}")
@@ -101,7 +101,7 @@ async def test_a_request_that_was_sent_is_not_sent_again() -> None:
             await stream.aclose()
         await stream.send(OK)
 
-    async with serving(once) as server, http_client() as http:
+    async with serving(once) as server, HttpClient() as http:
         await http.get(server.url)
         with pytest.raises(httpx2.TransportError):
             await http.post(server.url, content=b"{}")
@@ -153,7 +153,7 @@ async def test_cancelling_a_request_closes_its_connection() -> None:
         finally:
             ended.set()
 
-    async with serving(endless) as server, http_client() as http:
+    async with serving(endless) as server, HttpClient() as http:
         async with anyio.create_task_group() as group:
             group.start_soon(http.get, server.url)
             await begun.wait()
@@ -166,7 +166,7 @@ async def test_a_response_that_was_not_read_to_its_end_loses_its_connection() ->
     async def two(stream: anyio.abc.ByteStream, _: bytes) -> None:
         await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
 
-    async with serving(two) as server, http_client() as http:
+    async with serving(two) as server, HttpClient() as http:
         for _ in range(2):
             async with http.stream("GET", server.url) as response:
                 async for part in response.aiter_raw():
@@ -179,13 +179,13 @@ async def test_a_silent_server_is_left_after_the_requests_own_deadline() -> None
     async def silent(stream: anyio.abc.ByteStream, _: bytes) -> None:
         await stream.receive()
 
-    async with serving(silent) as server, http_client() as http:
+    async with serving(silent) as server, HttpClient() as http:
         with pytest.raises(httpx2.ReadTimeout, match=r"silent for 0\.05 s"):
             await http.get(server.url, timeout=0.05)
 
 
 async def test_a_body_over_the_limit_is_refused() -> None:
-    async with serving(ok) as server, http_client() as http:
+    async with serving(ok) as server, HttpClient() as http:
         within = await http.get(server.url, extensions={BODY_LIMIT: 2})
         with pytest.raises(BodyTooLargeError, match="larger than 1 bytes"):
             await http.get(server.url, extensions={BODY_LIMIT: 1})
@@ -196,7 +196,7 @@ async def test_a_redirect_is_not_followed() -> None:
     async def away(stream: anyio.abc.ByteStream, _: bytes) -> None:
         await stream.send(b"HTTP/1.1 302 F\r\nlocation: /there\r\ncontent-length: 0\r\n\r\n")
 
-    async with serving(away) as server, http_client() as http:
+    async with serving(away) as server, HttpClient() as http:
         response = await http.get(server.url)
     assert (response.status_code, server.served) == (302, [1])
 
@@ -208,7 +208,7 @@ async def test_a_cookie_is_not_sent_back() -> None:
         heads.append(head.lower())
         await stream.send(b"HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n")
 
-    async with serving(set_cookie) as server, http_client() as http:
+    async with serving(set_cookie) as server, HttpClient() as http:
         await http.get(server.url)
         await http.get(server.url)
     assert b"cookie" not in heads[1]
@@ -216,13 +216,13 @@ async def test_a_cookie_is_not_sent_back() -> None:
 
 async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    async with serving(ok) as server, http_client() as http:
+    async with serving(ok) as server, HttpClient() as http:
         assert (await http.get(server.url)).text == "ok"
 
 
 @pytest.mark.parametrize("url", ["ftp://localhost/x", "file:///etc/passwd", "ws://localhost/"])
 async def test_other_schemes_are_refused(url: str) -> None:
-    async with http_client() as http:
+    async with HttpClient() as http:
         with pytest.raises(httpx2.UnsupportedProtocol):
             await http.get(url)
 
@@ -230,13 +230,13 @@ async def test_other_schemes_are_refused(url: str) -> None:
 async def test_a_port_where_nobody_listens_is_a_connect_error() -> None:
     async with serving(ok) as server:
         url = server.url
-    async with http_client() as http:
+    async with HttpClient() as http:
         with pytest.raises(httpx2.ConnectError):
             await http.get(url)
 
 
 async def test_a_name_that_does_not_resolve_is_a_connect_error() -> None:
-    async with http_client() as http:
+    async with HttpClient() as http:
         with pytest.raises(httpx2.ConnectError):
             await http.get("http://nowhere.invalid/")
 
@@ -245,7 +245,7 @@ async def test_a_broken_response_is_a_protocol_error() -> None:
     async def broken(stream: anyio.abc.ByteStream, _: bytes) -> None:
         await stream.send(b"SSH-2.0-OpenSSH\r\n\r\n")
 
-    async with serving(broken) as server, http_client() as http:
+    async with serving(broken) as server, HttpClient() as http:
         with pytest.raises(httpx2.RemoteProtocolError):
             await http.get(server.url)
 
@@ -261,7 +261,7 @@ async def test_a_body_larger_than_every_buffer_arrives_whole() -> None:
 
     async with (
         serving(large) as server,
-        http_client() as http,
+        HttpClient() as http,
         http.stream("POST", server.url, content=b"x" * size) as response,
     ):
         received = 0
@@ -288,7 +288,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLConte
 
 @pytest.mark.full("the program openssl")
 async def test_https_is_spoken_over_one_kept_connection(certificate: ssl.SSLContext) -> None:
-    async with serving(ok, certificate) as server, http_client() as http:
+    async with serving(ok, certificate) as server, HttpClient() as http:
         for _ in range(2):
             assert (await http.get(server.url)).text == "ok"
     assert server.served == [1, 1]
@@ -296,7 +296,7 @@ async def test_https_is_spoken_over_one_kept_connection(certificate: ssl.SSLCont
 
 @pytest.mark.full("the program openssl")
 async def test_a_certificate_for_another_host_is_refused(certificate: ssl.SSLContext) -> None:
-    async with serving(ok, certificate) as server, http_client() as http:
+    async with serving(ok, certificate) as server, HttpClient() as http:
         with pytest.raises(httpx2.ConnectError, match="certificate"):
             await http.get(server.url.replace("localhost", "127.0.0.1"))
     assert server.served == []

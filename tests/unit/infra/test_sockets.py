@@ -1,18 +1,16 @@
 """Connections of the HTTP client: closed ones, slow ones, several addresses."""
 
 import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 import anyio
 import anyio.abc
-import httpcore2
 import httpx2
 import pytest
 
 from skerry.infra.http import PooledTransport
-from skerry.infra.sockets import SocketBackend, StaleConnectionError
+from skerry.infra.sockets import StaleConnectionError, Stream, connect
 from tests.support.sockets import listening
 
 
@@ -22,13 +20,13 @@ async def hang_up(stream: anyio.abc.SocketStream) -> None:
 
 async def test_a_request_on_a_closed_connection_is_told_apart_from_one_that_was_sent() -> None:
     async with listening(hang_up) as port:
-        stream = await SocketBackend().connect_tcp("127.0.0.1", port)
-        assert await stream.read(100, timeout=60) == b""
-        with pytest.raises(httpcore2.WriteError):
-            await stream.write(b"GET / HTTP/1.1\r\n\r\n")
+        stream = await connect("127.0.0.1", port, 60)
+        assert await stream.read(100, 60) == b""
+        with pytest.raises(httpx2.WriteError):
+            await stream.write(b"GET / HTTP/1.1\r\n\r\n", 60)
         with pytest.raises(StaleConnectionError):
-            await stream.read(100, timeout=60)
-        await stream.aclose()
+            await stream.read(100, 60)
+        stream.close()
 
 
 async def test_the_end_behind_a_request_that_was_sent_is_no_stale_connection() -> None:
@@ -37,21 +35,21 @@ async def test_the_end_behind_a_request_that_was_sent_is_no_stale_connection() -
         await stream.aclose()
 
     async with listening(read_and_hang_up) as port:
-        stream = await SocketBackend().connect_tcp("127.0.0.1", port)
-        await stream.write(b"GET / HTTP/1.1\r\n")
-        assert await stream.read(100, timeout=60) == b""
-        with pytest.raises(httpcore2.WriteError):
-            await stream.write(b"\r\n")
-        assert await stream.read(100, timeout=60) == b""
-        await stream.aclose()
+        stream = await connect("127.0.0.1", port, 60)
+        await stream.write(b"GET / HTTP/1.1\r\n", 60)
+        assert await stream.read(100, 60) == b""
+        with pytest.raises(httpx2.WriteError):
+            await stream.write(b"\r\n", 60)
+        assert await stream.read(100, 60) == b""
+        stream.close()
 
 
 async def test_writing_to_a_peer_that_does_not_read_meets_its_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel alone takes what fits
-        stream = await SocketBackend().connect_tcp("127.0.0.1", deaf.getsockname()[1])
-        with pytest.raises(httpcore2.WriteTimeout):
-            await stream.write(b"x" * 50_000_000, timeout=0.05)
-        await stream.aclose()
+        stream = await connect("127.0.0.1", deaf.getsockname()[1], 60)
+        with pytest.raises(httpx2.WriteTimeout):
+            await stream.write(b"x" * 50_000_000, 0.05)
+        stream.close()
 
 
 async def test_an_address_that_refuses_gives_way_to_the_next(
@@ -67,31 +65,23 @@ async def test_an_address_that_refuses_gives_way_to_the_next(
 
     async with listening(greet) as port:
         monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
-        stream = await SocketBackend().connect_tcp("two.invalid", port, timeout=60)
-        await stream.write(b"?")
-        assert await stream.read(100, timeout=60) == b"hello"
-        await stream.aclose()
+        stream = await connect("two.invalid", port, 60)
+        await stream.write(b"?", 60)
+        assert await stream.read(100, 60) == b"hello"
+        stream.close()
 
 
-async def test_a_connection_that_dies_in_the_last_moment_is_replaced() -> None:
-    streams: list[Any] = []
+async def test_a_connection_that_dies_in_the_last_moment_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams: list[Stream] = []
 
-    class Unnoticed(SocketBackend):
-        """Its streams never say that they were closed, as when it happens right after the look."""
-
-        async def connect_tcp(
-            self,
-            host: str,
-            port: int,
-            timeout: float | None = None,  # noqa: ASYNC109 - the interface is httpcore2's
-            local_address: str | None = None,
-            socket_options: Iterable[Any] | None = None,
-        ) -> httpcore2.AsyncNetworkStream:
-            stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
-            monkey: Any = stream
-            monkey.get_extra_info = lambda _: None
-            streams.append(stream)
-            return stream
+    async def unnoticed(host: str, port: int, seconds: float | None) -> Stream:
+        """Return one that never says that it was closed, as when it happens after the look."""
+        stream = await connect(host, port, seconds)
+        monkeypatch.setattr(stream, "has_news", lambda: False)
+        streams.append(stream)
+        return stream
 
     served: list[anyio.abc.SocketStream] = []
 
@@ -103,7 +93,7 @@ async def test_a_connection_that_dies_in_the_last_moment_is_replaced() -> None:
                     await stream.receive()
                     await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
-    transport = PooledTransport(backend=Unnoticed())
+    transport = PooledTransport(connect=unnoticed)
     async with listening(answer) as port, httpx2.AsyncClient(transport=transport) as http:
         await http.get(f"http://127.0.0.1:{port}/")
         await served[0].aclose()

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from skerry.config.models import Api
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelRateLimitError
 from skerry.model.message import user
 from skerry.model.thinking import ThinkingLevel
@@ -38,7 +38,7 @@ async def ask(served: Served, api: Api, base: str = "") -> ModelReply:
     model = ModelInfo("p", "m", "M", reasoning=True, api=api)
     request = ModelRequest(model, "", History([user("hi", 1)]), thinking=ThinkingLevel.HIGH)
     with anyio.fail_after(60):
-        async with http_client() as http:
+        async with HttpClient() as http:
             return await adapter(http, endpoint).complete(request, Listener())
 
 

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from msgspec.structs import replace
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
     ModelError,
@@ -33,8 +32,8 @@ CALLS = ToolCall("t1", "read", {"path": "a long name.txt"}), ToolCall("t2", "lis
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with http_client() as client:
+async def http() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as client:
         with anyio.fail_after(60):
             yield client
 
@@ -43,7 +42,7 @@ def request(thinking: ThinkingLevel = ThinkingLevel.OFF) -> ModelRequest:
     return ModelRequest(MODEL, "be brief", History([user("hi", 1)]), thinking=thinking)
 
 
-async def test_a_reply_comes_in_pieces_and_whole(http: httpx2.AsyncClient) -> None:
+async def test_a_reply_comes_in_pieces_and_whole(http: HttpClient) -> None:
     hidden = ThinkingBlock("", "ZW5j", redacted=True)
     texts: list[str] = []
     thoughts: list[str] = []
@@ -60,7 +59,7 @@ async def test_a_reply_comes_in_pieces_and_whole(http: httpx2.AsyncClient) -> No
     assert provider.api == "anthropic-messages"
 
 
-async def test_the_base_url_may_leave_out_the_version(http: httpx2.AsyncClient) -> None:
+async def test_the_base_url_may_leave_out_the_version(http: HttpClient) -> None:
     async with StubModelServer([["ok"]]) as stub:
         base = stub.base_url.removesuffix("/v1") + "/anthropic/"
         endpoint = Endpoint("Stub", base, headers=(("anthropic-beta", "x"),))
@@ -92,7 +91,7 @@ def failure(kind: str, message: str) -> bytes:
     ],
 )
 async def test_failures_are_classed(
-    http: httpx2.AsyncClient, step: HttpStep, kind: type[ModelError]
+    http: HttpClient, step: HttpStep, kind: type[ModelError]
 ) -> None:
     async with StubModelServer([[step]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
@@ -101,7 +100,7 @@ async def test_failures_are_classed(
     assert type(caught.value) is kind
 
 
-async def test_the_providers_hint_to_wait_is_kept(http: httpx2.AsyncClient) -> None:
+async def test_the_providers_hint_to_wait_is_kept(http: HttpClient) -> None:
     limited = Status(429, failure("rate_limit_error", "slow"), (("retry-after", "7"),))
     async with StubModelServer([[limited]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
@@ -111,7 +110,7 @@ async def test_the_providers_hint_to_wait_is_kept(http: httpx2.AsyncClient) -> N
 
 
 async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembered(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     def reply(body: dict[str, Any]) -> list[HttpStep]:
         if body.get("thinking", {}).get("type") != "enabled":
@@ -128,7 +127,7 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
     assert kinds == ["adaptive", "enabled", "enabled"]
 
 
-async def test_a_refusal_that_is_not_about_thinking_is_told(http: httpx2.AsyncClient) -> None:
+async def test_a_refusal_that_is_not_about_thinking_is_told(http: HttpClient) -> None:
     refused = Status(400, failure("invalid_request_error", "no such model"))
     async with StubModelServer([[refused], ["never"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
@@ -137,7 +136,7 @@ async def test_a_refusal_that_is_not_about_thinking_is_told(http: httpx2.AsyncCl
         assert len(stub.requests) == 1
 
 
-async def test_an_answer_that_was_refused_is_not_asked_for_again(http: httpx2.AsyncClient) -> None:
+async def test_an_answer_that_was_refused_is_not_asked_for_again(http: HttpClient) -> None:
     why = {"stop_reason": "refusal", "stop_details": {"explanation": "my reasoning"}}
     ends = {"type": "message_delta", "delta": why}
     events = b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in (ends, STOP))
@@ -148,7 +147,7 @@ async def test_an_answer_that_was_refused_is_not_asked_for_again(http: httpx2.As
         assert len(stub.requests) == 1
 
 
-async def test_a_model_that_does_not_think_is_not_asked_to(http: httpx2.AsyncClient) -> None:
+async def test_a_model_that_does_not_think_is_not_asked_to(http: HttpClient) -> None:
     async with StubModelServer([["ok"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         plain = replace(request(ThinkingLevel.HIGH), model=replace(MODEL, reasoning=False))
@@ -161,7 +160,7 @@ def paused(text: str) -> list[HttpStep]:
     return [text, Raw(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in (ends, STOP)))]
 
 
-async def test_an_answer_that_pauses_is_gone_on_with(http: httpx2.AsyncClient) -> None:
+async def test_an_answer_that_pauses_is_gone_on_with(http: HttpClient) -> None:
     heard: list[str] = []
     asked = request()
     async with StubModelServer([paused("one "), paused("two "), ["three"]]) as stub:
@@ -175,7 +174,7 @@ async def test_an_answer_that_pauses_is_gone_on_with(http: httpx2.AsyncClient) -
     assert len(asked.history.messages) == 1
 
 
-async def test_an_answer_that_only_pauses_ends_as_cut_off(http: httpx2.AsyncClient) -> None:
+async def test_an_answer_that_only_pauses_ends_as_cut_off(http: HttpClient) -> None:
     async with StubModelServer([paused(".")] * 20) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         reply = await provider.complete(request(), Listener())

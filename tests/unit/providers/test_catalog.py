@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.root import Config
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelRequest, ModelState
@@ -61,7 +61,7 @@ async def catalog(
     servers = [LocalServer("near", "Near", local.base_url)] if local else []
     with anyio.fail_after(60):
         async with (
-            http_client() as http,
+            HttpClient() as http,
             Catalog(
                 settings,
                 http,

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from msgspec.structs import replace
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
     ModelConnectionError,
@@ -36,8 +35,8 @@ CALL = ToolCall("c1", "read", {"path": "notes/a long name.txt", "lines": 20})
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with http_client() as client:
+async def http() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as client:
         with anyio.fail_after(60):
             yield client
 
@@ -47,7 +46,7 @@ def request(text: str = "hi") -> ModelRequest:
 
 
 async def ask(
-    http: httpx2.AsyncClient, steps: Sequence[HttpStep], silence: float = 10
+    http: HttpClient, steps: Sequence[HttpStep], silence: float = 10
 ) -> tuple[ModelReply | ModelError, list[str]]:
     """Return the reply or the error, and the texts that were pushed."""
     texts: list[str] = []
@@ -59,7 +58,7 @@ async def ask(
             return error, texts
 
 
-async def test_text_is_pushed_as_it_comes_and_returned_whole(http: httpx2.AsyncClient) -> None:
+async def test_text_is_pushed_as_it_comes_and_returned_whole(http: HttpClient) -> None:
     gate = Gate()
     texts: list[str] = []
     replies: list[ModelReply] = []
@@ -81,7 +80,7 @@ async def test_text_is_pushed_as_it_comes_and_returned_whole(http: httpx2.AsyncC
     assert replies[0].usage == Usage(input=8, output=3, cache_read=4, total_tokens=15)
 
 
-async def test_pieces_of_one_read_are_pushed_together(http: httpx2.AsyncClient) -> None:
+async def test_pieces_of_one_read_are_pushed_together(http: HttpClient) -> None:
     piece = b'data: {"choices":[{"delta":{"content":"%d "}}]}\n\n'
     reply, texts = await ask(http, [Raw(b"".join(piece % n for n in range(50)))])
     assert len(texts) == 1
@@ -89,14 +88,14 @@ async def test_pieces_of_one_read_are_pushed_together(http: httpx2.AsyncClient) 
     assert reply.text == "".join(f"{n} " for n in range(50))
 
 
-async def test_a_piece_may_be_cut_inside_a_character(http: httpx2.AsyncClient) -> None:
+async def test_a_piece_may_be_cut_inside_a_character(http: HttpClient) -> None:
     data = 'data: {"choices":[{"delta":{"content":"\N{SNOWMAN}"}}]}\n\n'.encode()
     reply, _ = await ask(http, [Raw(data[at : at + 1]) for at in range(len(data))])
     assert isinstance(reply, ModelReply)
     assert reply.text == "\N{SNOWMAN}"
 
 
-async def test_tool_calls_come_whole_out_of_their_pieces(http: httpx2.AsyncClient) -> None:
+async def test_tool_calls_come_whole_out_of_their_pieces(http: HttpClient) -> None:
     other = ToolCall("c2", "list", {})
     reply, texts = await ask(http, ["Let me see.", CALL, other])
     assert isinstance(reply, ModelReply)
@@ -104,7 +103,7 @@ async def test_tool_calls_come_whole_out_of_their_pieces(http: httpx2.AsyncClien
     assert (reply.stop_reason, texts) == ("toolUse", ["Let me see."])
 
 
-async def test_the_request_carries_key_prompt_and_conversation(http: httpx2.AsyncClient) -> None:
+async def test_the_request_carries_key_prompt_and_conversation(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url + "/", "key"))
         await provider.complete(request("hello"), Listener())
@@ -115,13 +114,13 @@ async def test_the_request_carries_key_prompt_and_conversation(http: httpx2.Asyn
     assert [message["content"] for message in sent.body["messages"]] == ["be brief", "hello"]
 
 
-async def test_without_a_key_no_credential_is_sent(http: httpx2.AsyncClient) -> None:
+async def test_without_a_key_no_credential_is_sent(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), Listener())
     assert "authorization" not in stub.requests[0].headers
 
 
-async def test_calls_share_one_connection(http: httpx2.AsyncClient) -> None:
+async def test_calls_share_one_connection(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         for _ in range(3):
@@ -141,7 +140,7 @@ async def test_calls_share_one_connection(http: httpx2.AsyncClient) -> None:
     ],
 )
 async def test_a_failing_status_is_the_error_it_means(
-    http: httpx2.AsyncClient, status: int, kind: type[ModelError]
+    http: HttpClient, status: int, kind: type[ModelError]
 ) -> None:
     error, texts = await ask(http, [Status(status, headers=(("retry-after", "2"),))])
     assert type(error) is kind
@@ -149,25 +148,25 @@ async def test_a_failing_status_is_the_error_it_means(
 
 
 async def test_a_status_counts_even_with_a_body_that_cannot_be_read(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     error, _ = await ask(http, [Status(429, b"no gzip", (("content-encoding", "gzip"),))])
     assert type(error) is ModelRateLimitError
 
 
-async def test_an_overflow_is_told_apart(http: httpx2.AsyncClient) -> None:
+async def test_an_overflow_is_told_apart(http: HttpClient) -> None:
     body = b'{"error":{"message":"maximum context length is 4096 tokens"}}'
     error, _ = await ask(http, [Status(400, body)])
     assert type(error) is ModelOverflowError
 
 
-async def test_the_hint_of_a_rate_limit_is_kept(http: httpx2.AsyncClient) -> None:
+async def test_the_hint_of_a_rate_limit_is_kept(http: HttpClient) -> None:
     error, _ = await ask(http, [Status(429, headers=(("retry-after-ms", "1500"),))])
     assert isinstance(error, ModelRateLimitError)
     assert error.retry_after == 1.5
 
 
-async def test_a_key_in_an_error_is_hidden(http: httpx2.AsyncClient) -> None:
+async def test_a_key_in_an_error_is_hidden(http: HttpClient) -> None:
     said = Status(401, b'{"error":"bad key: sk-secret"}')
     async with StubModelServer([[said]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "sk-secret"))
@@ -176,7 +175,7 @@ async def test_a_key_in_an_error_is_hidden(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_key_that_is_a_word_changes_nothing_of_what_a_server_says(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     async with StubModelServer([["content"]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "content"))
@@ -186,7 +185,7 @@ async def test_a_key_that_is_a_word_changes_nothing_of_what_a_server_says(
 
 @pytest.mark.parametrize("connection", [True, False])
 async def test_a_stream_that_ends_early_is_retryable_and_keeps_its_text(
-    http: httpx2.AsyncClient, *, connection: bool
+    http: HttpClient, *, connection: bool
 ) -> None:
     error, texts = await ask(http, ["half", Cut(connection=connection)])
     assert isinstance(error, ModelConnectionError if connection else ModelStreamCutError)
@@ -194,14 +193,14 @@ async def test_a_stream_that_ends_early_is_retryable_and_keeps_its_text(
     assert texts == ["half"]
 
 
-async def test_done_without_a_finish_reason_is_not_the_end(http: httpx2.AsyncClient) -> None:
+async def test_done_without_a_finish_reason_is_not_the_end(http: HttpClient) -> None:
     error, _ = await ask(http, ["half", Raw(b"data: [DONE]\n\n"), Cut()])
     assert isinstance(error, ModelStreamCutError)
 
 
 @pytest.mark.parametrize("connection", [True, False])
 async def test_a_finish_reason_without_done_is_enough(
-    http: httpx2.AsyncClient, *, connection: bool
+    http: HttpClient, *, connection: bool
 ) -> None:
     finish = Raw(b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
     reply, _ = await ask(http, ["all", finish, Cut(connection=connection)])
@@ -210,7 +209,7 @@ async def test_a_finish_reason_without_done_is_enough(
 
 
 async def test_a_server_that_finishes_and_holds_the_line_is_not_waited_for(
-    http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    http: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "_MORE_SECONDS", 0.05)
     finish = Raw(b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
@@ -219,40 +218,40 @@ async def test_a_server_that_finishes_and_holds_the_line_is_not_waited_for(
     assert reply.text == "all"
 
 
-async def test_a_piece_that_is_not_json_is_a_cut_stream(http: httpx2.AsyncClient) -> None:
+async def test_a_piece_that_is_not_json_is_a_cut_stream(http: HttpClient) -> None:
     error, texts = await ask(http, ["half", Raw(b'data: {"choices":[{"delt\n\n')])
     assert isinstance(error, ModelStreamCutError)
     assert texts == ["half"]
 
 
-async def test_text_of_the_read_that_also_fails_is_not_lost(http: httpx2.AsyncClient) -> None:
+async def test_text_of_the_read_that_also_fails_is_not_lost(http: HttpClient) -> None:
     both = b'data: {"choices":[{"delta":{"content":"last"}}]}\n\ndata: {"error":"over"}\n\n'
     error, texts = await ask(http, [Raw(both)])
     assert isinstance(error, ModelOverloadedError)
     assert texts == ["last"]
 
 
-async def test_an_error_inside_the_stream_is_raised(http: httpx2.AsyncClient) -> None:
+async def test_an_error_inside_the_stream_is_raised(http: HttpClient) -> None:
     error, texts = await ask(http, ["half", ModelError("crashed")])
     assert isinstance(error, ModelOverloadedError)
     assert "crashed" in str(error)
     assert texts == ["half"]
 
 
-async def test_silence_is_a_broken_connection(http: httpx2.AsyncClient) -> None:
+async def test_silence_is_a_broken_connection(http: HttpClient) -> None:
     error, texts = await ask(http, ["half", Gate()], silence=0.05)
     assert isinstance(error, ModelConnectionError)
     assert "silent for 0.05 s" in str(error)
     assert texts == ["half"]
 
 
-async def test_an_endless_event_is_refused(http: httpx2.AsyncClient) -> None:
+async def test_an_endless_event_is_refused(http: HttpClient) -> None:
     error, _ = await ask(http, [Raw(b"data: " + b"x" * 5_000_000)])
     assert isinstance(error, ModelRequestError)
     assert "more than" in str(error)
 
 
-async def test_nobody_at_the_address_is_a_connection_error(http: httpx2.AsyncClient) -> None:
+async def test_nobody_at_the_address_is_a_connection_error(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         url = stub.base_url
     with pytest.raises(ModelConnectionError, match="Cannot reach Stub"):
@@ -268,14 +267,14 @@ async def test_nobody_at_the_address_is_a_connection_error(http: httpx2.AsyncCli
     ],
 )
 async def test_an_answer_that_is_no_stream_is_an_error(
-    http: httpx2.AsyncClient, body: bytes, kind: type[ModelError]
+    http: HttpClient, body: bytes, kind: type[ModelError]
 ) -> None:
     error, _ = await ask(http, [Status(200, body)])
     assert type(error) is kind
 
 
 async def test_cancelling_closes_the_connection_and_keeps_the_text(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     gate = Gate()
     texts: list[str] = []
@@ -298,7 +297,7 @@ async def test_the_key_is_not_printed() -> None:
 
 
 async def test_configured_headers_win_over_ours_however_they_are_spelt(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     async with StubModelServer() as stub:
         headers = (("Authorization", "Basic abc"), ("X-Org", "o"))
@@ -309,7 +308,7 @@ async def test_configured_headers_win_over_ours_however_they_are_spelt(
     assert (seen.headers["authorization"], seen.headers["x-org"]) == ("Basic abc", "o")
 
 
-async def test_a_header_that_cannot_be_sent_is_not_told(http: httpx2.AsyncClient) -> None:
+async def test_a_header_that_cannot_be_sent_is_not_told(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         odd = Endpoint("P", stub.base_url, headers=(("x-api-key", " canary-secret"),))
         with pytest.raises(ModelConnectionError) as caught:
@@ -317,7 +316,7 @@ async def test_a_header_that_cannot_be_sent_is_not_told(http: httpx2.AsyncClient
     assert "canary" not in str(caught.value)
 
 
-async def test_a_password_in_the_address_is_not_told(http: httpx2.AsyncClient) -> None:
+async def test_a_password_in_the_address_is_not_told(http: HttpClient) -> None:
     async with StubModelServer([[Status(200, b"{}")]]) as stub:
         url = stub.base_url.replace("://", "://me:canary-secret@")
         with pytest.raises(ModelNotFoundError, match="right address") as caught:
@@ -325,7 +324,7 @@ async def test_a_password_in_the_address_is_not_told(http: httpx2.AsyncClient) -
     assert "canary" not in str(caught.value)
 
 
-async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.AsyncClient) -> None:
+async def test_an_endpoint_may_want_a_connection_for_each_call(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         for reuse, opened in ((False, 2), (True, 3)):
             provider = CompatProvider(http, Endpoint("Stub", stub.base_url, reuse=reuse))
@@ -334,7 +333,7 @@ async def test_an_endpoint_may_want_a_connection_for_each_call(http: httpx2.Asyn
             assert stub.connections == opened
 
 
-async def test_no_secret_that_a_server_repeats_is_told(http: httpx2.AsyncClient) -> None:
+async def test_no_secret_that_a_server_repeats_is_told(http: HttpClient) -> None:
     echoed = {"error": {"message": "bad key: sk-secret, team tm-secret"}}
     data = Raw(b"data: %b\n\n" % json.dumps(echoed).encode())
     said = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"content": "sk-secret"}}]}).encode()
@@ -351,7 +350,7 @@ async def test_no_secret_that_a_server_repeats_is_told(http: httpx2.AsyncClient)
 
 
 async def test_thinking_and_text_of_one_read_are_told_in_their_order(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     def event(**delta: str) -> bytes:
         return b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode()
@@ -365,7 +364,7 @@ async def test_thinking_and_text_of_one_read_are_told_in_their_order(
 
 
 async def test_a_call_that_is_written_as_text_is_made_and_not_shown(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     written = '{"name": "read", "arguments": {"path": "a"}}'
     texts: list[str] = []
@@ -379,7 +378,7 @@ async def test_a_call_that_is_written_as_text_is_made_and_not_shown(
 
 
 async def test_a_level_of_thinking_that_a_model_refuses_is_lowered_once_and_for_all(
-    http: httpx2.AsyncClient,
+    http: HttpClient,
 ) -> None:
     refused = {"error": {"message": "Unsupported value: 'reasoning_effort' does not take 'xhigh'"}}
 

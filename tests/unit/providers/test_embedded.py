@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import httpx2
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelReply, ModelRequest
@@ -40,7 +39,7 @@ def demonstration(context_window: int = 2048) -> EmbeddedSettings:
 async def embedded(idle_seconds: float = 600) -> AsyncIterator[EmbeddedProvider]:
     with anyio.fail_after(PATIENCE):
         async with (
-            http_client() as http,
+            HttpClient() as http,
             EmbeddedProvider(
                 http, os.environ, Machine.here(), idle_seconds=idle_seconds
             ) as provider,
@@ -171,7 +170,7 @@ async def test_another_file_means_another_child() -> None:
 
 @full
 async def test_no_other_program_gets_an_answer() -> None:
-    async with embedded() as provider, http_client() as http:
+    async with embedded() as provider, HttpClient() as http:
         provider.use(demonstration())
         await say(provider)
         child = provider._child
@@ -202,12 +201,12 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "gateway.py"
     program.write_text(
         "import os, time, anyio\n"
-        "from skerry.infra.http import http_client\n"
+        "from skerry.infra.http import HttpClient\n"
         "from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings\n"
         "from skerry.providers.machine import Machine\n"
         "from skerry.providers.packaged import packaged_file\n"
         "async def main():\n"
-        "    async with http_client() as http:\n"
+        "    async with HttpClient() as http:\n"
         "        async with EmbeddedProvider(http, os.environ, Machine.here()) as provider:\n"
         "            provider.use(EmbeddedSettings(packaged_file()))\n"
         "            await provider._ready()\n"
@@ -234,7 +233,7 @@ async def test_a_child_that_goes_silent_and_lives_on_is_ended(
     file.write_bytes(b"GGUF")
     able = Machine("x86_64", Machine.here().features, True, None, lambda: None)  # noqa: FBT003 - as the class has it
     with anyio.fail_after(PATIENCE):
-        async with httpx2.AsyncClient() as http, EmbeddedProvider(http, {}, able) as provider:
+        async with HttpClient() as http, EmbeddedProvider(http, {}, able) as provider:
             provider.use(EmbeddedSettings(file))
             with pytest.raises(ModelUnavailableError, match="ended while it loaded"):
                 await say(provider)
@@ -244,7 +243,7 @@ async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> No
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")
     weak = Machine("x86_64", frozenset(), has_runtime=True, packaged=None, free_bytes=lambda: None)
-    async with httpx2.AsyncClient() as http, EmbeddedProvider(http, {}, weak) as provider:
+    async with HttpClient() as http, EmbeddedProvider(http, {}, weak) as provider:
         with pytest.raises(ModelUnavailableError, match="AVX2"):
             provider.use(EmbeddedSettings(file))
         assert provider.process_id is None
@@ -253,7 +252,7 @@ async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> No
 
 async def test_without_a_file_it_says_so() -> None:
     async with (
-        httpx2.AsyncClient() as http,
+        HttpClient() as http,
         EmbeddedProvider(http, {}, Machine.here()) as provider,
     ):
         with pytest.raises(ModelUnavailableError, match="No model file"):

@@ -6,7 +6,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.providers.known import LocalServer
 from skerry.providers.probe import probe
 from skerry.testing.model_server import StubModelServer
@@ -19,7 +19,7 @@ def server(url: str, name: str = "one") -> LocalServer:
 
 async def found(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
     with anyio.fail_after(60):
-        async with http_client() as http:
+        async with HttpClient() as http:
             return [(model.server.id, model.id) for model in await probe(http, servers)]
 
 

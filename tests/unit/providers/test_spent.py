@@ -1,12 +1,11 @@
 """Tokens that a provider counted before a call failed or was given up are told, and booked."""
 
 import anyio
-import httpx2
 import pytest
 
 from skerry.agent.failover import Failover
 from skerry.agent.stream import Speaker
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.message import Usage, user
 from skerry.ports.model import History, Listener, ModelCost, ModelInfo, ModelProvider, ModelRequest
@@ -31,13 +30,13 @@ async def ask(_: ModelInfo) -> ModelRequest:
     return request()
 
 
-def provider(http: httpx2.AsyncClient, stub: StubModelServer) -> ModelProvider:
+def provider(http: HttpClient, stub: StubModelServer) -> ModelProvider:
     return AnthropicProvider(http, Endpoint("Stub", stub.base_url))
 
 
 async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
     spent: list[Usage] = []
-    async with StubModelServer([["so ", Cut()], ["ok"]]) as stub, http_client() as http:
+    async with StubModelServer([["so ", Cut()], ["ok"]]) as stub, HttpClient() as http:
         asked = provider(http, stub)
         with pytest.raises(ModelStreamCutError):
             await asked.complete(request(), Listener(on_spent=spent.append))
@@ -49,7 +48,7 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
 async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> ModelCallEnded:
     """Return what is booked of one call over a provider that tries again."""
     calls: list[ModelCallEnded] = []
-    async with StubModelServer(script) as stub, http_client() as http:
+    async with StubModelServer(script) as stub, HttpClient() as http:
 
         async def at_once(_: float) -> None:
             await anyio.lowlevel.checkpoint()

@@ -13,7 +13,7 @@ from skerry.agent.failover import Failover
 from skerry.agent.stream import Speaker
 from skerry.auth.cooldowns import MINUTE, Cooldowns
 from skerry.config.root import Config
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.event import LoopEvent, MessageWithdrawn
 from skerry.model.ids import AgentId
 from skerry.model.message import AssistantMessage, user
@@ -52,7 +52,7 @@ class Rig:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Rig"]:
         self.server = StubModelServer(lambda _: self._say())
-        async with self.server as server, http_client() as http:
+        async with self.server as server, HttpClient() as http:
             provider: dict[str, Any] = {"baseUrl": server.base_url}
             models = {"mode": "replace", "providers": {"p": provider, "q": provider}}
             self.config = Config.model_validate(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry_recall.batch import LEAST, BatchEmbedder, BatchSettings
 from skerry_recall.embed import EmbeddingModel, Kind
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
@@ -76,7 +76,7 @@ class Bench:
     async def embedder(
         self, settings: BatchSettings | None = None
     ) -> AsyncGenerator[BatchEmbedder]:
-        async with http_client() as http:
+        async with HttpClient() as http:
             where = Remote(EmbeddingModel("openai", "m"), self.server.url, OpenAiWire(), "key")
             inner = RemoteEmbedder(http, where, on_spent=self.spent.append, sleep=self.pause)
             yield BatchEmbedder(inner, settings, sleep=self.pause)

@@ -9,7 +9,7 @@ import anyio
 import numpy as np
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry_recall import remote
 from skerry_recall.embed import (
     EmbeddingAnswerError,
@@ -42,7 +42,7 @@ class Bench:
     async def embedder(
         self, wire: Wire | None = None, *, url: str = "", headers: dict[str, str] | None = None
     ) -> AsyncGenerator[RemoteEmbedder]:
-        async with http_client() as http:
+        async with HttpClient() as http:
             where = Remote(
                 EmbeddingModel("far", "m1"),
                 url or self.server.url,
@@ -263,7 +263,7 @@ async def test_a_server_of_another_maker_is_understood() -> None:
     )
     async with (
         await anyio.open_process([sys.executable, "-c", serve]) as process,
-        http_client() as http,
+        HttpClient() as http,
     ):
         assert process.stdout is not None
         with anyio.fail_after(60):

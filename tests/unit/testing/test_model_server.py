@@ -8,7 +8,7 @@ import anyio
 import httpx2
 import pytest
 
-from skerry.infra.http import http_client
+from skerry.infra.http import HttpClient
 from skerry.model.message import ToolCall
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
 
@@ -16,7 +16,7 @@ from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelSer
 async def ask(url: str, text: str = "hi", role: str = "user") -> httpx2.Response:
     body = {"messages": [{"role": role, "content": text}], "stream": True}
     with anyio.fail_after(60):
-        async with http_client() as http:
+        async with HttpClient() as http:
             return await http.post(f"{url}/chat/completions", json=body)
 
 
@@ -83,7 +83,7 @@ async def test_a_cut_connection_breaks_the_response() -> None:
 
 
 async def test_requests_and_connections_are_counted() -> None:
-    async with StubModelServer() as stub, http_client() as http:
+    async with StubModelServer() as stub, HttpClient() as http:
         body = {"messages": [{"role": "user", "content": "x" * 100_000}]}
         for _ in range(3):
             await http.post(f"{stub.base_url}/chat/completions", json=body)
