@@ -8,10 +8,11 @@ leaves the conversation as it was, or compacted.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
@@ -39,8 +40,7 @@ SPLIT: Final = "## Turn Context (split turn)"
 """Above what the person asked, whose turn goes on behind the summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Whose:
+class Whose(Struct, frozen=True):
     """The conversation to compact, and who asks."""
 
     key: SessionKey
@@ -57,8 +57,7 @@ class Whose:
         return cls(request.key, active.session_id, wanted, request.purpose, request.origin)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One compaction."""
 
     model: ModelInfo
@@ -72,8 +71,7 @@ class Task:
     instructions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Compactor:
+class Compactor(Struct, frozen=True):
     """Compacts one conversation."""
 
     runtime: Runtime

@@ -1,6 +1,6 @@
 """What holds for one run: its own word, else that of its session, else of its agent."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from skerry.agent.means import caller_of
 from skerry.config.root import Config
@@ -12,8 +12,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.ports.tries import Wanted
 
 
-@dataclass(frozen=True, slots=True)
-class RunDefaults:
+class RunDefaults(Struct, frozen=True):
     """What is settled before the loop of a run starts."""
 
     wanted: Wanted

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.hooks.events import RunContext
@@ -74,8 +74,7 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One message for a person, before it is cut into parts."""
 
     text: str

@@ -1,8 +1,9 @@
 """How a message enters its conversation: in one unit with what it does to the session there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.agent.runtime import Runtime
 from skerry.commands.table import CommandCall, tell_command
@@ -22,8 +23,7 @@ NOTICE: Final = -1
 _BY_ITSELF: Final = frozenset(Expiry)
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(Struct, frozen=True):
     """Where the message stands."""
 
     opened: Opened

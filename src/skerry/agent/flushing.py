@@ -6,10 +6,10 @@ that stands there can be lost by it.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio.to_thread
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -130,8 +130,7 @@ class MemoryAppend:
         )
 
 
-@dataclass(slots=True)
-class Flush:
+class Flush(Struct):
     """One flush."""
 
     runtime: Runtime

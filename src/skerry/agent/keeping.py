@@ -6,10 +6,10 @@ three times at most (openclaw-behaviour 6.2); what is left then is a message tha
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec import Struct
 
 from skerry.agent.compacting import Compactor, Task, tighter
 from skerry.agent.histories import Conversation
@@ -26,21 +26,20 @@ SOFT_SHARE: Final = 4
 NOTHING: Final = "There is nothing to summarise yet."
 
 
-@dataclass(slots=True)
-class Keeper:
+class Keeper(Struct):
     """Watches one run. `moved` is told where each message now comes from, after a compaction."""
 
     compactor: Compactor
     conversation: Conversation
     moved: Callable[[list[int]], None]
     """Takes the number of each message's entry, when the conversation was read anew."""
-    refused: int = field(default=0, init=False)
+    refused: int = 0
     """How often the model refused the conversation as too long."""
     ended: SessionEntry | None = None
     """The session that this run's message took the place of by itself; its notes come first."""
-    _futile: int = field(default=0, init=False)
+    _futile: int = 0
     """Messages at which nothing could be cut; it is tried again when there are more."""
-    _last: Task | None = field(default=None, init=False)
+    _last: Task | None = None
 
     async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
         """Flush or compact, if it is time. Costs next to nothing while it is not."""

@@ -6,10 +6,10 @@ aborted; `close` then ends what was open.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio.lowlevel
+from msgspec import Struct, field
 
 from skerry.model.event import (
     AgentEnd,
@@ -36,8 +36,7 @@ SKIPPED: Final = "Skipped due to queued user message."
 """Wording of pi-agent-core, which models have learned to read (openclaw-behaviour 6.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPorts:
+class LoopPorts(Struct, frozen=True):
     """What the loop needs done, as functions."""
 
     respond: Callable[[], Awaitable[AssistantMessage]]
@@ -59,14 +58,13 @@ class LoopPorts:
     now_ms: Callable[[], int]
 
 
-@dataclass(slots=True)
-class AgentLoop:
+class AgentLoop(Struct):
     """One run of the loop. `messages` are the new ones, in order; `unsaved` are not durable yet."""
 
     ports: LoopPorts
     messages: list[Message] = field(default_factory=list)
     unsaved: list[Message] = field(default_factory=list)
-    _at: LoopEvent = field(default_factory=AgentStart, init=False)
+    _at: LoopEvent = field(default_factory=AgentStart)
     """The last event that the loop told: where it is, for `close`."""
 
     async def run(self, prompt: UserMessage) -> AssistantMessage:

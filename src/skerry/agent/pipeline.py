@@ -8,10 +8,10 @@ waits for their time limit at most.
 import copy
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.agent.writing import Writing, marked
@@ -50,8 +50,7 @@ CONTEXT_SHARE: Final = 16
 Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Asks the hooks at each step of one run."""
 
     hooks: Hooks

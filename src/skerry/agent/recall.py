@@ -1,6 +1,6 @@
 """What a run may look up of what was said before it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from skerry.lanes.running import ActiveRun
 from skerry.model.origin import Origin
@@ -9,8 +9,7 @@ from skerry.store import Store
 from skerry.store.search import Question, search
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
+class Recollection(Struct, frozen=True):
     """Searches for one run. Implements `ports.tool.Recall`."""
 
     store: Store

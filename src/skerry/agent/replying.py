@@ -10,10 +10,11 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 import anyio
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.agent.composing import Composing
 from skerry.agent.ending import Block, passed, said_by, told_at_end
@@ -59,8 +60,7 @@ BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
 """Stands between blocks that left and the answer of another model to the same message."""
 
 
-@dataclass(slots=True)
-class _Said:
+class _Said(Struct):
     """What one response has said, as the person reads it."""
 
     text: list[str] = field(default_factory=list)
@@ -72,8 +72,7 @@ class _Said:
     marks: Marks = field(default_factory=Marks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(Struct, frozen=True):
     """A block that is to leave. `end` counts the characters said up to it; None is no text."""
 
     text: str

@@ -7,10 +7,10 @@ the end after its COMMIT.
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from skerry.agent import entering
 from skerry.agent.dialogue import Dialogue, run_event, unexpected
@@ -48,8 +48,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run that the store has. Its turn in the lane does `execute`."""
 
     runtime: Runtime

@@ -5,10 +5,10 @@ calls takes their results with it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
@@ -20,8 +20,7 @@ M = TypeVar("M", bound=Message)
 WITHHELD: Final = "The result was withheld from the transcript."
 
 
-@dataclass(slots=True)
-class Writing:
+class Writing(Struct):
     """Asks the hooks about each entry of one run."""
 
     hooks: Hooks

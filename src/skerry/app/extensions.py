@@ -1,6 +1,6 @@
 """What the gateway can do beyond talking: tools, commands, and what plugins add to both."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,9 @@ class _Tools(Mapping[str, Tool]):
 
     def __len__(self) -> int:
         return len(self._made)
+
+    def values(self) -> ValuesView[Tool]:  # what each turn asks; the mixin's looks up every key
+        return self._made.values()
 
 
 async def load_extensions(

@@ -1,5 +1,6 @@
 """The whole configuration, frozen and checked."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,12 @@ from skerry.config.session import SessionConfig
 from skerry.config.usage import UsageConfig
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
+
+
+@lru_cache(maxsize=256)
+def _beneath(directory: Path, name: str) -> Path:
+    """Return a path; each turn asks for one, and making it costs as much as a query."""
+    return directory / name
 
 
 class Config(OpenSection):
@@ -99,8 +106,8 @@ class Config(OpenSection):
             return own.workspace.expanduser()
         if agent == self.agents.default_id:
             configured = self.agents.defaults.workspace
-            return configured.expanduser() if configured else self.state_dir / "workspace"
-        return self.state_dir / f"workspace-{agent}"
+            return configured.expanduser() if configured else _beneath(self.state_dir, "workspace")
+        return _beneath(self.state_dir, f"workspace-{agent}")
 
     def thinking(self, agent: AgentId) -> ThinkingLevel | None:
         """Return how much the agent's model is to think, if that is configured."""

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from skerry.config.replies import HumanDelay, ReplyDefaults
 from skerry.model.message import ToolCall, Usage
@@ -40,8 +41,7 @@ class TypingMode(StrEnum):
     MESSAGE = "message"
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """How one run's answers are sent to a platform."""
 
     chunking: Chunking

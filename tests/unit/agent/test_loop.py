@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from skerry.agent.loop import SKIPPED, AgentLoop, LoopPorts
 from skerry.model.event import (
