@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from bench.fanout import drain
-from bench.measure import driver, figure, gateway, model_server
+from bench.measure import driver, figure, gateway, model_server, settled
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.points import SyncTransform
 from skerry.testing.gateway import model_config
@@ -68,6 +68,7 @@ async def main() -> None:
             ):
                 tasks.start_soon(drain, old)
                 await client.turns(50, ["warm"])
+                await settled(running)
                 for place in range(ROUNDS):
                     before = running.tree.cpu()
                     await client.turns(TURNS, [f"full-{place}"])

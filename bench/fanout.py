@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, suppress
 import anyio
 from websockets.exceptions import ConnectionClosed
 
-from bench.measure import Driver, driver, figure, stubbed_gateway
+from bench.measure import Driver, driver, figure, settled, stubbed_gateway
 
 ROUNDS = 5
 TURNS = 100
@@ -35,6 +35,7 @@ async def main() -> None:
 
         async with driver(gateway) as client:
             await client.turns(100, ["warm"])
+            await settled(gateway)
             for _ in range(ROUNDS):
                 one, events = await turn_cpu()
                 async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import anyio
 
 from bench.fanout import drain
-from bench.measure import driver, figure, stubbed_gateway
+from bench.measure import driver, figure, settled, stubbed_gateway
 
 CLIENTS = 1000
 SETTLE_SECONDS = 5
@@ -22,6 +22,7 @@ async def main() -> None:
             anyio.create_task_group() as tasks,
         ):
             await client.turns(50, ["warm"])
+            await settled(gateway)
             memory, cpu = gateway.tree.rss(), gateway.tree.cpu()
             watchers = []
             for _ in range(CLIENTS):

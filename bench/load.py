@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from bench.measure import driver, figure, stubbed_gateway
+from bench.measure import driver, figure, settled, stubbed_gateway
 
 ROUNDS = 5
 TURNS = 1500
@@ -29,6 +29,7 @@ async def main() -> None:
     with stubbed_gateway() as (gateway, model):
         async with driver(gateway) as client:
             await client.turns(300, [f"warm-{place}" for place in range(100)])
+            await settled(gateway)
             for place in range(ROUNDS):
                 for number in SESSIONS:
                     names = [f"{place}-{number}-{one}" for one in range(number)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import anyio
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -20,6 +21,9 @@ from skerry.testing.gateway import model_config
 
 SEPARATOR: Final = " | "
 _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "VIRTUAL_ENV")
+_SETTLE_SECONDS: Final = 60
+_QUIET_SECONDS: Final = 5  # longer than the memory waits until it reads what was said
+_QUIET_CPU: Final = 0.02  # seconds of CPU that a gateway which does nothing may use in one
 _SCHED: Final = 2  # CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds
 
 
@@ -122,6 +126,16 @@ def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
         gateway(Path(home), model_config(model.base_url)) as running,
     ):
         yield running, model
+
+
+async def settled(gateway: Gateway) -> None:
+    """Wait until what the first turns set going has ended: the memory loads its model then."""
+    quiet = 0
+    with anyio.move_on_after(_SETTLE_SECONDS):
+        while quiet < _QUIET_SECONDS:
+            before = gateway.tree.cpu()
+            await anyio.sleep(1)
+            quiet = quiet + 1 if gateway.tree.cpu() - before < _QUIET_CPU else 0
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import time
 
 import anyio
 
-from bench.measure import Driver, Gateway, Model, driver, figure, stubbed_gateway
+from bench.measure import Driver, Gateway, Model, driver, figure, settled, stubbed_gateway
 
 ROUNDS = 5
 TURNS = 300
@@ -28,6 +28,7 @@ async def short() -> None:
     with stubbed_gateway() as (gateway, model):
         async with driver(gateway) as client:
             await client.turns(50, ["warm"])
+            await settled(gateway)
             own, stub = time.process_time(), model.tree.cpu()
             for place in range(ROUNDS):
                 turns.append(await cpu_ms(client, gateway, "hello", f"plain-{place}"))
@@ -64,6 +65,7 @@ async def long() -> None:
     with stubbed_gateway() as (gateway, _):
         async with driver(gateway) as client:
             await client.turns(100, ["warm"])
+            await settled(gateway)
             for place in range(ROUNDS):
                 cost: list[float] = []
                 for _ in range(LONG // BLOCK):
