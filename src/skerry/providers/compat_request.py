@@ -18,6 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.providers.joined import Joined
 from skerry.providers.turns import NO_IMAGE, is_own
 
 API = "openai-completions"
@@ -32,8 +33,8 @@ _encode = msgspec.json.Encoder().encode
 def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:
     """Return the JSON of a streaming request: system prompt first, then the conversation.
 
-    Messages are encoded once and joined. `output_limit` is the field that takes the model's
-    `max_tokens`; None leaves the length to the provider.
+    Messages are encoded once. `output_limit` is the field that takes the model's `max_tokens`;
+    None leaves the length to the provider.
     """
     model = request.model
     form = request.history.form(f"{API} {model.ref}", lambda: ChatForm(model))
@@ -47,11 +48,8 @@ def request_body(request: ModelRequest, output_limit: str | None, effort: str = 
         options[output_limit] = model.max_tokens
     if effort:
         options["reasoning_effort"] = effort
-    return b'{"model":%b,"messages":[%b],%b' % (
-        _encode(model.id),
-        b",".join(messages),
-        _encode(options)[1:],
-    )
+    head = b'{"model":%b,"messages":[' % _encode(model.id)
+    return b"".join((head, b",".join(messages), b"],", _encode(options)[1:]))
 
 
 class ChatForm:
@@ -63,8 +61,8 @@ class ChatForm:
 
     def __init__(self, model: ModelInfo) -> None:
         self._model = model
-        self._sent: list[bytes] = []
-        self._places: list[int] = []  # where each message begins in `_sent`
+        self._sent = Joined()
+        self._places: list[int] = []  # the mark of each message in `_sent`
         self._images: list[ImageBlock] = []  # of the last results, until others follow
         self._before: list[tuple[ImageBlock, ...]] = []  # those when each message came
 
@@ -72,28 +70,28 @@ class ChatForm:
         """Take the next message."""
         is_result = isinstance(message, ToolResultMessage)
         if self._images and not is_result:
-            self._sent.append(self._from_tools())
+            self._sent.add(self._from_tools())
             self._images = []
-        self._places.append(len(self._sent))
+        self._places.append(self._sent.end)
         self._before.append(tuple(self._images))
         if is_result and "image" in self._model.input:
             self._images += [one for one in message.content if isinstance(one, ImageBlock)]
         encoded = self._encode(message)
         if encoded:
-            self._sent.append(encoded)
+            self._sent.add(encoded)
 
     def keep(self, count: int) -> None:
         """Forget all messages but the first `count`."""
         if count >= len(self._places):
             return
         self._images = list(self._before[count])
-        del self._sent[self._places[count] :]
+        self._sent.cut(self._places[count])
         del self._places[count:], self._before[count:]
 
     def since(self, first: int) -> list[bytes]:
-        """Return what is to be sent from message `first` on."""
-        start = self._places[first] if first < len(self._places) else len(self._sent)
-        sent = self._sent[start:]
+        """Return what is to be sent from message `first` on, to be joined by commas."""
+        start = self._places[first] if first < len(self._places) else self._sent.end
+        sent = [self._sent.since(start)] if start < self._sent.end else []
         return [*sent, self._from_tools()] if self._images else sent
 
     def _from_tools(self) -> bytes:
