@@ -1,4 +1,8 @@
-"""Items of a JSON array as one text that grows at its end."""
+"""Items of a JSON array as one text that grows at its end, and conversations made of them."""
+
+from collections.abc import Callable
+
+from skerry.model.message import Message
 
 
 class Joined:
@@ -32,3 +36,32 @@ class Joined:
         """Return the item that was added at `mark`, and all behind it."""
         start = mark + 1 if mark else 0  # behind the comma
         return bytes(memoryview(self._text)[start:])
+
+
+class Items:
+    """A `WireForm` where no message depends on another.
+
+    `encode` gives the items of one, joined by commas; empty for one that is left out. It is called
+    once a message.
+    """
+
+    def __init__(self, encode: Callable[[Message], bytes]) -> None:
+        self._encode = encode
+        self._sent = Joined()
+        self._places: list[int] = []  # the mark of each message
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        self._places.append(self._sent.end)
+        if items := self._encode(message):
+            self._sent.add(items)
+
+    def keep(self, count: int) -> None:
+        """Forget all messages but the first `count`."""
+        if count < len(self._places):
+            self._sent.cut(self._places[count])
+            del self._places[count:]
+
+    def since(self, first: int) -> bytes:
+        """Return the items from message `first` on, joined by commas."""
+        return self._sent.since(self._places[first]) if first < len(self._places) else b""

@@ -18,6 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.providers.joined import Items
 from skerry.providers.turns import NO_IMAGE, is_own
 
 API: Final = "openai-responses"
@@ -27,13 +28,13 @@ _MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
 
 
 def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
-    """Return the JSON of a streaming request; messages are encoded once and joined.
+    """Return the JSON of a streaming request; messages are encoded once.
 
     Nothing is stored at the provider, so reasoning comes encrypted and goes back as it came.
     `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
     """
     model = request.model
-    wire = request.history.wire(f"{API} {model.ref}", partial(encode_message, model))
+    form = request.history.form(f"{API} {model.ref}", lambda: Items(partial(encode_message, model)))
     options: dict[str, Any] = {"stream": True, "store": False}
     if request.system:
         options["instructions"] = request.system
@@ -47,11 +48,8 @@ def request_body(request: ModelRequest, effort: str = "", *, limits: bool = Fals
         options["prompt_cache_key"] = request.session_id[:_MOST_CACHE_KEY]
     if limits:
         options["max_output_tokens"] = model.max_tokens
-    return b'{"model":%b,"input":[%b],%b' % (
-        _encode(model.id),
-        b",".join(filter(None, wire[request.first :])),
-        _encode(options)[1:],
-    )
+    head = b'{"model":%b,"input":[' % _encode(model.id)
+    return b"".join((head, form.since(request.first), b"],", _encode(options)[1:]))
 
 
 def encode_message(model: ModelInfo, message: Message) -> bytes:

@@ -15,6 +15,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult
 from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelRequest
+from skerry.providers.joined import Items
 from skerry.store import Unit, archive, sessions
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -73,7 +74,7 @@ async def test_a_command_leaves_what_was_encoded_before_as_it_is(tmp_path: Path)
         return b""
 
     def reply(asked: ModelRequest) -> Sequence[Step]:
-        asked.history.wire("test", encode)
+        asked.history.form("test", lambda: Items(encode))
         return echo(asked)
 
     async with open_core(tmp_path, ScriptedModel(reply), commands=commands()) as core:

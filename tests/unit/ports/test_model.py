@@ -17,23 +17,7 @@ class Count:
         del self.added[count:]
 
 
-def test_each_message_is_encoded_once_for_an_api() -> None:
-    history = History([user("a", 1)])
-    encoded: list[Message] = []
-
-    def encode(message: Message) -> bytes:
-        encoded.append(message)
-        return (
-            message.content[0].text.encode() if isinstance(message.content[0], TextBlock) else b""
-        )
-
-    assert history.wire("x", encode) == [b"a"]
-    history.append(user("b", 2))
-    assert history.wire("x", encode) == [b"a", b"b"]
-    assert encoded == history.messages
-
-
-def test_a_form_of_several_messages_takes_each_once_and_is_kept_by_its_name() -> None:
+def test_a_form_takes_each_message_once_and_is_kept_by_its_name() -> None:
     history = History([user("a", 1)])
     form = history.form("x", Count)
     history.append(user("b", 2))
@@ -58,19 +42,9 @@ def test_a_reply_gives_its_text_and_its_calls() -> None:
     assert (reply.text, reply.tool_calls) == ("ab", (call,))
 
 
-def test_a_message_that_changes_is_encoded_anew_with_those_behind_it() -> None:
+def test_a_message_that_changes_stands_in_its_place() -> None:
     history = History([user("a", 1), user("b", 2), user("c", 3)])
-    encoded: list[str] = []
-
-    def encode(message: Message) -> bytes:
-        encoded.append(str(message.content))
-        return str(message.content).encode()
-
-    history.wire("x", encode)
-    encoded.clear()
     history.put(1, user("longer", 2))
     assert history.messages == [user("a", 1), user("longer", 2), user("c", 3)]
     assert history.ends == History(history.messages).ends
-    assert history.wire("x", encode) == History(history.messages).wire("x", encode)
-    assert len(encoded) == 2 + 3
     assert history.form("y", Count).added == history.messages

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.providers.joined import Joined
+from skerry.model.message import Message, user
+from skerry.providers.joined import Items, Joined
 
 ITEMS = st.binary(min_size=1, max_size=3)
 
@@ -22,3 +23,20 @@ def test_what_is_left_is_joined_by_commas(steps: list[bytes | int], first: int) 
     first = min(first, len(kept))
     mark = marks[first] if first < len(kept) else joined.end
     assert joined.since(mark) == b",".join(kept[first:])
+
+
+def test_a_message_without_items_is_left_out_and_each_is_encoded_once() -> None:
+    encoded: list[Message] = []
+
+    def encode(message: Message) -> bytes:
+        encoded.append(message)
+        return str(message.timestamp).encode() if message.timestamp else b""
+
+    items, messages = Items(encode), [user("x", time) for time in (1, 0, 2, 3)]
+    for message in messages:
+        items.add(message)
+    assert [items.since(first) for first in range(5)] == [b"1,2,3", b"2,3", b"2,3", b"3", b""]
+    assert encoded == messages
+    items.keep(2)
+    items.add(user("x", 4))
+    assert items.since(0) == b"1,4"
