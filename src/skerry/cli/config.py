@@ -188,7 +188,8 @@ def _validate(arguments: Namespace) -> int:
         return 0
     for issue in loaded.warnings:
         notice(f"warning: {plain(str(issue))}")
-    show(f"{path} is valid.")
+    there = loaded.source.exists
+    show(f"{path} is valid." if there else f"{path} does not exist; the defaults hold.")
     return 0
 
 

@@ -134,7 +134,7 @@ def rewrite(
         tree = edit(before, old)
         if tree == before.parsed and before.exists:
             return before.raw
-        if not _is_plain(before.raw):
+        if not is_plain(before.raw):
             _checked(source.Source(path, "", tree), old, author)
             raise ConfigRewriteError(str(path), addition)
         return _text(_stamped(tree, author.clock.now_ms())) + "\n"
@@ -296,7 +296,7 @@ def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
     return {**tree, META: {**known, **stamp}}
 
 
-def _is_plain(raw: str) -> bool:
+def is_plain(raw: str) -> bool:
     """Return whether the text is JSON that loses nothing when it is written anew."""
     try:
         json.loads(raw or "{}", object_pairs_hook=_without_twins)

@@ -88,6 +88,13 @@ async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
     }
 
 
+async def test_a_file_that_is_not_there_is_not_called_valid(command: Command, file: Path) -> None:
+    file.unlink()
+    done = await command("config", "validate")
+    said = f"{file} does not exist; the defaults hold.\n"
+    assert (done.returncode, done.stdout.decode()) == (0, said)
+
+
 async def test_the_schema_and_the_path_are_printed(command: Command, file: Path) -> None:
     schema = json.loads((await command("config", "schema")).stdout)
     assert schema["properties"]["gateway"]["description"]
