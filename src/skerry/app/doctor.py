@@ -127,6 +127,9 @@ def _token(loaded: Loaded) -> Check:
     if auth.mode is AuthMode.NONE:
         message = "none: every program and web page on this machine can steer the agents."
         return Check("token", Level.WARNING, message, "Remove gateway.auth.mode.")
+    if auth.mode is AuthMode.PASSWORD and not auth.secret:
+        remedy = "Set gateway.auth.password, or SKERRY_GATEWAY_PASSWORD for the gateway."
+        return Check("token", Level.FAILURE, "there is no password; a start is refused.", remedy)
     if auth.mode is AuthMode.PASSWORD:
         return Check("token", Level.OK, "clients show a password.")
     if auth.token is None and not is_plain(loaded.source.raw):

@@ -107,6 +107,15 @@ async def test_a_file_that_keeps_a_start_from_writing_a_token_is_a_failure(
     assert (check.level, check.remedy) == (Level.FAILURE, refused.value.remedy)
 
 
+async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(
+    environ: dict[str, str],
+) -> None:
+    set_values(prepare(environ).config.path, {"gateway.auth.mode": "password"})
+    assert (await found(environ, "token"))[0].level is Level.FAILURE
+    (warned,) = [one for one in load(environ).warnings if one.path == "gateway.auth.password"]
+    assert ("missing" in warned.message, "SKERRY_GATEWAY_PASSWORD" in warned.remedy) == (True, True)
+
+
 async def test_a_database_that_is_none_is_a_failure(environ: dict[str, str]) -> None:
     directory = prepare(environ).config.state_dir
     (directory / "state.sqlite").write_bytes(b"no database" * 1000)
