@@ -54,6 +54,7 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
     before = file.read_text()
     for arguments, code, said in (
         (("set", "gateway.port", "70000"), 1, b"Nothing was changed. gateway.port: "),
+        (("set", "models.providers.new.apiKey", "k"), 1, b"Nothing was changed. models.provid"),
         (("set", "a..b", "1"), 1, b"names no place"),
         (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
         (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),
@@ -63,6 +64,15 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
         done = await command("config", *arguments)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert file.read_text() == before
+
+
+async def test_a_key_that_nothing_reads_is_set_and_warned_about(
+    command: Command, file: Path
+) -> None:
+    done = await command("config", "set", "agents.defautls.timeoutSeconds", "30")
+    said = b"warning: agents.defautls: unknown to this version; it has no effect."
+    assert (done.returncode, said in done.stderr) == (0, True)
+    assert "defautls" in file.read_text()
 
 
 async def test_secrets_are_hidden_unless_they_are_asked_for(command: Command, file: Path) -> None:
