@@ -59,6 +59,7 @@ class FakeGateway:
     sockets: list[ServerConnection] = field(default_factory=list)
     url: str = ""
     features: dict[str, Any] = field(default_factory=dict)
+    snapshot: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, method: str, payload: Any) -> None:
         """Let `method` always answer `payload`."""
@@ -93,7 +94,7 @@ class FakeGateway:
             await exchange.refuse("INVALID_REQUEST", "unauthorized: token mismatch", details)
             await exchange.socket.close(1008, "unauthorized")
             return
-        snapshot = {"presence": [], "health": {}, "uptimeMs": 61_000}
+        snapshot = {"presence": [], "health": {}, "uptimeMs": 61_000} | self.snapshot
         server = {"version": "0.0.test", "connId": "c"}
         hello = {"type": "hello-ok", "protocol": 4, "server": server, "snapshot": snapshot}
         await exchange.reply(hello | {"features": self.features})

@@ -21,7 +21,8 @@ from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
-from skerry.config.load import Loaded, load, load_good, locate
+from skerry.config.load import BY_HAND, Loaded, load, load_good, locate
+from skerry.config.write import is_plain
 from skerry.infra.lock import owner
 from skerry.model.errors import (
     ClientError,
@@ -108,10 +109,6 @@ def _state_dir(directory: Path) -> Check:
     if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
         remedy = "Make it yours, or name another in SKERRY_STATE_DIR."
         return Check(name, Level.FAILURE, f"{directory} cannot be written to.", remedy)
-    mode = directory.stat().st_mode & 0o777
-    if mode & 0o077:
-        message = f"others can look into {directory} (mode {mode:04o})."
-        return Check(name, Level.WARNING, message, f"Run: chmod 700 {directory}")
     return Check(name, Level.OK, str(directory))
 
 
@@ -130,8 +127,14 @@ def _token(loaded: Loaded) -> Check:
     if auth.mode is AuthMode.NONE:
         message = "none: every program and web page on this machine can steer the agents."
         return Check("token", Level.WARNING, message, "Remove gateway.auth.mode.")
+    if auth.mode is AuthMode.PASSWORD and not auth.secret:
+        remedy = "Set gateway.auth.password, or SKERRY_GATEWAY_PASSWORD for the gateway."
+        return Check("token", Level.FAILURE, "there is no password; a start is refused.", remedy)
     if auth.mode is AuthMode.PASSWORD:
         return Check("token", Level.OK, "clients show a password.")
+    if auth.token is None and not is_plain(loaded.source.raw):
+        message = "none, and the start cannot write one: the file has comments or JSON5 syntax."
+        return Check("token", Level.FAILURE, message, BY_HAND)
     if auth.token is None:
         return Check("token", Level.OK, "the first start writes one.")
     return Check("token", Level.OK, f"from the {loaded.token_source.value}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.app.checks import Check, Level
+from skerry.config import warnings
 from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
 from skerry.config.load import Loaded
 from skerry.model.errors import ConfigInvalidError
@@ -17,7 +18,7 @@ PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
 
 
 def configuration(loaded: Loaded) -> list[Check]:
-    """Return what is to be said of a configuration that can be used."""
+    """Return what is to be said of a configuration that can be used; `permissions` has its own."""
     source = loaded.source
     found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
     checks = [Check("configuration", Level.OK, found)]
@@ -26,7 +27,10 @@ def configuration(loaded: Loaded) -> list[Check]:
     if loaded.expanded.used:
         names = ", ".join(sorted(loaded.expanded.used))
         checks.append(Check("configuration", Level.OK, f"refers to {names}; all are set"))
+    readable = warnings.permissions(loaded.config.state_dir, source)
     for one in loaded.warnings:
+        if one in readable:
+            continue
         message = f"{one.path or source.path}: {one.message}"
         checks.append(Check("configuration", Level.WARNING, message, one.remedy))
     if loaded.config.gateway.control.allow_code_changes:

@@ -20,7 +20,7 @@ from skerry.config import source
 from skerry.config.backup import REJECTED, beside
 from skerry.config.effect import needs_restart
 from skerry.config.gateway import LOCK
-from skerry.config.load import Loaded, checked, load_good, locate
+from skerry.config.load import Loaded, checked, load, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_place, show_place
 from skerry.config.redact import JSON, redact_config
 from skerry.config.write import Author, Written, set_values, write_text
@@ -132,11 +132,20 @@ def change(values: Mapping[str, JSON]) -> int:
     try:
         return _written(set_values(path, values, author=_author()))
     except ConfigInvalidError as error:
-        if not all(one.path.startswith(tuple(values)) for one in error.issues):
+        if not _sound():
             raise
         problems = "; ".join(f"{one.path}: {one.message}" for one in error.issues)
         remedy = " ".join(dict.fromkeys(one.remedy for one in error.issues))
         return complain(f"Nothing was changed. {problems}", remedy, "skerry config set")
+
+
+def _sound() -> bool:
+    """Return whether the file can be used as it is, so that a refusal is about the change."""
+    try:
+        load(os.environ, fetch=False)
+    except ConfigInvalidError:
+        return False
+    return True
 
 
 def _written(done: Written) -> int:
@@ -144,6 +153,8 @@ def _written(done: Written) -> int:
         notice("Nothing changed.")
         return 0
     show(f"Changed {', '.join(map(show_place, done.changed))} in {done.source.path}.")
+    for issue in done.unknown:
+        notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)
     if owner(state_dir / LOCK) is not None:
         anyio.run(_tell, done)
@@ -188,7 +199,8 @@ def _validate(arguments: Namespace) -> int:
         return 0
     for issue in loaded.warnings:
         notice(f"warning: {plain(str(issue))}")
-    show(f"{path} is valid.")
+    there = loaded.source.exists
+    show(f"{path} is valid." if there else f"{path} does not exist; the defaults hold.")
     return 0
 
 

@@ -39,7 +39,7 @@ async def _status(arguments: Namespace) -> int:
         return 0
     rows = [
         ("gateway", f"{styled('running', 'green')} at {address.url}"),
-        ("page", _page(address)),
+        ("page", _page(address, found["authMode"])),
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
@@ -53,10 +53,14 @@ async def _status(arguments: Namespace) -> int:
     return 0
 
 
-def _page(address: Address) -> str:
-    """Return the page's address as the gateway prints it: who asks here has the token anyway."""
+def _page(address: Address, mode: str | None) -> str:
+    """Return the page's address as the gateway prints it: who asks here has the token anyway.
+
+    A password, which a person may use elsewhere too, is not shown.
+    """
     page = f"http{address.url.removeprefix('ws').rstrip('/')}/"
-    return f"{page}#token={address.token}" if address.token else page
+    shown = address.token and mode != "password"
+    return f"{page}#token={address.token}" if shown else page
 
 
 async def state(address: Address) -> dict[str, Any]:
@@ -78,6 +82,7 @@ async def state(address: Address) -> dict[str, Any]:
         "modelState": model_line(model),
         "sessions": status.get("sessions", {}).get("count", 0),
         "uptime": duration(snapshot.get("uptimeMs", 0)),
+        "authMode": snapshot.get("authMode"),
         "attention": [
             {"message": message, "remedy": remedy} for message, remedy in attention(status)
         ],

@@ -16,6 +16,7 @@ _UNPRINTABLE: Final = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text around
     "\ud800-\udfff]"  # half a character cannot be encoded
 )
+_WIDEST: Final = 60  # a session key may have 512 characters
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -59,18 +60,26 @@ def show_json(value: object) -> None:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return the rows as text with aligned columns, two spaces apart.
 
-    On a terminal the last column is cut at its edge; through a pipe everything is there.
+    A cell of more than 60 columns makes its own row longer, not all others. On a terminal the last
+    column is cut at its edge; through a pipe everything is there.
     """
-    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    widths = [min(max(map(width, column)), _WIDEST) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell + " " * (most - width(cell)) for cell, most in zip(row, widths, strict=True))
         for row in rows
     ]
-    edge = get_terminal_size().columns if sys.stdout.isatty() else None
-    start = sum(widths[:-1]) + 2 * len(widths[:-1])
-    if edge is None or start >= edge or any("\x1b" in line for line in lines):
-        return "\n".join(line.rstrip() for line in lines)
-    return "\n".join(_cut(line.rstrip(), edge) for line in lines)
+    lines = [line.rstrip() for line in lines]
+    if not sys.stdout.isatty() or any("\x1b" in line for line in lines):
+        return "\n".join(lines)
+    edge = get_terminal_size().columns
+    before = [
+        sum(max(width(cell), most) + 2 for cell, most in zip(row[:-1], widths, strict=False))
+        for row in rows
+    ]
+    return "\n".join(
+        _cut(line, edge) if start < edge else line
+        for line, start in zip(lines, before, strict=True)
+    )
 
 
 def width(text: str) -> int:

@@ -16,7 +16,7 @@ from skerry.cli.transcripts import Transcript
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.infra.atomic import write_atomic
-from skerry.model.errors import GatewayUnreachableError
+from skerry.model.errors import ClientError, GatewayUnreachableError
 
 _FORMATS: Final = MappingProxyType(
     {"jsonl": transcripts.as_jsonl, "markdown": transcripts.as_markdown}
@@ -124,8 +124,12 @@ async def _reset(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _end(client: GatewayClient, arguments: Namespace, method: str, what: str) -> None:
-    """Delete or reset a conversation, and say how to undo it."""
-    key, _ = await transcripts.find(client, arguments.name, arguments.agent)
+    """Delete or reset a conversation, and say how to undo it; one that is archived stays."""
+    key, archived = await transcripts.find(client, arguments.name, arguments.agent)
+    if archived is not None:
+        error = ClientError(f"{arguments.name!r} is archived already.")
+        error.remedy = f"To bring it back: skerry sessions restore {archived}"
+        raise error
     before = (await client.request("sessions.describe", {"key": key}))["session"]
     payload = await client.request(method, {"key": key})
     if arguments.json:

@@ -28,6 +28,10 @@ PASSWORDS: Final = ("SKERRY_GATEWAY_PASSWORD", "OPENCLAW_GATEWAY_PASSWORD")
 
 TOKEN_BYTES: Final = 24
 """A token that we write has twice as many hex characters."""
+BY_HAND: Final = (
+    f'Add gateway: {{auth: {{token: "..."}}}} with a secret of your own, or set {TOKENS[0]}.'
+)
+"""What helps where a token is missing and the file cannot be written anew."""
 
 
 class TokenSource(StrEnum):
@@ -168,8 +172,7 @@ def prepare(
     try:
         set_values(config.path, {"gateway.auth.token": token}, keep=True, author=author)
     except ConfigRewriteError as error:
-        addition = 'gateway: {auth: {token: "..."}}'
-        error.remedy = f"Add {addition} with a secret of your own, or set {TOKENS[0]}."
+        error.remedy = BY_HAND
         raise
     return load(environ, state_dir, path)
 

@@ -60,7 +60,11 @@ def openings(
         where = "gateway.controlUi.dangerouslyDisableDeviceAuth"
         message = "the shared secret alone lets other machines in."
         issues.append(ConfigIssue(where, message, "Remove it, and approve devices one by one."))
-    if auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
+    if auth.mode is AuthMode.PASSWORD and not auth.secret:
+        message = "it is missing, and a gateway does not start without it."
+        remedy = "Set it, or SKERRY_GATEWAY_PASSWORD for the gateway."
+        issues.append(ConfigIssue("gateway.auth.password", message, remedy))
+    elif auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
         message = f"the password is shorter than {SHORT_PASSWORD} characters."
         issues.append(ConfigIssue("gateway.auth.password", message, "Choose a longer one."))
     if auth.token is not None and len(auth.token.get_secret_value()) < SHORT_TOKEN:

@@ -51,6 +51,8 @@ class Written(Struct, frozen=True):
 
     source: source.Source
     changed: tuple[Place, ...]
+    unknown: tuple[ConfigIssue, ...] = ()
+    """Keys among the changed ones that this version does not know."""
 
 
 def set_values(
@@ -134,7 +136,7 @@ def rewrite(
         tree = edit(before, old)
         if tree == before.parsed and before.exists:
             return before.raw
-        if not _is_plain(before.raw):
+        if not is_plain(before.raw):
             _checked(source.Source(path, "", tree), old, author)
             raise ConfigRewriteError(str(path), addition)
         return _text(_stamped(tree, author.clock.now_ms())) + "\n"
@@ -183,8 +185,9 @@ def _replace(
             data = _encoded(path, raw)
             new, unknown = _checked(after, old, author)
             changed = [place for place in changes(old.merged, new.merged) if place[0] != META]
-            if author.strict:
-                _refuse_unknown(path, unknown, changed)
+            unknown = _touched(unknown, changed)
+            if author.strict and unknown:
+                raise ConfigInvalidError(str(path), list(unknown))
             if verify is not None:
                 verify(old, new)
             if author.guard is not None:
@@ -199,7 +202,7 @@ def _replace(
     shown = [show_place(place) for place in changed]
     entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
     backup.note(author.state_dir or path.parent, entry)
-    return Written(after, tuple(changed))
+    return Written(after, tuple(changed), unknown)
 
 
 def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source, Expanded]:
@@ -241,15 +244,14 @@ def _encoded(path: Path, raw: str) -> bytes:
     return data
 
 
-def _refuse_unknown(path: Path, unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> None:
-    touched = [
-        issue
-        for issue in unknown
-        for place in changed
-        if show_place(place) == issue.path or show_place(place).startswith(f"{issue.path}.")
-    ]
-    if touched:
-        raise ConfigInvalidError(str(path), list(dict.fromkeys(touched)))
+def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> tuple[ConfigIssue, ...]:
+    """Return the unknown keys that the change sets, or something within."""
+    places = [f"{show_place(place)}." for place in changed]
+    return tuple(
+        dict.fromkeys(
+            issue for issue in unknown if any(at.startswith(f"{issue.path}.") for at in places)
+        )
+    )
 
 
 def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
@@ -296,7 +298,7 @@ def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
     return {**tree, META: {**known, **stamp}}
 
 
-def _is_plain(raw: str) -> bool:
+def is_plain(raw: str) -> bool:
     """Return whether the text is JSON that loses nothing when it is written anew."""
     try:
         json.loads(raw or "{}", object_pairs_hook=_without_twins)
@@ -313,9 +315,11 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _addition(values: Mapping[str, JSON]) -> str:
+    """Return what to add, as JSON; what belongs into a list shows as its only element."""
     tree: Any = {}
     for dotted, value in values.items():
-        tree = replaced(tree, parse_place(dotted), value)
+        place = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
+        tree = replaced(tree, place, value)
     return _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
 
 

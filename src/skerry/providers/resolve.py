@@ -19,6 +19,7 @@ from skerry.providers.known import KNOWN, KnownProvider, LocalServer, known_prov
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte
 _LOCAL_WINDOW: Final = 32_768  # they do not say; most are started with less than hosted ones have
 _WINDOW: Final = 200_000
+_ALIKE: Final = 0.75  # of 1: a misspelt name, not another one that shares some letters
 _ANSWER: Final = 8192
 _LONG_ANSWER: Final = 32_000
 """Tokens that an answer gets of what its model could write, unless the file says more: an answer of
@@ -149,7 +150,7 @@ class Resolver(Struct, frozen=True):
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
         names |= dict.fromkeys([*(one.id for one in KNOWN), *(one.id for one in self.servers)])
-        near = get_close_matches(name, names, n=1)
+        near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
         return ModelUnavailableError(
             f"There is no model {ref!r}; a model is named provider/model.{hint}",

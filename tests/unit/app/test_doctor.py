@@ -11,6 +11,7 @@ from skerry.app.doctor import examine
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
 from skerry.config.write import Author, set_values
+from skerry.model.errors import ConfigRewriteError
 from skerry.testing.ports import reserved
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
@@ -82,13 +83,37 @@ async def test_every_error_of_the_configuration_is_a_failure(environ: dict[str, 
     assert all(check.remedy for check in checks)
 
 
-async def test_what_others_can_read_is_a_warning(environ: dict[str, str]) -> None:
+async def test_what_others_can_read_is_said_once_a_file(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
     file.chmod(0o644)
     file.parent.chmod(0o755)
-    assert Level.WARNING in {check.level for check in await found(environ, "configuration")}
-    (check,) = await found(environ, "state directory")
-    assert (check.level, check.remedy) == (Level.WARNING, f"Run: chmod 700 {file.parent}")
+    warned = [check for check in await examine(environ) if "others can" in check.message]
+    assert [(check.name, check.level) for check in warned] == [("permissions", Level.WARNING)] * 2
+    assert [check.remedy.split()[-2:] for check in warned] == [
+        ["700", str(file.parent)],
+        ["600", str(file)],
+    ]
+
+
+async def test_a_file_that_keeps_a_start_from_writing_a_token_is_a_failure(
+    environ: dict[str, str],
+) -> None:
+    home = Path(environ["SKERRY_STATE_DIR"])
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "skerry.json").write_text("{ gateway: { port: 1 } } // mine")
+    with pytest.raises(ConfigRewriteError) as refused:
+        prepare(environ)
+    (check,) = await found(environ, "token")
+    assert (check.level, check.remedy) == (Level.FAILURE, refused.value.remedy)
+
+
+async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(
+    environ: dict[str, str],
+) -> None:
+    set_values(prepare(environ).config.path, {"gateway.auth.mode": "password"})
+    assert (await found(environ, "token"))[0].level is Level.FAILURE
+    (warned,) = [one for one in load(environ).warnings if one.path == "gateway.auth.password"]
+    assert ("missing" in warned.message, "SKERRY_GATEWAY_PASSWORD" in warned.remedy) == (True, True)
 
 
 async def test_a_database_that_is_none_is_a_failure(environ: dict[str, str]) -> None:

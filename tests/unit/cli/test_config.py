@@ -54,6 +54,7 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
     before = file.read_text()
     for arguments, code, said in (
         (("set", "gateway.port", "70000"), 1, b"Nothing was changed. gateway.port: "),
+        (("set", "models.providers.new.apiKey", "k"), 1, b"Nothing was changed. models.provid"),
         (("set", "a..b", "1"), 1, b"names no place"),
         (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
         (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),
@@ -63,6 +64,15 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
         done = await command("config", *arguments)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert file.read_text() == before
+
+
+async def test_a_key_that_nothing_reads_is_set_and_warned_about(
+    command: Command, file: Path
+) -> None:
+    done = await command("config", "set", "agents.defautls.timeoutSeconds", "30")
+    said = b"warning: agents.defautls: unknown to this version; it has no effect."
+    assert (done.returncode, said in done.stderr) == (0, True)
+    assert "defautls" in file.read_text()
 
 
 async def test_secrets_are_hidden_unless_they_are_asked_for(command: Command, file: Path) -> None:
@@ -86,6 +96,13 @@ async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
         "gateway.prot",
         "gateway.drainSeconds",
     }
+
+
+async def test_a_file_that_is_not_there_is_not_called_valid(command: Command, file: Path) -> None:
+    file.unlink()
+    done = await command("config", "validate")
+    said = f"{file} does not exist; the defaults hold.\n"
+    assert (done.returncode, done.stdout.decode()) == (0, said)
 
 
 async def test_the_schema_and_the_path_are_printed(command: Command, file: Path) -> None:

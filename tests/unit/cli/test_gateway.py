@@ -178,3 +178,9 @@ async def test_a_wrong_configuration_is_named_in_full(
     done = await command("gateway", "status")
     assert done.returncode == 1
     assert b"SKERRY_GATEWAY_PORT: it must be a port" in done.stderr
+
+
+async def test_status_shows_no_password(gateway: FakeGateway, command: Command) -> None:
+    gateway.snapshot = {"authMode": "password"}
+    said = (await command("status")).stdout.decode()
+    assert (TOKEN in said, gateway.url.replace("ws:", "http:") in said) == (False, True)

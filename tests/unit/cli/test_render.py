@@ -83,3 +83,14 @@ def test_a_terminal_gets_lines_no_wider_than_itself_and_a_pipe_gets_all(
     assert "日本" * 9 in table(rows)
     monkeypatch.setattr("sys.stdout", Terminal())
     assert table(rows).splitlines() == ["key  日本日…", "k    short"]
+
+
+def test_one_long_key_makes_its_own_row_longer_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [("k" * 500, "x"), ("main", "what was said")]
+    long, short = table(rows).splitlines()
+    assert (long, short) == (f"{'k' * 500}  x", f"{'main':<60}  what was said")
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert table(rows).splitlines() == [long, f"{short[:69]}…"]

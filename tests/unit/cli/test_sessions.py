@@ -100,6 +100,20 @@ async def test_delete_and_reset_are_undone(tmp_path: Path) -> None:
         assert "keep me" in await printed(tmp_path, "show", "trip")
 
 
+async def test_what_is_archived_cannot_be_deleted_in_the_name_of_what_took_its_place(
+    tmp_path: Path,
+) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "first", "trip")
+        first = json.loads(await printed(tmp_path, "reset", "trip", "--json"))["restore"]
+        await said(gateway, "second", "trip")
+        for command in ("delete", "reset"):
+            refused = await skerry(tmp_path, command, first)
+            assert f"skerry sessions restore {first}" in refused.stderr.decode()
+            assert refused.returncode == 1
+        assert "second" in await printed(tmp_path, "show", "trip")
+
+
 async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         await said(gateway, "hi")

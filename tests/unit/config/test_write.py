@@ -101,6 +101,15 @@ def test_what_a_rewrite_would_lose_is_left_and_the_addition_named_without_its_se
     assert file.read_text() == text
 
 
+def test_any_element_of_a_list_can_be_changed(file: Path) -> None:
+    file.write_text('{"agents": {"list": [{"id": "a"}, {"id": "b"}]}}')
+    set_values(file, {"agents.list[1].name": "Bea"})
+    assert json.loads(file.read_text())["agents"]["list"] == [
+        {"id": "a"},
+        {"id": "b", "name": "Bea"},
+    ]
+
+
 def test_a_value_where_a_section_is_needed_is_named(file: Path) -> None:
     file.write_text('{"gateway": 5}')
     with pytest.raises(ConfigInvalidError, match="no section"):

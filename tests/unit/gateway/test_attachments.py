@@ -105,11 +105,12 @@ async def test_images_and_thinking_arrive_with_the_run(rig: Rig, wire: Wire, met
 async def test_an_image_needs_no_words_but_a_message_needs_something(rig: Rig, wire: Wire) -> None:
     rig.models.model = SEES
     sent = {"sessionKey": "main", "message": "", "idempotencyKey": "k"}
-    error = (await wire.ask("chat.send", sent))["error"]
-    assert (error["code"], "message is empty" in error["message"]) == ("INVALID_REQUEST", True)
+    blank = {**sent, "message": " \n\t"}
+    for method, said in (("chat.send", sent), ("chat.send", blank), ("agent", blank)):
+        error = (await wire.ask(method, said))["error"]
+        assert (error["code"], "message is empty" in error["message"]) == ("INVALID_REQUEST", True)
     await wire.call("chat.send", {**sent, "attachments": [attachment(ENCODED)]})
-    said = rig.dispatcher.runs[RunId("k")].request.said(1)
-    assert said.content == (IMAGE,)
+    assert rig.dispatcher.runs[RunId("k")].request.said(1).content == (IMAGE,)
 
 
 async def test_a_model_that_reads_no_images_is_named_before_anything_is_accepted(

@@ -124,6 +124,9 @@ def test_a_name_that_nobody_has_is_refused_with_a_remedy(ref: str) -> None:
 def test_a_misspelt_provider_is_guessed() -> None:
     with pytest.raises(ModelUnavailableError, match="Did you mean openrouter/"):
         resolver().named("openruter/auto")
+    with pytest.raises(ModelUnavailableError) as unlike:
+        resolver().named("nope/auto")
+    assert "Did you mean" not in str(unlike.value)
 
 
 @pytest.mark.parametrize("key", ["sk-\N{HORIZONTAL ELLIPSIS}", "sk\nx", "a\0"])

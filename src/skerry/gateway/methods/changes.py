@@ -261,7 +261,11 @@ def _check_free(reader: Reader, session: SessionEntry, label: str) -> None:
     """Refuse a label that another conversation of the agent has: it must name one."""
     found = listing.recent(reader, Wanted(session.agent_id, label=label), limit=2)
     if any(one.session_id != session.session_id for one in found):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"label already in use: {label}")
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"label already in use: {label}",
+            details={"remedy": "Choose another name, or rename the other conversation first."},
+        )
 
 
 def _expect(session: SessionEntry | None, params: SessionParams) -> None:

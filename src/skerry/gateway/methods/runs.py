@@ -38,6 +38,13 @@ def _level(value: object) -> object:
     return thinking_level(value) if isinstance(value, str) else value
 
 
+def _require(message: str, images: list[Any] | None) -> None:
+    """Refuse what has neither a word nor an image: a model would be paid to answer nothing."""
+    if not message.strip() and not images:
+        problem = "message is empty"
+        raise ValueError(problem)
+
+
 Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
 Attachment = Annotated[dict[str, Any], Field(max_length=32)]
 Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT)]
@@ -64,6 +71,11 @@ class AgentParams(Params):
     lane: Name | None = None
     label: Name | None = None
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        _require(self.message, self.attachments)
+        return self
+
 
 class AgentWaitParams(Params):
     """Parameters of `agent.wait`."""
@@ -87,9 +99,7 @@ class ChatSendParams(Params):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.message and not self.attachments:
-            problem = "message is empty"
-            raise ValueError(problem)
+        _require(self.message, self.attachments)
         return self
 
 
