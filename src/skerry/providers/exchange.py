@@ -4,6 +4,7 @@ The wire formats differ in the body they send and in the builder that reads the 
 is here, once.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -115,6 +116,7 @@ class Exchange:
         if not endpoint.reuse:
             self._headers["connection"] = "close"
         self._headers |= headers
+        self._headers |= _credentials(endpoint.base_url)
         self._headers |= {name.lower(): value for name, value in endpoint.headers}
         self._extensions = {
             "timeout": {"connect": 10.0, "read": endpoint.silence, "write": 30.0, "pool": None},
@@ -279,6 +281,15 @@ class _Teller:
             self._hear.on_thinking(piece)
         elif shown := self._written.feed(piece):
             self._hear.on_text(shown)
+
+
+def _credentials(address: str) -> dict[str, str]:
+    """Return the header for a name and a password that stand in the address."""
+    url = httpx2.URL(address)
+    if not url.userinfo:
+        return {}
+    pair = f"{url.username}:{url.password}".encode()
+    return {"authorization": f"Basic {b64encode(pair).decode()}"}
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -1,6 +1,7 @@
 """The `openai-completions` adapter against a real loopback server."""
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -322,6 +323,14 @@ async def test_a_password_in_the_address_is_not_told(http: HttpClient) -> None:
         with pytest.raises(ModelNotFoundError, match="right address") as caught:
             await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
     assert "canary" not in str(caught.value)
+
+
+async def test_a_password_in_the_address_is_sent_as_such(http: HttpClient) -> None:
+    async with StubModelServer() as stub:
+        url = stub.base_url.replace("://", "://me:pa%20ss@")
+        await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
+    expected = b64encode(b"me:pa ss").decode()
+    assert stub.requests[0].headers["authorization"] == f"Basic {expected}"
 
 
 async def test_an_endpoint_may_want_a_connection_for_each_call(http: HttpClient) -> None:
