@@ -15,6 +15,7 @@ from skerry.infra.sockets import Stream
 _HEAD_LIMIT: Final = 100 * 1024  # bytes of a response's head
 _READ = 64 * 1024
 _SWITCHED: Final = 101
+_OVER: Final = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
 
 
 class Connection:
@@ -69,11 +70,13 @@ class Connection:
                 raise httpx2.RemoteProtocolError("the server switched to another protocol unasked")
 
     async def part(self) -> bytes | None:
-        """Return the next part of the response's body; None at its end.
+        """Return the next part of the response's body; None at its end, however often it is asked.
 
         Raises:
             httpx2.TransportError: the body did not come whole.
         """
+        if self._h11.their_state in _OVER:
+            return None
         event = await self._event()
         return bytes(event.data) if isinstance(event, h11.Data) else None
 

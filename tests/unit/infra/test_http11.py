@@ -71,6 +71,24 @@ async def test_a_body_without_a_length_ends_with_its_connection(http: HttpClient
     assert server.connections == 2
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer", [CHUNKED, CHUNKED.replace(b"1.1", b"1.0") + b"<close>"], ids=["kept", "closed"]
+)
+async def test_a_body_that_ended_stays_at_its_end(http: HttpClient, answer: bytes) -> None:
+    async with listening(Server(answer).serve) as port:
+        request = httpx2.Request("GET", f"http://127.0.0.1:{port}/")
+        response = await http.transport.handle_async_request(request)
+        body = response.stream
+        assert isinstance(body, httpx2.AsyncByteStream)
+        assert b"".join([part async for part in body]) == b"ok"
+        with anyio.fail_after(60):
+            assert [part async for part in body] == []
+        await response.aclose()
+
+
 async def test_a_connection_that_is_to_be_closed_is_not_used_again(http: HttpClient) -> None:
     server = Server(OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), OK)
     await ask(http, server, 2)
