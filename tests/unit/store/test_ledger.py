@@ -1,6 +1,7 @@
 """The ledger of inbound messages, the rows of runs, the outbox."""
 
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,8 @@ async def test_the_same_id_elsewhere_is_another_message(
 async def test_messages_without_an_id_are_all_taken(store: Store) -> None:
     unnamed = replace(ARRIVED, message_id="")
     for name in ("r1", "r2"):
-        found = await store.write(lambda unit, to=RunId(name): inbound.take(unit, unnamed, to))
-        assert found is None
+        take = partial(inbound.take, message=unnamed, run_id=RunId(name))
+        assert await store.write(take) is None
 
 
 async def test_open_runs_come_in_the_order_of_acceptance(store: Store) -> None:
