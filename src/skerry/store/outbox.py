@@ -99,7 +99,8 @@ def mark(
     return bool(
         unit.execute(
             "UPDATE outbox SET state = ?, receipt = coalesce(?, receipt), updated_at = ?,"
-            " retry_at = 0, attempts = attempts + (? = 'sending') WHERE serial = ? AND state <> 'dropped'",
+            " retry_at = 0, attempts = attempts + (? = 'sending')"
+            " WHERE serial = ? AND state <> 'dropped'",
             (state, _encode(receipt) if receipt else None, now, state, serial),
         )
     )
@@ -177,7 +178,8 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
     """
     kept = _decided(unit, serial)
     unit.execute(
-        "UPDATE outbox SET state = iif(state = 'sending', state, 'pending'), attempts = 0, retry_at = 0, updated_at = ?,"
+        "UPDATE outbox SET state = iif(state = 'sending', state, 'pending'), attempts = 0,"
+        " retry_at = 0, updated_at = ?,"
         " repeated = repeated OR state = 'unknown' WHERE serial = ?",
         (now, serial),
     )
