@@ -74,7 +74,7 @@ async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
 async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         for number in range(4):
-            await said(gateway, f"{number} " + "so much was said " * 50)
+            await said(gateway, f"{number} " + "so much was said " * 12)
         await said(gateway, "/compact")
         await said(gateway, "and on it went")
         exported = await printed(tmp_path, "export", "main")
