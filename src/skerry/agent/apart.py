@@ -48,7 +48,8 @@ async def drop(
     tried until it can.
     """
     text = f"more than {cap} messages waited, and this one was dropped"
-    failure = RunFailure("queue.full", f"{text}; send it again.", retryable=True)
+    told_once = " Until I am done, more may be dropped without a word." if told else ""
+    failure = RunFailure("queue.full", f"{text}; send it again.{told_once}", retryable=True)
     logger.warning("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
     return await _end(runtime, active, result, told=told, patient=patient)

@@ -112,8 +112,8 @@ class Compactor(Struct, frozen=True):
         state: compactions.State,
         said: Sequence[Numbered],
         found: Cut,
-    ) -> Compacted:
-        """Flush, summarise, store, and tell."""
+    ) -> Compacted | None:
+        """Flush, summarise, store, and tell; None where somebody asked and nothing is won."""
         if state.flushed != state.count:
             await self.flush(found.messages, task.system, task.limits)
         summary, by_model = await self._summary(found, state.last, task)
@@ -143,6 +143,8 @@ class Compactor(Struct, frozen=True):
         )
         kept = [message for number, message in said if number >= found.first_kept]
         after = weight(shown(entry)) + sum(map(weight, kept))
+        if task.trigger == "manual" and after >= weight_of(state, said):
+            return None  # a few short messages: nobody is helped by a summary that is longer
 
         def write(unit: Unit) -> int:
             session_id = self.whose.session_id
@@ -241,6 +243,12 @@ class Compactor(Struct, frozen=True):
                     by_model=entry.by_model,
                 )
             )
+
+
+def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
+    """Return about how many tokens the conversation is shown with."""
+    summary = weight(shown(state.last)) if state.last else 0
+    return summary + sum(weight(message) for _, message in said)
 
 
 def tighter(task: Task, times: int) -> Task:

@@ -15,7 +15,7 @@ from skerry.config.expand import Expanded
 from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
 from skerry.config.redact import redact, redact_config
 from skerry.config.source import Source
-from skerry.model.errors import ConfigError
+from skerry.model.errors import ConfigError, ConfigInvalidError
 
 _SHOWN: Final = 3000
 """Characters of a value that are shown."""
@@ -88,7 +88,7 @@ class _Changing:
                 case "unset":
                     return await self._edit(_place(rest), MISSING)
         except ConfigError as error:
-            raise CommandError(f"{error} {error.remedy}".strip()) from error
+            raise CommandError(_refusal(error)) from error
         raise CommandError("/config takes show, get, set or unset: `/config set session.scope=…`.")
 
     async def debug(self, call: CommandCall) -> str:
@@ -101,6 +101,7 @@ class _Changing:
                     return _overridden(overrides)
                 case "set":
                     place, value = _assigned(rest)
+                    _refuse_start(place)
                     overrides[place] = value
                 case "unset":
                     overrides.pop(_place(rest), None)
@@ -110,7 +111,7 @@ class _Changing:
                     raise CommandError("/debug takes show, set, unset or reset.")
             await self.settings.override(overrides)
         except ConfigError as error:
-            raise CommandError(f"{error} {error.remedy}".strip()) from error
+            raise CommandError(_refusal(error)) from error
         return _overridden(overrides)
 
     async def restart(self, _: CommandCall) -> str:
@@ -134,16 +135,39 @@ class _Changing:
             tree: dict[str, Any] = replaced(before.parsed, place, value)
             return tree
 
-        applied = await self.settings.edit(edit, "/config")
+        # Imported here, as below: few gateways are changed by this command.
+        from skerry.config.write import by_hand  # noqa: PLC0415
+
+        remedy = by_hand({show_place(place): None if value is MISSING else value})
+        applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
             return f"`{show_place(place)}` is so already."
-        # Imported here: few gateways are changed by this command.
         from skerry.config.effect import needs_restart  # noqa: PLC0415
 
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "It holds from now on."
         done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
         return f"`{show_place(place)}` {done}. {when}"
+
+
+def _refusal(error: ConfigError) -> str:
+    """Return why nothing was changed: what is wrong is what was asked, not the file."""
+    if isinstance(error, ConfigInvalidError):
+        return " ".join(["Nothing was changed.", *map(str, error.issues)])
+    return f"{error} {error.remedy}".strip()
+
+
+def _refuse_start(place: Place) -> None:
+    """Refuse what counts at a start only, where nothing of `/debug` is left.
+
+    Raises:
+        CommandError: it does.
+    """
+    from skerry.config.effect import needs_restart  # noqa: PLC0415 - as above
+
+    if needs_restart([place]):
+        name = show_place(place)
+        raise CommandError(f"`{name}` counts at a start only, and that ends what /debug set.")
 
 
 def _shown(place: Place, value: Any) -> Any:

@@ -77,6 +77,7 @@ def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
             "stop",
             "stops the run and clears what waits",
             stop,
+            accepts_arguments=True,  # "/stop, please": who means it does not look at the syntax
             owner_only=False,
             at_once=True,
             aliases=("abort",),

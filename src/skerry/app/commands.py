@@ -1,5 +1,8 @@
 """Our own commands: what the gateway can say of itself without a model."""
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec.structs import replace
 
 from skerry import __version__
@@ -18,8 +21,14 @@ from skerry.ports.model import Models, ModelState
 from skerry.store import Store
 
 
-def builtin_commands(models: Models, table: CommandTable) -> tuple[Command, ...]:
-    """Return `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has."""
+def builtin_commands(
+    models: Models, table: CommandTable, work: Callable[[CommandCall], str] = lambda _: ""
+) -> tuple[Command, ...]:
+    """Return `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
+
+    `work` says what the conversation does now. All are answered also while a run is on:
+    who waits for it asks.
+    """
 
     async def commands(call: CommandCall) -> str:
         return "\n".join(f"- `/{one.name}` {one.description}" for one in table.offered(call.may))
@@ -32,6 +41,8 @@ def builtin_commands(models: Models, table: CommandTable) -> tuple[Command, ...]
         lines = [f"Skerry {__version__}", f"Conversation: `{call.key}`", f"Model: {model}"]
         if found.state is not ModelState.READY:
             lines.append(f"{found.message} {found.remedy}".strip())
+        if doing := work(call):
+            lines.append(f"Now: {doing}")
         return "\n\n".join(lines)
 
     async def whoami(call: CommandCall) -> str:
@@ -41,12 +52,28 @@ def builtin_commands(models: Models, table: CommandTable) -> tuple[Command, ...]
     ours = (
         Command("help", "says what you can write here", commands, owner_only=False),
         Command("commands", "lists the commands", commands, owner_only=False),
-        Command("status", "says which model answers, and whether it can", status, listed=True),
+        Command(
+            "status",
+            "says which model answers, whether it can, and what waits",
+            status,
+            listed=True,
+        ),
         Command(
             "whoami", "says who you are to the gateway", whoami, owner_only=False, aliases=("id",)
         ),
     )
-    return tuple(replace(one, category="status") for one in ours)
+    return tuple(replace(one, category="status", at_once=True) for one in ours)
+
+
+def doing(desk: Desk, call: CommandCall) -> str:
+    """Return what runs and waits in the conversation beside the command; nothing where nothing."""
+    queue = {one.key: one for one in desk.dispatcher.queue().sessions}.get(str(call.key))
+    if queue is None or queue.run_id == call.run_id:
+        return ""
+    now = desk.dispatcher.runtime.clock.now_ms()
+    is_on = "" if queue.since is None else f" has been on for {max(0, now - queue.since) // 1000} s"
+    runs = f"a run{is_on or ' waits for its place'}"
+    return f"{runs}, {queue.waiting} waiting, `{queue.mode}`"
 
 
 def every_command(
@@ -54,7 +81,7 @@ def every_command(
 ) -> tuple[Command, ...]:
     """Return all commands that are ours, for `table`."""
     return (
-        *builtin_commands(models, table),
+        *builtin_commands(models, table, partial(doing, desk)),
         *model_commands(models, store, desk.config),
         *prompt_commands(desk),
         *config_commands(desk),

@@ -47,6 +47,7 @@ MAX_ATTEMPTS: Final = 300
 
 
 REPEATED: Final = "🔁 You may have this already:\n\n"
+UNSETTLED: Final = "Whether it arrived could not be found out."
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
@@ -131,7 +132,7 @@ class Sender(Struct):
                 return await self._leave_unknown(one)
             case None:
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
-                return None if last else _pause(one.attempts)
+                return None if last else await self._put_off(one, UNSETTLED, None, taken=True)
         if last:
             logger.error("%s was tried %d times; it is given up", part.nonce, one.attempts)
             await self._mark(part, PartState.FAILED)
@@ -147,8 +148,8 @@ class Sender(Struct):
             return await self._send(msgspec.structs.replace(one, repeated=True))
 
         def leave(unit: Unit) -> None:
-            outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
-            if part.block >= 0:  # else it is such a notice itself
+            marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
+            if marked and part.block >= 0:  # else it is such a notice itself
                 outbox.give_notice(unit, part, MISSING, now)
 
         await self.store.write(leave)
@@ -180,11 +181,11 @@ class Sender(Struct):
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:
-            return await self._put_off(one, error, error.seconds, taken=False)
+            return await self._put_off(one, _named(error), error.seconds, taken=False)
         except Exception as error:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
-            return await self._put_off(one, error, None, taken=True)
+            return await self._put_off(one, _named(error), None, taken=True)
         self.reach("delivery.after-send")
         await self._mark(part, PartState.SENT, receipt)
         return None
@@ -204,14 +205,13 @@ class Sender(Struct):
         return Receipt(tuple(shown))
 
     async def _put_off(
-        self, one: WaitingPart, error: Exception, seconds: float | None, *, taken: bool
+        self, one: WaitingPart, why: str, seconds: float | None, *, taken: bool
     ) -> float:
         """Note why the part is to be tried again, and when; return after how many seconds."""
         pause = _pause(one.attempts)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
-        why = f"{type(error).__name__}: {error}"
         await self.store.write(
             lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, taken=taken)
         )
@@ -242,6 +242,10 @@ class Sender(Struct):
                 message_ids=receipt.platform_ids if receipt else (),
             )
         )
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _pause(attempts: int) -> float:

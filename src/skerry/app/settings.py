@@ -138,14 +138,21 @@ class Settings:
 
         await self._apply(write)
 
-    async def edit(self, edit: Edit, by: str) -> Applied:
+    async def edit(self, edit: Edit, by: str, remedy: str = "Make it in an editor.") -> Applied:
         """Write the tree that `edit` makes of the file, and use it from now on.
+
+        Args:
+            edit: Makes it.
+            by: Who asks, for the log of changes.
+            remedy: What a person does where the file has comments, which are not written over.
 
         Raises:
             ConfigError: it cannot be written, makes no sense, or is not for clients; nothing
                 changed.
         """
-        return await self._apply(lambda: rewrite(self.config.path, edit, self._author(by)))
+        return await self._apply(
+            lambda: rewrite(self.config.path, edit, self._author(by), remedy=remedy)
+        )
 
     async def reload(self) -> Applied:
         """Use the file as it stands from now on.

@@ -103,20 +103,20 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
     parent = None
     for one in transcript.messages:
         about = one["__openclaw"]
-        said = {
-            name: value
-            for name, value in one.items()
-            if name not in {"__openclaw", "idempotencyKey"}
+        head = {
+            "id": about["id"],
+            "parentId": parent,
+            "timestamp": _iso(about["recordTimestampMs"]),
         }
-        yield _compact(
-            {
-                "type": "message",
-                "id": about["id"],
-                "parentId": parent,
-                "timestamp": _iso(about["recordTimestampMs"]),
-                "message": said,
+        if about.get("kind") == "compaction":
+            yield _compact({"type": "compaction", **head, **about["compaction"]})
+        else:
+            said = {
+                name: value
+                for name, value in one.items()
+                if name not in {"__openclaw", "idempotencyKey"}
             }
-        )
+            yield _compact({"type": "message", **head, "message": said})
         parent = about["id"]
 
 

@@ -79,8 +79,7 @@ def set_values(
         if not keep:
             must_mean(intended(old, values), old, new)
 
-    text = _addition(values)
-    return rewrite(path, edit, author or Author(), verify=verify, addition=text)
+    return rewrite(path, edit, author or Author(), verify=verify, remedy=by_hand(values))
 
 
 def with_values(
@@ -116,7 +115,7 @@ def rewrite(
     author: Author,
     *,
     verify: Callable[[Expanded, Expanded], None] | None = None,
-    addition: str = "what you want to change",
+    remedy: str = "Make the change in an editor.",
 ) -> Written:
     """Write the tree that `edit` makes of the file.
 
@@ -138,7 +137,7 @@ def rewrite(
             return before.raw
         if not is_plain(before.raw):
             _checked(source.Source(path, "", tree), old, author)
-            raise ConfigRewriteError(str(path), addition)
+            raise ConfigRewriteError(str(path), remedy)
         return _text(_stamped(tree, author.clock.now_ms())) + "\n"
 
     return _replace(path, text, author, verify=verify)
@@ -314,13 +313,20 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return tree
 
 
-def _addition(values: Mapping[str, JSON]) -> str:
-    """Return what to add, as JSON; what belongs into a list shows as its only element."""
+def by_hand(values: Mapping[str, JSON]) -> str:
+    """Return what a person is to do in an editor to set the values, without their secrets.
+
+    What belongs into a list shows as its only element.
+    """
     tree: Any = {}
     for dotted, value in values.items():
-        place = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
-        tree = replaced(tree, place, value)
-    return _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
+        if value is not None:
+            place = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
+            tree = replaced(tree, place, value)
+    added = _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
+    removed = ", ".join(dotted for dotted, value in values.items() if value is None)
+    todo = (f"Add this yourself: {added}" if tree else "", f"Remove {removed}." if removed else "")
+    return " ".join(filter(None, todo))
 
 
 def _text(tree: JSON, *, indent: int | None = 2) -> str:

@@ -65,8 +65,8 @@ class ConfigRewriteError(ConfigError):
 
     code = "config.rewrite"
 
-    def __init__(self, file: str, addition: str) -> None:
-        self.remedy = f"Add this yourself: {addition}"
+    def __init__(self, file: str, remedy: str) -> None:
+        self.remedy = remedy
         super().__init__(f"{file} has comments or JSON5 syntax that a rewrite would lose.")
 
 

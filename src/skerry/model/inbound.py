@@ -23,7 +23,11 @@ class Peer(Struct, frozen=True):
 
 
 class InboundMessage(Struct, frozen=True):
-    """One message as a channel adapter hands it in; `message_id` is unique per account."""
+    """One message as a channel adapter hands it in.
+
+    `message_id` is unique in its chat (account, peer, thread), which is what platforms promise; an
+    empty one says that the platform has none, and then a repeated message is a new one.
+    """
 
     channel: ChannelId
     account: AccountId

@@ -1,10 +1,13 @@
 """Compactions: summaries that stand for what was said before them, which stays in the store."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from skerry.model import message
 from skerry.model.ids import SessionId
 from skerry.model.message import CompactionMessage
+from skerry.model.session import entry_id
 from skerry.store import sessions
 from skerry.store.unit import Reader, Unit
 
@@ -35,6 +38,24 @@ def state(reader: Reader, session_id: str) -> State:
         return State()
     count, flushed, seq, body = row
     return State(count, flushed, seq, message.decode_compaction(body) if body else None)
+
+
+def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
+    """Return the compaction that is entry `seq` of a session."""
+    row = reader.one("SELECT body FROM entry WHERE session_id = ? AND seq = ?", (session_id, seq))
+    if row is None:
+        raise LookupError(f"session {session_id} has no entry {seq}")
+    return message.decode_compaction(row[0])
+
+
+def told(summary: CompactionMessage) -> dict[str, Any]:
+    """Return what a line of a pi session says of a compaction, beside its id and time."""
+    return {
+        "summary": summary.text,
+        "firstKeptEntryId": entry_id(summary.first_kept),
+        "tokensBefore": summary.tokens_before,
+        "details": {"readFiles": summary.read_files, "modifiedFiles": summary.modified_files},
+    }
 
 
 def add(

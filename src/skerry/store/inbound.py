@@ -6,16 +6,26 @@ from skerry.store.unit import Unit
 
 
 def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
-    """Note the message as the source of `run_id`; return the earlier run if it was taken before."""
+    """Note the message as the source of `run_id`; return the earlier run if it was taken before.
+
+    Platforms count messages by chat, so an id is another message elsewhere. One without an id is
+    never known again (openclaw-behaviour 4.2).
+    """
+    if not message.message_id:
+        return None
+    thread = message.thread_id or ""
+    place = (message.channel, message.account, message.peer.id, thread, message.message_id)
     taken = unit.execute(
-        "INSERT OR IGNORE INTO inbound (channel, account, message_id, run_id, received_at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (message.channel, message.account, message.message_id, run_id, message.received_at),
+        "INSERT OR IGNORE INTO inbound"
+        " (channel, account, peer, thread, message_id, run_id, received_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*place, run_id, message.received_at),
     )
     if taken:
         return None
     row = unit.one(
-        "SELECT run_id FROM inbound WHERE channel = ? AND account = ? AND message_id = ?",
-        (message.channel, message.account, message.message_id),
+        "SELECT run_id FROM inbound WHERE (channel, account, peer, thread, message_id)"
+        " = (?, ?, ?, ?, ?)",
+        place,
     )
     return RunId(row[0]) if row else None

@@ -30,7 +30,7 @@ from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.store import sessions
+from skerry.store import compactions, sessions
 from skerry.store.listing import Wanted, recent
 from skerry.store.store import Store, nothing
 from skerry.store.unit import Reader, Unit
@@ -331,14 +331,7 @@ def _line(seq: int, parent: int, at: int, body: bytes, *, compaction: bool) -> b
     ).encode()
     if not compaction:
         return head + b'"message":' + body + b"}\n"
-    summary = message.decode_compaction(body)
-    said = {
-        "summary": summary.text,
-        "firstKeptEntryId": entry_id(summary.first_kept),
-        "tokensBefore": summary.tokens_before,
-        "details": {"readFiles": summary.read_files, "modifiedFiles": summary.modified_files},
-    }
-    return head + _encode(said)[1:] + b"\n"
+    return head + _encode(compactions.told(message.decode_compaction(body)))[1:] + b"\n"
 
 
 def _iso(milliseconds: int) -> str:

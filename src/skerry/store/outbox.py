@@ -99,7 +99,8 @@ def mark(
     return bool(
         unit.execute(
             "UPDATE outbox SET state = ?, receipt = coalesce(?, receipt), updated_at = ?,"
-            " attempts = attempts + (? = 'sending') WHERE serial = ? AND state <> 'dropped'",
+            " retry_at = 0, attempts = attempts + (? = 'sending')"
+            " WHERE serial = ? AND state <> 'dropped'",
             (state, _encode(receipt) if receipt else None, now, state, serial),
         )
     )
@@ -117,7 +118,8 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) 
     """
     unit.execute(
         "UPDATE outbox SET error = ?, retry_at = ?,"
-        " state = CASE WHEN ? THEN state ELSE 'pending' END WHERE serial = ?",
+        " state = CASE WHEN ? THEN state ELSE 'pending' END"
+        " WHERE serial = ? AND state <> 'dropped'",
         (error[:_MOST_ERROR], retry_at, taken, serial),
     )
 
@@ -169,14 +171,15 @@ def get(reader: Reader, serial: int) -> KeptPart | None:
 def retry(unit: Unit, serial: int, now: int) -> KeptPart:
     """Let a part be sent that waits or was given up: at once, and for as long as a new one.
 
-    One that may be there already gets the mark.
+    One that may be there already gets the mark, unless the platform can still be asked.
 
     Raises:
         PartError: there is none, or it is sent, dropped, or just being sent.
     """
-    kept = _decided(unit, serial, {PartState.PENDING, PartState.FAILED, PartState.UNKNOWN})
+    kept = _decided(unit, serial)
     unit.execute(
-        "UPDATE outbox SET state = 'pending', attempts = 0, retry_at = 0, updated_at = ?,"
+        "UPDATE outbox SET state = iif(state = 'sending', state, 'pending'), attempts = 0,"
+        " retry_at = 0, updated_at = ?,"
         " repeated = repeated OR state = 'unknown' WHERE serial = ?",
         (now, serial),
     )
@@ -189,20 +192,29 @@ def drop(unit: Unit, serial: int, now: int) -> KeptPart:
     Raises:
         PartError: there is none, or it is sent, dropped, or just being sent.
     """
-    kept = _decided(unit, serial, {PartState.PENDING, PartState.FAILED, PartState.UNKNOWN})
+    kept = _decided(unit, serial)
     unit.execute(
         "UPDATE outbox SET state = 'dropped', updated_at = ? WHERE serial = ?", (now, serial)
     )
     return kept
 
 
-def _decided(reader: Reader, serial: int, states: set[PartState]) -> KeptPart:
+def _decided(reader: Reader, serial: int) -> KeptPart:
+    """Return a part that a person may decide on: it waits, for a later try too, or is given up."""
     kept = get(reader, serial)
     if kept is None:
         raise PartError(f"The outbox has no part {serial}.")
-    if kept.waiting.state not in states:
-        raise PartError(f"Part {serial} is {kept.waiting.state}.")
-    return kept
+    match kept.waiting.state:
+        case PartState.PENDING | PartState.FAILED | PartState.UNKNOWN:
+            return kept
+        case PartState.SENDING:
+            if kept.waiting.retry_at:
+                return kept
+            failure = PartError(f"Part {serial} is being sent at this moment.")
+            failure.remedy = f"Look again in a minute: `skerry outbox show {serial}`."
+            raise failure
+        case _:
+            raise PartError(f"Part {serial} is {kept.waiting.state} already.")
 
 
 def _kept(row: Row) -> KeptPart:

@@ -319,4 +319,30 @@ STEPS: Final = (
     )
     """,
     "ALTER TABLE forgetting ADD COLUMN extra INTEGER NOT NULL DEFAULT 0",
+    """
+    ALTER TABLE inbound RENAME TO inbound_of_accounts;
+
+    CREATE TABLE inbound (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        peer TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        received_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, peer, thread, message_id)
+    ) WITHOUT ROWID;
+
+    INSERT INTO inbound
+    SELECT channel, account,
+        coalesce(json_extract(asked, '$.reply_to.peer.id'), ''),
+        coalesce(json_extract(asked, '$.reply_to.thread_id'), ''),
+        message_id, run_id, received_at
+    FROM (
+        SELECT old.*, iif(json_valid(CAST(request AS TEXT)), CAST(request AS TEXT), '{}') AS asked
+        FROM inbound_of_accounts AS old LEFT JOIN run USING (run_id)
+    );
+
+    DROP TABLE inbound_of_accounts
+    """,
 )

@@ -71,6 +71,21 @@ async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
         assert exported == mirror.read_text()
 
 
+async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        for number in range(4):
+            await said(gateway, f"{number} " + "so much was said " * 12)
+        await said(gateway, "/compact")
+        await said(gateway, "and on it went")
+        exported = await printed(tmp_path, "export", "main")
+        assert "Compaction" in await printed(tmp_path, "show", "main")
+        assert await gateway.stop() == 0
+        (mirror,) = tmp_path.glob("agents/main/sessions/*.jsonl")
+        assert exported == mirror.read_text()
+    (summary,) = (line for line in exported.splitlines() if '"type":"compaction"' in line)
+    assert "so much was said" in json.loads(summary)["summary"]
+
+
 async def test_a_long_conversation_is_exported_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ async def test_what_makes_no_sense_as_a_model_is_refused(
 
 
 async def test_a_refused_model_says_what_to_do(rig: Rig, wire: Wire) -> None:
-    rig.models.refuse = ConfigRewriteError("skerry.json", "models: {}")
+    rig.models.refuse = ConfigRewriteError("skerry.json", "Add this yourself: models: {}")
     error = (await wire.ask("models.configure", {"model": "x"}))["error"]
     assert error["code"] == "INVALID_REQUEST"
     assert error["details"] == {"code": "config.rewrite", "remedy": "Add this yourself: models: {}"}

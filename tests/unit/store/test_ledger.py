@@ -1,6 +1,7 @@
 """The ledger of inbound messages, the rows of runs, the outbox."""
 
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,23 @@ async def test_a_message_is_taken_once_and_names_its_run_for_ever(store: Store) 
         replace(ARRIVED, message_id="m2"),
         replace(ARRIVED, account=AccountId("second")),
         replace(ARRIVED, channel=ChannelId("other")),
+        replace(ARRIVED, peer=BOB),
+        replace(ARRIVED, thread_id="t"),
     ],
-    ids=["id", "account", "channel"],
+    ids=["id", "account", "channel", "peer", "thread"],
 )
 async def test_the_same_id_elsewhere_is_another_message(
     store: Store, other: InboundMessage
 ) -> None:
     await store.write(lambda unit: inbound.take(unit, ARRIVED, RunId("r1")))
     assert await store.write(lambda unit: inbound.take(unit, other, RunId("r2"))) is None
+
+
+async def test_messages_without_an_id_are_all_taken(store: Store) -> None:
+    unnamed = replace(ARRIVED, message_id="")
+    for name in ("r1", "r2"):
+        take = partial(inbound.take, message=unnamed, run_id=RunId(name))
+        assert await store.write(take) is None
 
 
 async def test_open_runs_come_in_the_order_of_acceptance(store: Store) -> None:

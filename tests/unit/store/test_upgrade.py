@@ -2,16 +2,20 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from skerry.infra import sqlite
 from skerry.model import message
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, UserMessage
-from skerry.store import open_store, runs, sessions
+from skerry.store import inbound, open_store, runs, sessions
 from skerry.store.schema import STEPS
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, echo
-from tests.support.core import MAIN, open_core
+from tests.support.core import MAIN, open_core, request
 
 NOW = FakeClock().now_ms()
 ANSWER = AssistantMessage((TextBlock("a blue boat"),), "a", "p", "m", Usage(), "stop", NOW - 1)
@@ -73,3 +77,31 @@ async def test_an_older_session_counts_as_used_when_it_was(tmp_path: Path, versi
         assert old is not None
         assert empty is not None
         assert (old.user_at, empty.user_at) == (old.updated_at, 0)
+
+
+async def test_a_message_that_was_taken_before_the_upgrade_is_known_after_it(
+    tmp_path: Path,
+) -> None:
+    by_account = next(n for n, step in enumerate(STEPS) if "inbound_of_accounts" in step)
+    path = tmp_path / "state.sqlite"
+    older(path, by_account)
+    peer = Peer(PeerKind.DIRECT, "alice")
+    to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, "m1", "t1")
+    connection = sqlite.connect(path)
+    connection.execute(
+        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at)"
+        " VALUES ('r1', ?, 'old', ?, 0)",
+        (str(MAIN), msgspec.json.encode(replace(request("hi"), reply_to=to))),
+    )
+    connection.execute("INSERT INTO inbound VALUES ('memory', 'default', 'm1', 'r1', 0)")
+    connection.execute("INSERT INTO inbound VALUES ('memory', 'default', 'gone', 'r0', 0)")
+    connection.commit()
+    connection.close()
+    again = InboundMessage(to.channel, to.account, peer, "alice", "hi", "m1", 0, "t1")
+    async with open_store(path) as store:
+        take = inbound.take
+        assert await store.write(lambda unit: take(unit, again, RunId("r2"))) == "r1"
+        bobs = replace(again, peer=Peer(PeerKind.DIRECT, "bob"))
+        assert await store.write(lambda unit: take(unit, bobs, RunId("r3"))) is None
+        kept = await store.read(lambda reader: reader.all("SELECT run_id FROM inbound"))
+        assert sorted(kept) == [("r0",), ("r1",), ("r3",)]

@@ -33,7 +33,7 @@ from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
-from skerry.store import Reader, Unit, runs, sessions
+from skerry.store import Reader, Unit, compactions, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
 _TRIES: Final = 5
@@ -140,9 +140,12 @@ def _read(
     shown: list[Raw] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(found):
-        line = transcript_line(
-            entry, protocol, params.max_chars, said=_said(reader, entry, params.max_chars)
-        )
+        if sessions.is_compaction(entry.message):
+            whole = compactions.at(reader, session.session_id, entry.seq)
+            line = msgspec.json.encode(_divider(entry, compactions.told(whole)))
+        else:
+            said = _said(reader, entry, params.max_chars)
+            line = transcript_line(entry, protocol, params.max_chars, said=said)
         if size + len(line) > most and has_images(entry.message):
             line = without_images(line)
         size += len(line)
@@ -225,13 +228,24 @@ def transcript_line(
     return encoded[:-1] + b"," + msgspec.json.encode(added)[1:]
 
 
-def _divider(entry: TranscriptEntry) -> dict[str, Json]:
-    """Return what pages show where the earlier part was summarised, as OpenClaw has it."""
+def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]:
+    """Return what pages show where the earlier part was summarised, as OpenClaw has it.
+
+    `compaction` is what an export needs besides.
+    """
+    about: dict[str, Json] = {
+        "kind": "compaction",
+        "id": entry_id(entry.seq),
+        "seq": entry.seq,
+        "recordTimestampMs": entry.at,
+    }
+    if compaction is not None:
+        about["compaction"] = compaction
     return {
         "role": "system",
         "content": [{"type": "text", "text": "Compaction"}],
         "timestamp": entry.at,
-        "__openclaw": {"kind": "compaction", "id": entry_id(entry.seq), "seq": entry.seq},
+        "__openclaw": about,
     }
 
 

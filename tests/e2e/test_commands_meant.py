@@ -1,0 +1,110 @@
+"""Commands as people give them: during a run, with words behind, in a file with comments."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.app.command_queue import queue_commands
+from skerry.app.commands import builtin_commands, doing
+from skerry.app.desk import Desk
+from skerry.client.client import GatewayClient
+from skerry.commands.table import CommandTable
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import RunId
+from skerry.model.run import RunResult, StopReason
+from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
+from tests.e2e.test_commands import SCOPES, Page
+from tests.support.core import Core, open_core, request
+from tests.support.whole import whole_gateway
+
+
+@asynccontextmanager
+async def page(home: Path, config: dict[str, Any]) -> AsyncIterator[Page]:
+    async with (
+        whole_gateway(home, Hooks(), config=config) as (application, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        yield Page(application, client)
+
+
+@asynccontextmanager
+async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Core, Gate]]:
+    """Yield a core whose main conversation has a run that is on, and messages that wait."""
+    table, gate = CommandTable(), Gate()
+    async with open_core(home, ScriptedModel([[gate, "done"], ["2"]]), commands=table) as core:
+        desk = Desk(core.dispatch.runtime.config, core.dispatch)
+        models = ScriptedModels(core.models.provider)
+        ours = builtin_commands(models, table, lambda call: doing(desk, call))
+        for one in (*ours, *queue_commands(core.store, desk)):
+            table.add(one)
+        await core.dispatch.submit(request("a"))
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        for text in waiting:
+            await core.dispatch.submit(request(text, queue_mode=None))
+        yield core, gate
+
+
+async def answered(core: Core, text: str) -> RunResult:
+    await core.dispatch.submit(request(text, queue_mode=None))
+    with anyio.fail_after(60):
+        result = await core.dispatch.wait(RunId(text), None)
+    assert result is not None
+    return result
+
+
+async def test_status_is_answered_while_a_run_is_on_and_says_what_waits(tmp_path: Path) -> None:
+    async with at_work(tmp_path, ["b", "c"]) as (core, gate):
+        (text,) = (await answered(core, "/status")).payloads
+        assert "Now: a run has been on for " in text
+        assert text.endswith(" s, 2 waiting, `collect`")
+        gate.open()
+        await answered(core, "d")
+        (text,) = (await answered(core, "/status ")).payloads
+        assert "Now:" not in text
+
+
+@pytest.mark.parametrize("text", ["/stop please", "/abort: that is wrong"])
+async def test_stop_stops_whatever_is_said_behind_it(tmp_path: Path, text: str) -> None:
+    async with at_work(tmp_path, ()) as (core, _):
+        assert (await answered(core, text)).payloads == ("⚙️ Agent was aborted.",)
+        with anyio.fail_after(60):
+            ended = await core.dispatch.wait(RunId("a"), None)
+        assert ended is not None
+        assert ended.stop_reason is StopReason.ABORTED
+
+
+async def test_what_a_file_with_comments_needs_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with page(home, {"commands": {"config": True}}) as owner:
+        file = home / "skerry.json"
+        file.write_text(file.read_text() + "// mine")
+        said = await owner.say("/config set messages.queue.cap=7")
+        assert 'Add this yourself: {"messages": {"queue": {"cap": 7}}}' in said
+        assert "Remove commands.config." in await owner.say("/config unset commands.config")
+
+
+async def test_a_change_that_makes_no_sense_does_not_blame_the_file(tmp_path: Path) -> None:
+    async with page(tmp_path / "home", {"commands": {"config": True, "debug": True}}) as owner:
+        for name in ("config", "debug"):
+            said = await owner.say(f"/{name} set messages.queue.cap=7777")
+            assert said.startswith("⚠️ Nothing was changed. messages.queue.cap: it should be less")
+            assert "skerry.json" not in said
+
+
+async def test_debug_refuses_what_counts_at_a_start_only(tmp_path: Path) -> None:
+    async with page(tmp_path / "home", {"commands": {"debug": True}}) as owner:
+        said = await owner.say("/debug set gateway.port=1234")
+        assert "`gateway.port` counts at a start only" in said
+        assert await owner.say("/debug show") == "Nothing is overridden."
+
+
+async def test_a_few_words_are_not_summarised_into_more(tmp_path: Path) -> None:
+    async with page(tmp_path / "home", {}) as owner:
+        for text in ("one", "two", "three"):
+            await owner.say(text)
+        assert await owner.say("/compact") == "⚠️ There is nothing to summarise yet."
