@@ -236,4 +236,5 @@ def entry(row: tuple[object, ...]) -> SessionEntry:
 
 
 def _short(one: Message) -> str:
-    return text_of(one)[:TITLE_LENGTH]
+    text = text_of(one)
+    return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"

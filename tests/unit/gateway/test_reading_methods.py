@@ -165,6 +165,14 @@ async def test_sessions_are_listed_by_their_latest_use(rig: Rig, wire: Wire) -> 
     assert (await wire.call("sessions.list", {"agentId": "work"}))["sessions"] == []
 
 
+async def test_a_title_that_was_cut_shows_it(rig: Rig, wire: Wire) -> None:
+    whole, longer = "w" * sessions.TITLE_LENGTH, f"{'w' * 58} and more"
+    await write(rig, [message.user(whole, 1), answer(longer)])
+    sent = {"includeDerivedTitles": True, "includeLastMessage": True}
+    (row,) = (await wire.call("sessions.list", sent))["sessions"]
+    assert (row["derivedTitle"], row["lastMessagePreview"]) == (whole, f"{'w' * 58}…")
+
+
 SECRETS = ["canary-token", "canary-key", "canary-header", "canary-userinfo", "canary-comment"]
 
 
