@@ -83,6 +83,7 @@ async def test_search_finds_conversations_and_says_when_there_is_none(
     await expect(names(page)).to_have_text(["weather"])
     await page.keyboard.type("xyz")
     await expect(page.locator("#sessions-empty")).to_have_text("No conversation has these words.")
+    await expect(page.locator("#title")).to_have_text("weather")  # which is still shown
     await page.locator("#search").fill("")
     await expect(names(page)).to_have_text(["weather", "tides"])
 

@@ -41,6 +41,7 @@ export class Gateway {
   #runs = new Map(); // run id: session key
   #seen = seen.load();
   #limit = LIST_PAGE;
+  #apart = null; // the row of the conversation that is shown, where the list has none
   #listTimer = 0;
   #modelTimer = 0;
   #healthTimer = 0;
@@ -104,7 +105,13 @@ export class Gateway {
     this.#sessions.delete(key);
     this.#sessions.set(key, this.session); // the latest shown stands last
     if (this.online) this.session.sync();
+    if (this.online && !this.row) this.refreshList();
     this.changed();
+  }
+
+  /** The row of the conversation that is shown; undefined while it has no message. */
+  get row() {
+    return [...this.list.rows, this.#apart].find((one) => one && this.isShown(one));
   }
 
   /** Return a new conversation's key. */
@@ -131,7 +138,7 @@ export class Gateway {
 
   /** Remember that the conversation that is shown has been looked at. */
   look() {
-    const row = this.list.rows.find((one) => this.isShown(one));
+    const { row } = this;
     if (!row || document.hidden || row.updatedAt <= (this.#seen.at[row.key] ?? 0)) return;
     seen.mark(row.key, row.updatedAt);
     this.#seen = seen.load();
@@ -251,7 +258,13 @@ export class Gateway {
     };
     const found = await this.#try("sessions.list", params);
     if (!found || params.search !== this.list.search.trim()) return;
-    this.list = { ...this.list, rows: found.sessions ?? [], more: found.hasMore === true };
+    const rows = found.sessions ?? [];
+    const key = this.fullKey(this.session.key);
+    const about = { key, includeDerivedTitles: true };
+    this.#apart = rows.some((one) => this.isShown(one))
+      ? null
+      : (await this.#try("sessions.describe", about))?.session;
+    this.list = { ...this.list, rows, more: found.hasMore === true };
     this.changed();
   }
 

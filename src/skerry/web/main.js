@@ -209,7 +209,7 @@ class Page {
     if (["online", "offline"].includes(phase.phase)) this.#show("chat");
     gateway.look();
     const items = view(conversation);
-    const row = gateway.list.rows.find((one) => gateway.isShown(one));
+    const { row } = gateway;
     status.showAgent(hello, session.key, gateway.names);
     status.showConnection(phase, gateway.stopping);
     status.showModel(model);
