@@ -8,12 +8,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from skerry.client.identity import KEY
+from skerry.config import source
 from skerry.config.gateway import LOCK
+from skerry.config.include import included
 from skerry.config.load import PORT, given_password, given_token, load_good, locate
+from skerry.config.references import names
 from skerry.config.root import Config
 from skerry.config.secret_values import UNFETCHED
 from skerry.infra.lock import owner
-from skerry.model.errors import ClientError
+from skerry.model.errors import ClientError, ConfigInvalidError
 
 URL: Final = "SKERRY_GATEWAY_URL"
 
@@ -50,11 +53,23 @@ def find(
         token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
         return Address(named, token, None if local else locate(environ)[0] / KEY)
-    config = load_good(environ, fetch=False).config
+    config = _configured(environ)
     secret = token or config.gateway.auth.secret
     if secret == UNFETCHED:  # programs that have other secrets take time, or ask a person
         secret = load_good(environ).config.gateway.auth.secret
     return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)
+
+
+def _configured(environ: Mapping[str, str]) -> Config:
+    """Return the configuration; variables that the gateway alone has, such as keys, may lack."""
+    try:
+        return load_good(environ, fetch=False).config
+    except ConfigInvalidError:
+        merged, _ = included(source.read(locate(environ)[1]))
+        unset = {name: UNFETCHED for name in names(merged) if not environ.get(name)}
+        if not unset:
+            raise
+        return load_good({**environ, **unset}, fetch=False).config
 
 
 def _port(config: Config, environ: Mapping[str, str]) -> int:

@@ -7,7 +7,7 @@ import pytest
 from skerry.client.discover import find
 from skerry.config.gateway import LOCK
 from skerry.infra.lock import locked
-from skerry.model.errors import ClientError
+from skerry.model.errors import ClientError, ConfigInvalidError
 
 FILE_TOKEN, ENV_TOKEN, FLAG_TOKEN = "f" * 48, "e" * 48, "g" * 48
 
@@ -43,6 +43,21 @@ def test_the_environment_stands_over_the_file_and_flags_over_both(environ: dict[
 
 def test_another_address_on_this_machine_gets_the_configured_token(environ: dict[str, str]) -> None:
     assert find(environ, url="ws://127.0.0.1:9").token == FILE_TOKEN
+
+
+def test_a_variable_that_only_the_gateway_has_keeps_nobody_from_asking_it(
+    environ: dict[str, str],
+) -> None:
+    file = Path(environ["SKERRY_STATE_DIR"]) / "skerry.json"
+    providers = '{"own": {"baseUrl": "http://h/v1", "apiKey": "${OWN_KEY}"}}'
+    shown = '{"source": "env", "id": "OWN_TOKEN"}'
+    file.write_text(
+        f'{{"models": {{"providers": {providers}}}, "gateway": {{"auth": {{"token": {shown}}}}}}}'
+    )
+    assert find(environ | {"OWN_TOKEN": ENV_TOKEN}).token == ENV_TOKEN
+    with pytest.raises(ConfigInvalidError) as lacking:
+        find(environ | {"OWN_KEY": "k"})
+    assert any("OWN_TOKEN" in one.message for one in lacking.value.issues)
 
 
 def test_another_machine_gets_no_token_that_was_not_meant_for_it(environ: dict[str, str]) -> None:
