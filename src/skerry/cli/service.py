@@ -11,7 +11,8 @@ from typing import Final
 from skerry.app.unit import ENVIRONMENT, NAME, current, path
 from skerry.cli.failure import complain
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
-from skerry.config.load import load, locate
+from skerry.client.discover import configured
+from skerry.config.load import locate
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ServiceError
 from skerry.providers.known import KNOWN
@@ -35,7 +36,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _unit() -> str:
-    return current(load(os.environ, fetch=False).config)
+    return current(configured(os.environ).config)
 
 
 def _install(*, start: bool) -> int:
@@ -58,9 +59,9 @@ def _install(*, start: bool) -> int:
 
 def _hint_at_keys() -> None:
     """Say which keys of this shell a service does not see."""
-    names = sorted(
-        name for provider in KNOWN for name in provider.variables if os.environ.get(name)
-    )
+    known = {name for provider in KNOWN for name in provider.variables}
+    referred = configured(os.environ).expanded.used
+    names = sorted(name for name in known.union(referred) if os.environ.get(name))
     if names:
         file = locate(os.environ)[0] / ENVIRONMENT
         notice(

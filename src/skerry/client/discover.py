@@ -11,7 +11,7 @@ from skerry.client.identity import KEY
 from skerry.config import source
 from skerry.config.gateway import LOCK
 from skerry.config.include import included
-from skerry.config.load import PORT, given_password, given_token, load_good, locate
+from skerry.config.load import PORT, Loaded, given_password, given_token, load_good, locate
 from skerry.config.references import names
 from skerry.config.root import Config
 from skerry.config.secret_values import UNFETCHED
@@ -53,23 +53,29 @@ def find(
         token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
         return Address(named, token, None if local else locate(environ)[0] / KEY)
-    config = _configured(environ)
+    config = configured(environ).config
     secret = token or config.gateway.auth.secret
     if secret == UNFETCHED:  # programs that have other secrets take time, or ask a person
         secret = load_good(environ).config.gateway.auth.secret
     return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)
 
 
-def _configured(environ: Mapping[str, str]) -> Config:
-    """Return the configuration; variables that the gateway alone has, such as keys, may lack."""
+def configured(environ: Mapping[str, str]) -> Loaded:
+    """Return the configuration for who is not the gateway: no secret is fetched for it.
+
+    A variable that only the gateway has, such as a key, may lack; `UNFETCHED` stands for its value.
+
+    Raises:
+        ConfigInvalidError: anything else is wrong, and there is no good one.
+    """
     try:
-        return load_good(environ, fetch=False).config
+        return load_good(environ, fetch=False)
     except ConfigInvalidError:
         merged, _ = included(source.read(locate(environ)[1]))
         unset = {name: UNFETCHED for name in names(merged) if not environ.get(name)}
         if not unset:
             raise
-        return load_good({**environ, **unset}, fetch=False).config
+        return load_good({**environ, **unset}, fetch=False)
 
 
 def _port(config: Config, environ: Mapping[str, str]) -> int:

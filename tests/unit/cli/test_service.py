@@ -83,6 +83,21 @@ async def test_keys_that_only_the_shell_has_are_named_but_not_shown(
     assert b"sk-canary" not in done.stdout + done.stderr + systemd.path.read_bytes()
 
 
+async def test_a_variable_that_the_configuration_refers_to_may_be_the_service_s_alone(
+    systemd: Systemd, command: Command, environ: dict[str, str]
+) -> None:
+    home = Path(environ["SKERRY_STATE_DIR"])
+    home.mkdir(mode=0o700, exist_ok=True)
+    own = '{"own": {"baseUrl": "http://h/v1", "apiKey": "${OWN_KEY}"}}'
+    (home / "skerry.json").write_text(f'{{"models": {{"providers": {own}}}}}')
+    done = await command("service", "install")
+    assert (done.returncode, b"OWN_KEY" in done.stderr) == (0, False)
+    environ["OWN_KEY"] = "canary-of-the-shell"
+    done = await command("service", "install")
+    assert (done.returncode, b"OWN_KEY" in done.stderr) == (0, True)
+    assert b"canary" not in done.stdout + done.stderr + systemd.path.read_bytes()
+
+
 async def test_a_refusal_of_systemd_is_told_with_a_way_on(
     systemd: Systemd, command: Command
 ) -> None:
