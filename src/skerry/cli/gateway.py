@@ -105,6 +105,10 @@ def duration(milliseconds: int) -> str:
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what waits for a person, each with what to do."""
     yield from _configuration(status.get("configuration", {}))
+    storage = status.get("storage", {})
+    if storage.get("state", "ok") != "ok":
+        why = one_line(storage.get("message", ""))
+        yield f"The storage is {storage['state']}: {why or 'see the log'}.", storage["remedy"]
     plugins = status.get("plugins", {})
     if failed := plugins.get("failed"):
         yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
@@ -124,7 +128,8 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if configuration.get("state") == "last-good":
-        yield "The configuration is broken; the last good one is used.", configuration["remedy"]
+        why = one_line(configuration.get("message", ""))
+        yield f"The last good configuration is used. {why}".strip(), configuration["remedy"]
     if paths := ", ".join(configuration.get("restartPaths", ())):
         automatic = configuration.get("restart") == "automatic"
         remedy = "It does so once no run is under way." if automatic else "Stop and start it."
