@@ -105,10 +105,7 @@ def duration(milliseconds: int) -> str:
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what waits for a person, each with what to do."""
     yield from _configuration(status.get("configuration", {}))
-    storage = status.get("storage", {})
-    if storage.get("state", "ok") != "ok":
-        why = one_line(storage.get("message", ""))
-        yield f"The storage is {storage['state']}: {why or 'see the log'}.", storage["remedy"]
+    yield from _storage(status.get("storage", {}))
     plugins = status.get("plugins", {})
     if failed := plugins.get("failed"):
         yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
@@ -124,6 +121,12 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
+
+
+def _storage(storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if storage.get("state", "ok") != "ok":
+        why = one_line(storage.get("message", "")).rstrip(".")
+        yield f"The storage is {storage['state']}: {why or 'see the log'}.", storage["remedy"]
 
 
 def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
