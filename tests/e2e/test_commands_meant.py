@@ -16,8 +16,10 @@ from skerry.commands.table import CommandTable
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import RunId
 from skerry.model.run import RunResult, StopReason
+from skerry.testing.channel import Platform
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 from tests.e2e.test_commands import SCOPES, Page
+from tests.support.chaos import until
 from tests.support.core import Core, open_core, request
 from tests.support.whole import whole_gateway
 
@@ -108,3 +110,18 @@ async def test_a_few_words_are_not_summarised_into_more(tmp_path: Path) -> None:
         for text in ("one", "two", "three"):
             await owner.say(text)
         assert await owner.say("/compact") == "⚠️ There is nothing to summarise yet."
+
+
+async def test_commands_stand_behind_no_prefix_and_blank_messages_ask_no_model(
+    tmp_path: Path,
+) -> None:
+    platform = Platform(tmp_path / "platform")
+    config = {"messages": {"responsePrefix": "[{model}]"}}
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
+        for number, text in enumerate((" \n ", "/whoami", "hello")):
+            platform.say(text, peer="ada", message_id=str(number))
+        await until(lambda: len(platform.received()) == 2)
+        assert platform.acknowledged() == 3
+    told = [one.text for one in platform.received()]
+    guest = "You are a guest, over memory, in `agent:main:memory:direct:ada`."
+    assert told == [guest, "[script] echo: hello"]

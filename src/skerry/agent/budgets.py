@@ -26,7 +26,7 @@ class Level(IntEnum):
 
 
 class Warned(Struct, frozen=True):
-    """What the owner is told, once a day; `names` are the budgets that it is about."""
+    """What the owner is told, once a day; `names` are the notices of the budgets it is about."""
 
     text: str
     names: tuple[str, ...]
@@ -60,6 +60,14 @@ class Standing(Struct, frozen=True):
     def blind(self) -> int:
         """Return how many of the day's calls it does not see: no price, or no count, is known."""
         return self.used.uncounted + (self.used.unpriced if self.budget.cost is not None else 0)
+
+    @property
+    def notice(self) -> str:
+        """Return under which name it is noted that the owner was told today.
+
+        That calls are not counted is said on its own: the warning still comes after it.
+        """
+        return self.name if self.level is not Level.OK else f"{self.name} not counted"
 
     @property
     def path(self) -> str:
@@ -113,7 +121,7 @@ def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -
     due = [
         one
         for one in standings
-        if (one.level is not Level.OK or one.blind) and told.get(one.name) != str(day)
+        if (one.level is not Level.OK or one.blind) and told.get(one.notice) != str(day)
     ]
     if not due:
         return None
@@ -122,4 +130,4 @@ def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -
         lines.append("At 100 % runs stop until tomorrow; heartbeats and flushes rest already.")
     if any(one.budget.cost is not None and one.used.unpriced for one in due):
         lines.append("Prices are entered in models.providers.<name>.models[].cost.")
-    return Warned("\n\n".join(lines), tuple(one.name for one in due), str(day))
+    return Warned("\n\n".join(lines), tuple(one.notice for one in due), str(day))

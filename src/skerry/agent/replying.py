@@ -346,6 +346,9 @@ def replying(
     before = config.messages.response_prefix
 
     def prefixed(text: str) -> str:
-        return f"{prefix(before, variables())} {text}" if before else text
+        known = variables() if before else {}
+        if not known.get("model"):
+            return text  # what a command answers is said by no model
+        return f"{prefix(before, known)} {text}"
 
     return Replying(runtime, context, to, sent, show, prefixed)

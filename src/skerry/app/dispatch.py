@@ -61,8 +61,11 @@ class Dispatch:
     async def receive(self, arrived: InboundMessage) -> None:
         """Take a platform's message; when this returns, the platform may be told that we have it.
 
-        A message that was taken before changes nothing.
+        A message that was taken before changes nothing, and one without words asks for nothing.
         """
+        if not arrived.text.strip():
+            logger.info("a message without words came over %s", arrived.channel)
+            return
         # What only a message needs is imported with the first, here and below.
         from skerry.routing import bindings  # noqa: PLC0415 - as said above
         from skerry.routing.owner import is_owner, rights  # noqa: PLC0415 - as said above

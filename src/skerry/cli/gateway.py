@@ -105,6 +105,7 @@ def duration(milliseconds: int) -> str:
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what waits for a person, each with what to do."""
     yield from _configuration(status.get("configuration", {}))
+    yield from _storage(status.get("storage", {}))
     plugins = status.get("plugins", {})
     if failed := plugins.get("failed"):
         yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
@@ -122,9 +123,16 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
 
 
+def _storage(storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if storage.get("state", "ok") != "ok":
+        why = one_line(storage.get("message", "")).rstrip(".")
+        yield f"The storage is {storage['state']}: {why or 'see the log'}.", storage["remedy"]
+
+
 def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if configuration.get("state") == "last-good":
-        yield "The configuration is broken; the last good one is used.", configuration["remedy"]
+        why = one_line(configuration.get("message", ""))
+        yield f"The last good configuration is used. {why}".strip(), configuration["remedy"]
     if paths := ", ".join(configuration.get("restartPaths", ())):
         automatic = configuration.get("restart") == "automatic"
         remedy = "It does so once no run is under way." if automatic else "Stop and start it."

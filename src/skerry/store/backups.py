@@ -172,7 +172,8 @@ def _check_room(source: Path, folder: Path) -> None:
     needed = source.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
     free = shutil.disk_usage(folder).free
     if free < 2 * needed:  # what is said meanwhile needs room too
-        message = f"A backup takes {needed >> 20} MiB, and {free >> 20} MiB are free at {folder}."
+        takes, has = (f"{size / (1 << 20):.1f} MiB" for size in (2 * needed, free))
+        message = f"A backup wants {takes} free at {folder}, and {has} are."
         raise BackupError(message)
 
 

@@ -166,6 +166,21 @@ async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path
         assert "models.providers" in told.text
 
 
+async def test_what_a_budget_does_not_see_takes_no_warning_away(tmp_path: Path) -> None:
+    budgets = usage(agents={"main": Budget(cost=10)})
+    async with open_core(tmp_path, says(*"four"), clock=FakeClock(NOON), usage=budgets) as core:
+        core.models.info = replace(core.models.info, cost=ModelCost(known=False))
+        await core.ask("not priced")
+        priced(core)
+        for number in (1, 2, 3):
+            await core.ask(f"m{number}")
+        told = [one.text for one in await core.said() if is_note(one) == "notice"]
+    assert [text.split(": ")[1].split(" (")[0] for text in told] == [
+        "$0.00 of $10.00",
+        "$8.00 of $10.00",
+    ]
+
+
 async def test_a_ledger_that_cannot_be_read_lets_nothing_through_where_there_are_budgets(
     tmp_path: Path,
 ) -> None:

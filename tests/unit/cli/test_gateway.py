@@ -59,7 +59,8 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
 ) -> None:
     plugins = {"loaded": ["a"], "failed": ["b"], "resting": ["a: agent_end"]}
     status = {
-        "configuration": {"state": "last-good", "remedy": "Mend it."},
+        "configuration": {"state": "last-good", "message": "f:\n - no.", "remedy": "Mend it."},
+        "storage": {"state": "full", "message": "disk is full", "remedy": "Make room."},
         "plugins": plugins,
         "devices": {"pending": 2},
         "undelivered": {"unknown": 3},
@@ -72,7 +73,8 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
     lines = (await command("status")).stdout.decode().splitlines()
     assert "plugins   1 loaded, 1 failed, 1 resting" in lines
     assert [line for line in lines if line.startswith("look: ")] == [
-        "look: The configuration is broken; the last good one is used. Try: Mend it.",
+        "look: The last good configuration is used. f: - no. Try: Mend it.",
+        "look: The storage is full: disk is full. Try: Make room.",
         "look: Plugins that failed: b. Try: skerry plugins list",
         "look: Functions of plugins that rest: a: agent_end. Try: skerry plugins list",
         "look: Devices that wait to be let in: 2. Try: skerry devices list",
