@@ -18,7 +18,7 @@ from skerry.cli.images import attachments
 from skerry.cli.render import one_line, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
-from skerry.model.errors import ClientError, GatewayRefusedError
+from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 COMMAND: Final = "skerry agent"
 GRACE: Final = 15.0
@@ -28,6 +28,10 @@ PAUSE: Final = 1.0
 """Seconds before a run is asked for again that did not end while it was waited for."""
 DEFAULT_SECONDS: Final = 86_400.0
 """How long to wait where the gateway's own limit decides."""
+_AGAIN: Final = (
+    "The gateway may have taken the message. Once it runs, repeat this with --idempotency-key {}:"
+    " nothing runs twice."
+)
 
 
 def run(arguments: Namespace) -> int:
@@ -40,16 +44,24 @@ def run(arguments: Namespace) -> int:
         "attachments": attachments(arguments.image),
     }
 
+    key = arguments.idempotency_key or str(uuid4())
+
     async def once() -> dict[str, Any]:
         async with GatewayClient(address) as client:
-            return await Run(
+            asked = Run(
                 client,
                 text,
                 session=arguments.session,
-                key=arguments.idempotency_key or str(uuid4()),
+                key=key,
                 timeout=arguments.timeout,
-                more={key: value for key, value in more.items() if value},
-            ).result()
+                more={name: value for name, value in more.items() if value},
+            )
+            try:
+                return await asked.result()
+            except GatewayUnreachableError as error:
+                if text.strip() != RETRY:
+                    error.remedy = _AGAIN.format(key)
+                raise
 
     return _report(anyio.run(once), as_json=arguments.json)
 

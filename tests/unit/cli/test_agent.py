@@ -31,6 +31,20 @@ async def test_it_prints_the_reply_of_one_run(gateway: FakeGateway, command: Com
     assert params["idempotencyKey"]
 
 
+async def test_a_lost_connection_names_the_key_by_which_nothing_runs_twice(
+    gateway: FakeGateway, command: Command
+) -> None:
+    async def dies(exchange: Exchange) -> None:
+        await exchange.reply({"status": "accepted"})
+        await exchange.socket.close(1012)
+
+    gateway.methods["agent"] = dies
+    done = await command("agent", "--message", "hi")
+    ((_, params),) = gateway.requests
+    said = f"--idempotency-key {params['idempotencyKey']}: nothing runs twice."
+    assert (done.returncode, said in done.stderr.decode()) == (1, True)
+
+
 async def test_json_is_the_last_response_as_it_came(gateway: FakeGateway, command: Command) -> None:
     gateway.methods["agent"] = answers
     done = await command("agent", "--message", "hi", "--json", "--idempotency-key", "k1")
