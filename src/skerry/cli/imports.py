@@ -152,18 +152,15 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
     ]
     show(table([("FILE", "KEY", "MESSAGES", "OUTCOME"), *rows]))
     for one in outcomes:
-        for line in _details(one):
+        for line in left_out(one.report) if one.report else ():
             notice(f"{Path(one.file).name}: {one_line(line)}")
     known = sum(one.outcome == Taken.KNOWN for one in outcomes)
     if known:
         notice(f"{known} of {len(outcomes)} were there already and stay as they are.")
 
 
-def _details(one: _Outcome) -> Iterator[str]:
+def left_out(report: Report) -> Iterator[str]:
     """Yield what was left out of a file, and why."""
-    report = one.report
-    if report is None:
-        return
     if report.other_branch:
         yield f"{report.other_branch} entries of branches that it had left are not imported"
     for kind, number in sorted(report.left_out.items()):

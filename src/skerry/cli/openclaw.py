@@ -15,7 +15,7 @@ import msgspec
 from skerry.app.auth import Entered, Keeper
 from skerry.app.build import open_state
 from skerry.auth.profiles import SECRETS, Kind, is_id
-from skerry.cli.imports import mapped_keys, transcripts
+from skerry.cli.imports import left_out, mapped_keys, transcripts
 from skerry.cli.render import notice, one_line, show, show_json
 from skerry.config import source
 from skerry.config.expand import expand
@@ -71,6 +71,11 @@ class _Report:
     def leave(self, what: str, why: str) -> None:
         """Note something that has no place here."""
         self.unmapped.append(Unmapped(what, why))
+
+    def leave_out(self, what: str, made: Imported) -> None:
+        """Note which entries of a session are not taken."""
+        for why in left_out(made.report):
+            self.leave(what, why)
 
     def count(self, outcome: str) -> None:
         """Count a session."""
@@ -257,6 +262,7 @@ def _files(agent: AgentId, folder: Path, report: _Report) -> Iterator[Incoming]:
             with file.open("rb") as lines:
                 made = read(lines)
             key = keys.get(made.session_id, f"imported:{made.session_id}")
+            report.leave_out(str(file), made)
             yield _incoming(agent, key, made, archived)
         except (FormatError, OSError, InvalidSessionKeyError) as error:
             report.leave(str(file), f"{error}")
@@ -272,7 +278,9 @@ def _stored(agent: AgentId, file: Path, report: _Report) -> Iterator[Incoming]:
                     continue
                 archived = None if one.present else Archived.RESET
                 try:
-                    yield _incoming(agent, one.key, read(one.lines), archived)
+                    made = read(one.lines)
+                    report.leave_out(f"session {one.session_id}", made)
+                    yield _incoming(agent, one.key, made, archived)
                 except (FormatError, InvalidSessionKeyError) as error:
                     report.leave(f"session {one.session_id}", str(error))
     except (OSError, sqlite3.Error, ValueError) as error:

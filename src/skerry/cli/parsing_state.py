@@ -71,4 +71,6 @@ def add_import(add: Add) -> None:
     parser.add_argument(
         "directory", nargs="?", default="~/.openclaw", metavar="DIR", help="default ~/.openclaw"
     )
-    parser.add_argument("--apply", action="store_true", help="do it; without it only look")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--apply", action="store_true", help="do it; without it only look")
+    either.add_argument("--dry-run", action="store_true", help="only look, as without --apply")

@@ -44,7 +44,7 @@ async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str
 
 
 async def find_archived(client: GatewayClient, name: str, agent: str | None) -> dict[str, Any]:
-    """Return the row of the session archived last that `name` means: its id or key.
+    """Return the row of the session archived last that `name` means: its id, key or label.
 
     Raises:
         ClientError: there is none.
@@ -54,7 +54,8 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
     meant = [
         row
         for row in rows
-        if row["sessionId"].startswith(name) or name in {row["key"], row["displayName"]}
+        if row["sessionId"].startswith(name)
+        or name in {row["key"], row["displayName"], row.get("label")}
     ]
     if meant:
         latest: dict[str, Any] = max(meant, key=lambda row: row["archivedAt"])

@@ -176,7 +176,8 @@ def _expired(passed: Expiry, limits: Limits) -> str:
     if passed is Expiry.DAILY:
         why = f"as every day at {limits.at_hour:02}:00"
     else:
-        why = f"after {limits.idle_minutes} minutes without a message"
+        idle = limits.idle_minutes
+        why = f"after {idle} minute{'' if idle == 1 else 's'} without a message"
     return f"🌱 A new conversation, {why}. `/resume` brings the last one back."
 
 

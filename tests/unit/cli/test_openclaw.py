@@ -187,3 +187,14 @@ def test_what_is_there_already_is_kept_and_said(
     assert report["kept"] == ["agents.defaults.model.primary"]
     assert (workspace / "MEMORY.md").read_text("utf-8") == "mine"
     assert any(one["what"].endswith("workspace/MEMORY.md") for one in report["unmapped"])
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["usual", "said so"])
+def test_lines_of_a_transcript_that_cannot_be_read_are_in_the_report(
+    old: Path, state: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    file = old / "agents/main/sessions/one.jsonl"
+    file.write_text(file.read_text() + '\n{"type": "message", "id": "c')
+    assert main(["import", "openclaw", str(old), *arguments]) == 0
+    assert f"{file}: line 4: it is not JSON" in capsys.readouterr().err
+    assert not state.exists()

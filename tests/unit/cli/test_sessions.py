@@ -71,6 +71,14 @@ async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
         assert exported == mirror.read_text()
 
 
+async def test_a_conversation_is_restored_by_its_name(tmp_path: Path) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        await said(gateway, "where to?", "trip")
+        await printed(tmp_path, "rename", "trip", "Holidays")
+        await printed(tmp_path, "delete", "Holidays")
+        assert "agent:main:trip is restored" in await printed(tmp_path, "restore", "Holidays")
+
+
 async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         for number in range(4):
