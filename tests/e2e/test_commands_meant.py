@@ -80,6 +80,21 @@ async def test_stop_stops_whatever_is_said_behind_it(tmp_path: Path, text: str) 
         assert ended.stop_reason is StopReason.ABORTED
 
 
+async def test_who_is_told_of_a_dropped_message_is_told_that_more_may_follow(
+    tmp_path: Path,
+) -> None:
+    async with at_work(tmp_path, ()) as (core, gate):
+        await answered(core, "/queue drop:new cap:1")
+        for text in ("b", "c"):
+            await core.dispatch.submit(request(text, queue_mode=None))
+        with anyio.fail_after(60):
+            dropped = await core.dispatch.wait(RunId("c"), None)
+        assert dropped is not None
+        assert dropped.error is not None
+        assert "more may be dropped without a word" in dropped.error.message
+        gate.open()
+
+
 async def test_what_a_file_with_comments_needs_is_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with page(home, {"commands": {"config": True}}) as owner:
