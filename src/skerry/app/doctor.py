@@ -54,7 +54,9 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     try:
         loaded = load(environ)
     except ConfigInvalidError as error:
-        checks += doctor_files.broken(error, _good(environ))
+        running = await _running(environ)
+        checks += doctor_files.broken(error, None if running else _good(environ))
+        checks += running
     else:
         gateway = loaded.config.gateway
         checks += [*doctor_files.configuration(loaded), _token(loaded)]
@@ -72,6 +74,22 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     checks.append(doctor_safety.log(state_dir))
     checks += [doctor_state.database(state_dir), doctor_state.kept(state_dir)]
     return [*checks, _embedded()]
+
+
+async def _running(environ: Mapping[str, str]) -> list[Check]:
+    """Return what a gateway says that runs although the file cannot be used here."""
+    try:
+        answer = await doctor_running.asked(environ)
+    except ConfigInvalidError:
+        return []
+    if answer is None:
+        return []
+    status, listed = answer
+    found = [*doctor_state.running(status), *doctor_running.running(status)]
+    if status.get("configuration", {}).get("state") != "last-good":
+        message = "one runs and can use the file: what is missing here, it has."
+        found.insert(0, Check("gateway", Level.OK, message))
+    return [*found, *doctor_running.plugins(listed)]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:

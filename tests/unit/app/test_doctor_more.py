@@ -67,6 +67,24 @@ async def test_a_running_gateway_names_failed_plugins_and_functions_that_rest(
     assert checks["delivery"].message == "parts of replies: 2 unknown."
 
 
+async def test_a_gateway_that_has_what_is_missing_here_is_asked_all_the_same(
+    environ: dict[str, str],
+) -> None:
+    own = {"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${ONLY_THERE}"}
+    write(environ, {"models": {"providers": {"own": own}}})
+    async with fake_gateway() as gateway:
+        gateway.answer("plugins.list", {"plugins": []})
+        gateway.answer("status", {"devices": {"pending": 1}})
+        environ |= {
+            "SKERRY_GATEWAY_PORT": gateway.url.rpartition(":")[2],
+            "SKERRY_GATEWAY_TOKEN": TOKEN,
+        }
+        checks = {check.name: check for check in await examine(environ)}
+    assert "ONLY_THERE" in checks["configuration"].message
+    assert checks["configuration"].level is Level.FAILURE
+    assert (checks["gateway"].level, checks["devices"].level) == (Level.OK, Level.WARNING)
+
+
 async def test_without_a_gateway_plugin_files_are_checked_and_not_run(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
