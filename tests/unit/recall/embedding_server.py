@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,27 +66,31 @@ class EmbeddingServer:
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
         async with stream:
-            data = b""
-            while b"\r\n\r\n" not in data:
-                data += await stream.receive()
-            head, _, body = data.partition(b"\r\n\r\n")
-            first, *lines = head.decode().split("\r\n")
-            method, path, _ = first.split()
-            headers = dict(line.lower().split(": ", 1) for line in lines)
-            while len(body) < int(headers.get("content-length", 0)):
-                body += await stream.receive()
-            sent = dict(line.split(": ", 1) for line in lines)
-            asked = Asked(method, path, {k.lower(): v for k, v in sent.items()}, body)
-            self.asked.append(asked)
-            self.now += 1
-            self.most = max(self.most, self.now)
-            try:
-                if self.held is not None:
-                    await self.held.wait()
-                reply = self.replies.pop(0) if self.replies else self.handler(asked)
-                await stream.send(_bytes(reply))
-            finally:
-                self.now -= 1
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):  # who asked has hung up
+                await self._serve(stream)
+
+    async def _serve(self, stream: anyio.abc.SocketStream) -> None:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += await stream.receive()
+        head, _, body = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        method, path, _ = first.split()
+        headers = dict(line.lower().split(": ", 1) for line in lines)
+        while len(body) < int(headers.get("content-length", 0)):
+            body += await stream.receive()
+        sent = dict(line.split(": ", 1) for line in lines)
+        asked = Asked(method, path, {k.lower(): v for k, v in sent.items()}, body)
+        self.asked.append(asked)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            if self.held is not None:
+                await self.held.wait()
+            reply = self.replies.pop(0) if self.replies else self.handler(asked)
+            await stream.send(_bytes(reply))
+        finally:
+            self.now -= 1
 
 
 def _bytes(reply: Reply) -> bytes:
