@@ -81,9 +81,14 @@ class _Choosing:
         found = await self.models.status()
         usual = f"`{found.model.ref}`" if found.model else "none"
         if own.model:
-            return (
-                f"This conversation asks `{own.model}`, others {usual}. `/model default` ends it."
-            )
+            try:
+                await self.models.choose(own.model)
+            except ModelUnavailableError as error:
+                missing = f" It cannot be used now, so another one answers: {error}"
+            else:
+                missing = ""
+            asks = f"This conversation asks `{own.model}`, others {usual}."
+            return f"{asks}{missing} `/model default` ends it."
         return f"This conversation asks {usual}. `/model list` says what there is."
 
     async def _meant(self, text: str) -> str:

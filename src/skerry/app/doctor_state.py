@@ -12,6 +12,7 @@ from skerry.store import DATABASE, backups
 from skerry.store.condition import Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
+OPEN: Final = "Let this user write there, and close what else has it open."
 
 
 def database(state_dir: Path) -> Check:
@@ -21,8 +22,8 @@ def database(state_dir: Path) -> Check:
         return Check("database", Level.OK, "none yet; the first start makes it.")
     try:
         found = quick_check(file)
-    except sqlite3.Error as error:
-        return Check("database", Level.FAILURE, f"{file}: {error}.", RESTORE)
+    except sqlite3.OperationalError as error:  # it may be as sound as ever: nothing was read of it
+        return Check("database", Level.FAILURE, f"{file}: {error}.", OPEN)
     if found == "ok":
         return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
     return Check("database", Level.FAILURE, f"{file}: {found}.", RESTORE)

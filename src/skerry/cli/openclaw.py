@@ -38,6 +38,7 @@ from skerry.store.importing import Incoming, take
 _BY: Final = "skerry import openclaw"
 _PROGRESS: Final = 25
 _HANDLED: Final = frozenset({"openclaw.json", "agents"})
+_REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
 _WHY: Final = {
     "canvas": "it has no place here yet",
     "credentials": "what let people in on channels; they pair anew",
@@ -272,6 +273,9 @@ def _stored(agent: AgentId, file: Path, report: _Report) -> Iterator[Incoming]:
     try:
         with database.opened(file) as opened:
             for one in database.sessions(opened):
+                if one.damage:
+                    report.leave(f"session {one.session_id}", f"{one.damage}; {_REPAIR}")
+                    continue
                 if one.packed:
                     why = f"{one.packed} of its lines are packed; export it with OpenClaw first"
                     report.leave(f"session {one.session_id}", why)
@@ -283,8 +287,10 @@ def _stored(agent: AgentId, file: Path, report: _Report) -> Iterator[Incoming]:
                     yield _incoming(agent, one.key, made, archived)
                 except (FormatError, InvalidSessionKeyError) as error:
                     report.leave(f"session {one.session_id}", str(error))
-    except (OSError, sqlite3.Error, ValueError) as error:
-        report.leave(str(file), f"it cannot be read: {type(error).__name__}")
+    except OSError as error:
+        report.leave(str(file), f"it cannot be read: {error.strerror}")
+    except sqlite3.Error as error:
+        report.leave(str(file), f"it cannot be read: {error}; {_REPAIR}")
 
 
 def _incoming(agent: AgentId, key: str, made: Imported, archived: Archived | None) -> Incoming:

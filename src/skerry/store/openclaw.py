@@ -29,6 +29,8 @@ class Foreign:
     lines: tuple[bytes, ...]
     packed: int
     """Lines that are stored in a form that is not read (zstd)."""
+    damage: str = ""
+    """Why its lines cannot be read; then it has none."""
 
 
 @contextmanager
@@ -49,17 +51,27 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
-    """Yield every session, those that were archived first and the present ones last."""
+    """Yield every session, those that were archived first and the present ones last.
+
+    One on a damaged page is yielded without lines; those beside it have theirs.
+
+    Raises:
+        sqlite3.Error: which sessions there are cannot be read.
+    """
     rows = database.execute(
         "SELECT w.session_id, w.session_key, w.created_at, n.current_session_id = w.session_id"
         " FROM session_windows w JOIN session_nodes n ON n.session_key = w.session_key"
         " ORDER BY 4, w.created_at, w.session_id"
     ).fetchall()
     for session_id, key, created_at, present in rows:
-        events = database.execute(
-            "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq",
-            (session_id,),
-        ).fetchall()
+        try:
+            events = database.execute(
+                "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq",
+                (session_id,),
+            ).fetchall()
+        except sqlite3.Error as error:
+            yield Foreign(str(key), str(session_id), bool(present), (), 0, str(error))
+            continue
         lines = [str(event).encode() for (event,) in events if event is not None]
         packed = len(events) - len(lines)
         if not lines or not _is_header(lines[0]):
@@ -78,5 +90,8 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _is_header(line: bytes) -> bool:
-    found = json.loads(line)
+    try:
+        found = json.loads(line)
+    except ValueError:  # whoever reads the lines says which
+        return False
     return isinstance(found, dict) and found.get("type") == "session"

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from skerry.model.errors import StoreClosedError, StoreFailedError
-from skerry.store.condition import Condition, is_ours
+from skerry.store.condition import Condition, Storage, is_ours, kind
 from skerry.store.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -153,9 +153,13 @@ class Writer:
             self._fail(batch, error)
 
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
-        """Give every unit a transaction of its own: one that finds no room must not fail others."""
-        if len(batch) == 1:
-            batch[0].error = batch[0].error or self._failed(error)
+        """Give every unit a transaction of its own: one that finds no room must not fail others.
+
+        Where another program holds the file all fail at once: each would wait for it as long again.
+        """
+        if len(batch) == 1 or kind(error) is Storage.BUSY:
+            for job in batch:
+                job.error = job.error or self._failed(error)
             return
         for job in batch:
             job.error = None

@@ -11,8 +11,10 @@ import pytest
 from skerry.app import doctor_running, doctor_safety, unit
 from skerry.app.checks import Check, Level
 from skerry.app.doctor import examine
+from skerry.app.doctor_state import database
 from skerry.config.load import load
 from skerry.infra.log import KEEP_FILES, MOST_BYTES
+from skerry.store import DATABASE
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
 
@@ -146,3 +148,9 @@ def test_a_log_that_grew_too_large_is_a_warning(tmp_path: Path) -> None:
     large.touch()
     os.truncate(large, (KEEP_FILES + 1) * MOST_BYTES + 1)
     assert doctor_safety.log(tmp_path).level is Level.WARNING
+
+
+def test_a_database_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).mkdir()
+    check = database(tmp_path)
+    assert (check.level, "backup restore" in check.remedy) == (Level.FAILURE, False)

@@ -189,6 +189,35 @@ def test_what_is_there_already_is_kept_and_said(
     assert any(one["what"].endswith("workspace/MEMORY.md") for one in report["unmapped"])
 
 
+@pytest.mark.usefixtures("state")
+def test_a_damaged_session_of_the_database_leaves_the_others_whole(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One with a line that is no JSON, one on a page that is no page any more."""
+    file = old / "agents/work/agent/openclaw-agent.sqlite"
+    with closing(sqlite3.connect(file)) as made, made:
+        made.execute("CREATE INDEX events ON transcript_events (session_id, seq)")
+        made.execute("UPDATE transcript_events SET event_json = 'x' WHERE session_id = 'old'")
+        for place in range(40):
+            row = (f"big{place:02}", "agent:work:big", 1771322400000)
+            made.execute("INSERT INTO session_windows VALUES (?, ?, ?)", row)
+            event = json.dumps({"type": "session", "version": 3, "id": f"big{place:02}"})
+            values = (f"big{place:02}", 0, event + " " * 3000, None)
+            made.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?)", values)
+        made.execute("INSERT INTO session_nodes VALUES ('agent:work:big', 'big00')")
+    data = bytearray(file.read_bytes())
+    page = data.index(b'"big20"') // 4096 * 4096
+    data[page : page + 4096] = b"\xff" * 4096
+    file.write_bytes(data)
+    report = brought(old, capsys, "--apply")
+    told = {one["what"]: one["why"] for one in report["unmapped"]}
+    assert "import again" in told["session big20"]
+    assert "session old" in told
+    assert not {f"session big{place}" for place in (10, 30)} & told.keys()
+    assert "session new" not in told
+    assert str(file) not in told
+
+
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["usual", "said so"])
 def test_lines_of_a_transcript_that_cannot_be_read_are_in_the_report(
     old: Path, state: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]

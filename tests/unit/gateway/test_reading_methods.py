@@ -10,6 +10,7 @@ import pytest
 
 from skerry.gateway.methods import chat as methods
 from skerry.model import message
+from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey, agent_id
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
@@ -213,6 +214,21 @@ async def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
         payload = await wire.call("config.get", {})
         assert (payload["exists"], payload["valid"], payload["parsed"]) == (True, False, {})
         assert payload["issues"]
+
+
+async def test_health_says_at_once_when_the_database_fails_and_when_it_works_again(
+    rig: Rig, wire: Wire
+) -> None:
+    assert (await wire.call("health"))["storage"] == {"state": "ok"}
+    limit = "PRAGMA max_page_count = "
+    await rig.store.write(lambda unit: unit.one(f"{limit}1"))  # no page to grow
+    with pytest.raises(StoreFailedError):
+        await write(rig, [message.user("x" * 200_000, 1)])
+    failing = await wire.call("health")
+    assert (failing["ok"], failing["storage"]["state"]) == (False, "full")
+    await rig.store.write(lambda unit: unit.one(f"{limit}1000000"))
+    working = await wire.call("health")
+    assert (working["ok"], working["storage"]) == (True, {"state": "ok"})
 
 
 async def test_health_is_the_last_report_unless_asked_to_look(rig: Rig, wire: Wire) -> None:

@@ -44,9 +44,12 @@ class StatusParams(Params):
 
 
 def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]:
-    """Return the report on the gateway's health."""
-    report = call.context.health.report
-    return refresh_health(call.context) if params.probe or not report else report
+    """Return the last report on the gateway's health, or a new one while the database fails."""
+    context, report = call.context, call.context.health.report
+    works = context.store.condition.storage is Storage.OK
+    if params.probe or not works or not report.get("ok"):
+        return refresh_health(context)
+    return report
 
 
 async def refresh_health(context: GatewayContext) -> Json:
