@@ -37,7 +37,7 @@ async def test_units_that_wait_for_another_program_fail_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One after the other they would wait for a minute, and every later one behind them."""
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 200)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 500)
     path, refused = tmp_path / "state.sqlite", 0
 
     async with open_store(path) as store:
@@ -48,7 +48,7 @@ async def test_units_that_wait_for_another_program_fail_together(
                 await store.write(say)
             refused += 1
 
-        with held(path), anyio.fail_after(30):
+        with held(path), anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(UNITS):
                     tasks.start_soon(fail)
