@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, cast
 
 import anyio
+import anyio.lowlevel
 import httpx2
 
 from skerry import __version__
@@ -203,6 +204,8 @@ class Exchange:
                     break
                 if builder.finished:
                     patience.deadline = anyio.current_time() + _MORE_SECONDS
+                # Who gave up is told no more, though more may have come already.
+                await anyio.lowlevel.checkpoint_if_cancelled()
             # A connection whose response was read to its end can be used again.
             patience.deadline = anyio.current_time() + _END_SECONDS
             async for _ in reads:

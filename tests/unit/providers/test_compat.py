@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 from msgspec.structs import replace
 
@@ -29,6 +31,7 @@ from skerry.providers.compat import CompatProvider
 from skerry.providers.exchange import Endpoint
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+from tests.support.sockets import listening
 
 MODEL = ModelInfo("stub", "stub", "Stub")
 CALL = ToolCall("c1", "read", {"path": "notes/a long name.txt", "lines": 20})
@@ -290,6 +293,33 @@ async def test_cancelling_closes_the_connection_and_keeps_the_text(
         await stub.hung_up.wait()
         assert (await provider.complete(request(), Listener(texts.append))).text == "whole"
         assert stub.connections == 2
+
+
+async def test_who_gives_up_hears_no_more_of_what_has_come_already(http: HttpClient) -> None:
+    def chunk(text: str) -> bytes:
+        data = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"content": text}}]}).encode()
+        return b"%x\r\n%b\r\n" % (len(data), data)
+
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    async def burst(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(head + b"".join(map(chunk, "abcdef")))
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                await stream.receive()
+
+    texts: list[str] = []
+    async with listening(burst) as port:
+        provider = CompatProvider(http, Endpoint("Burst", f"http://127.0.0.1:{port}/v1"))
+        with anyio.CancelScope() as scope:
+
+            def listen(text: str) -> None:
+                texts.append(text)
+                scope.cancel()
+
+            await provider.complete(request(), Listener(listen))
+    assert (texts, scope.cancelled_caught) == (["a"], True)
 
 
 async def test_an_endpoint_may_want_a_connection_for_each_call(http: HttpClient) -> None:

@@ -199,12 +199,15 @@ async def test_leaving_ends_the_process_and_those_who_wait() -> None:
         await embedder.embed(["a"], Kind.PASSAGE)
 
 
+_STAY = "import time; time.sleep(600)"
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [
         ("import sys; sys.exit('no such thing')", "no such thing"),
-        ("import os; os.write(1, bytes(100))", "says nonsense"),
-        ("import os; os.write(1, bytes([255] * 100))", "says nonsense"),
+        (f"import os; os.write(1, bytes(100)); {_STAY}", "says nonsense"),
+        (f"import os; os.write(1, bytes([255] * 100)); {_STAY}", "says nonsense"),
         ("import os; os.write(1, bytes([0, 0, 0, 9, 1]))", "ended"),
     ],
 )
