@@ -111,11 +111,11 @@ class PooledTransport(httpx2.AsyncBaseTransport):
             head = await connection.request(request)
         limit = request.extensions.get(BODY_LIMIT, _DEFAULT_BODY_LIMIT)
         return httpx2.Response(
-            status_code=head.status_code,
-            headers=head.headers.raw_items(),
+            status_code=head.status,
+            headers=head.headers,
             stream=_Body(connection, limit, partial(self._release, origin)),
             extensions={
-                "http_version": b"HTTP/" + head.http_version,
+                "http_version": b"HTTP/" + head.version.encode(),
                 "reason_phrase": head.reason,
             },
         )

@@ -125,11 +125,13 @@ async def test_trailers_end_a_body_in_chunks(http: HttpClient) -> None:
     [
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000 + END + b"<close>",
+        CHUNKED[:-2] + b"x: " + b"x" * 400_000 + END + b"<close>",
+        b"HTTP/1.1 200 OK\r\nbad name: 1" + END + b"<close>",
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nok<close>",
         b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok",
         b"<close>",
     ],
-    ids=["another protocol", "a head without end", "cut", "two lengths", "nothing"],
+    ids=["protocol", "endless head", "endless trailer", "name", "cut", "two lengths", "nothing"],
 )
 async def test_what_breaks_the_rules_is_an_error_and_ends_the_connection(
     http: HttpClient, answer: bytes
@@ -141,6 +143,30 @@ async def test_what_breaks_the_rules_is_an_error_and_ends_the_connection(
             await http.get(url)
         assert (await http.get(url)).text == "ok"
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("extra", [OK.replace(b"ok", b"no"), b"nonsense", b"\r\n\r\n"])
+async def test_what_follows_an_answer_unasked_answers_no_later_request(
+    http: HttpClient, extra: bytes
+) -> None:
+    server = Server(OK + extra, OK)
+    answers = await ask(http, server, 2)
+    assert [one.text for one in answers] == ["ok", "ok"]
+    assert [name for one in answers for name in one.headers] == ["content-length"] * 2
+
+
+@pytest.mark.parametrize("length", ["3", "30"])
+async def test_a_body_is_as_long_as_its_request_says(http: HttpClient, length: str) -> None:
+    server = Server(OK)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"ten bytes."
+
+    async with listening(server.serve) as port:
+        with pytest.raises(httpx2.LocalProtocolError):
+            await http.post(
+                f"http://127.0.0.1:{port}/", content=body(), headers={"content-length": length}
+            )
 
 
 async def test_a_server_may_answer_and_close_before_it_has_read_all(http: HttpClient) -> None:

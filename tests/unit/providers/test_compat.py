@@ -305,7 +305,7 @@ async def test_who_gives_up_hears_no_more_of_what_has_come_already(http: HttpCli
     async def burst(stream: anyio.abc.SocketStream) -> None:
         async with stream:
             await stream.receive()
-            await stream.send(head + b"".join(map(chunk, "abcdef")))
+            await stream.send(head + chunk("a") + b"".join([chunk("b" * 9_000)] * 20))  # many reads
             with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                 await stream.receive()
 
@@ -319,7 +319,7 @@ async def test_who_gives_up_hears_no_more_of_what_has_come_already(http: HttpCli
                 scope.cancel()
 
             await provider.complete(request(), Listener(listen))
-    assert (texts, scope.cancelled_caught) == (["a"], True)
+    assert (len(texts), scope.cancelled_caught) == (1, True)
 
 
 async def test_an_endpoint_may_want_a_connection_for_each_call(http: HttpClient) -> None:
