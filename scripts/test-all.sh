@@ -80,12 +80,26 @@ export SKERRY_FULL=1
 # printed after the first.
 far=(tests/e2e tests/conformance)
 said=$(mktemp)
+rm -rf .pytest_cache/far .pytest_cache/near
 .venv/bin/pytest "${far[@]/#/--ignore=}" -o cache_dir=.pytest_cache/near >"$said" 2>&1 &
 near=$!
 trap 'kill "$near" 2>/dev/null || true; rm -f "$said"' EXIT
 far_code=0 near_code=0
-.venv/bin/pytest "${far[@]}" || far_code=$?
+.venv/bin/pytest "${far[@]}" -o cache_dir=.pytest_cache/far || far_code=$?
 wait "$near" || near_code=$?
 cat "$said"
 echo "${far[*]}: exit code $far_code; all other tests: exit code $near_code"
-((far_code == 0 && near_code == 0))
+
+# A few that failed in that crowd run once more, alone. What passes then is named at the end, and is
+# a defect all the same: of the test, or a race in what it tests. Kills get no second try: what they
+# count must hold each time.
+alone=()
+for half in far near; do
+    .venv/bin/python -m scripts.failed ".pytest_cache/$half" >"$said" || exit 1
+    mapfile -t -O "${#alone[@]}" alone <"$said"
+done
+((far_code < 2 && near_code < 2)) || exit 1
+((${#alone[@]} > 0)) || exit $((far_code || near_code))
+.venv/bin/pytest "${alone[@]}"
+echo 'FAILED IN THE CROWD, PASSED ALONE:'
+printf '    %s\n' "${alone[@]}"
