@@ -34,7 +34,7 @@ def run(name: str) -> list[str]:
         lines: list[str] = []
         for line in process.stdout:
             print(line, end="", flush=True)
-            lines.append(line.strip())
+            lines.append(line.rstrip("\n"))  # an empty last field has a space before it
     return [] if process.returncode else lines
 
 

@@ -1,6 +1,6 @@
 """What it costs to index files, to look at them again, and to search them.
 
-    python bench/memory_index.py [--files 10000] [--growth] [--vectors]
+    python -m bench.memory_index [--files 10000] [--growth] [--vectors]
 
 With `--vectors` each passage gets a random one of 384 numbers, and so does each question. A query
 is what the built-in memory does for one, from the event loop and back. CPU seconds of the whole
@@ -25,6 +25,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
+from bench.measure import figure
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import Places
@@ -119,13 +120,15 @@ async def measure(files: int, *, vectors: bool) -> None:
         warm = sorted([await cpu(ask) for _ in range(QUERIES)])
         size, derived = weight(home, "main.*"), weight(home, "main.derived/**/*")
         chunks = (await memory.status()).chunks
-        print(
-            f"{files} files, {chunks} passages: index {first:.2f} CPU s, again {again:.2f},"
-            f" look before a search {look * 1000:.1f} ms, vectors {embedded:.2f} s,"
-            f" derive {cold:.2f} s, query p50 {statistics.median(warm) * 1000:.1f}"
-            f" p99 {warm[round(0.99 * QUERIES) - 1] * 1000:.1f} ms,"
+        figure(
+            f"search {chunks} passages of {files} files, CPU ms p50",
+            "",
+            f"{statistics.median(warm) * 1000:.1f}",
+            f"p99 {warm[round(0.99 * QUERIES) - 1] * 1000:.1f}; index {first:.2f} CPU s,"
+            f" again {again:.2f}, look before a search {look * 1000:.1f} ms,"
+            f" vectors {embedded:.2f} s, derive {cold:.2f} s,"
             f" {size / 1e6:.0f} + {derived / 1e6:.0f} MB, resident {resident():.0f} MB, peak"
-            f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+            f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB",
         )
     finally:
         index.close()

@@ -9,8 +9,6 @@ from typing import Final
 
 TOKEN: Final = 4
 """Characters of a token, as everywhere where none is counted."""
-PRESETS: Final = {"256/32": (256, 32), "400/80": (400, 80), "1024/128": (1024, 128)}
-"""Size and overlap in tokens; the first is the default."""
 MIN_SIZE: Final = 16
 MAX_SIZE: Final = 8192
 

@@ -9,7 +9,7 @@ written without spaces are cut into overlapping pairs of characters.
 import re
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.fold import plain
@@ -18,7 +18,6 @@ from skerry_recall.language import SPOKEN, guess
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Terms: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
 
 MAX_TERM: Final = 64
@@ -159,11 +158,6 @@ class Words:
 def terms(text: str) -> list[str]:
     """Return the terms of one text; `Words` is for many."""
     return Words().terms(text)
-
-
-def content(question: str) -> list[str]:
-    """Return the terms of one question; `Words` is for many."""
-    return Words().content(question)
 
 
 def _pairs(run: str) -> list[str]:

@@ -58,11 +58,6 @@ class Shown(Struct, frozen=True):
     raw: int
     """Characters of the whole file."""
 
-    @property
-    def is_cut(self) -> bool:
-        """Return whether the prompt has less than the file."""
-        return len(self.text) != self.raw
-
 
 def is_private(request: RunRequest) -> bool:
     """Return whether only the owner takes part in the conversation.

@@ -93,7 +93,7 @@ class Forgetter(Struct):
         phrases = redaction.phrases
         serial = await self.store.write(lambda unit: begin(unit, agent, phrases, now, extra=extra))
         self.reach("forget.begun")
-        job = Forgetting(serial, agent, phrases, now, extra)
+        job = Forgetting(serial, agent, phrases, extra)
         done = False
         try:
             during = self._active(agent)

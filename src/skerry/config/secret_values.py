@@ -11,7 +11,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +21,6 @@ from pydantic import ValidationError
 from skerry.config.redact import is_fetched
 from skerry.config.secret_providers import SecretProvider, SecretsConfig
 from skerry.model.errors import ConfigError
-
-Fetch = Callable[[Mapping[str, Any]], str]
-"""From `{source, provider, id}` to the secret; raises `ConfigError`."""
 
 UNFETCHED: Final = "(not fetched)"
 """Stands for a secret where a file is only checked."""

@@ -68,7 +68,6 @@ NODES: Final = Need(Role.NODE, None)
 READERS: Final = Need(Role.OPERATOR, READ)
 WRITERS: Final = Need(Role.OPERATOR, WRITE)
 ADMINS: Final = Need(Role.OPERATOR, ADMIN)
-APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
 PAIRERS: Final = Need(Role.OPERATOR, PAIRING)
 
 UNKNOWN: Final = ADMINS

@@ -16,7 +16,6 @@ from skerry.model.origin import Origin
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*")
 _ORIGINS: Final = {one.value: one for one in Origin}
 _FENCE: Final = ("```", "~~~")
-ID: Final = r"^[0-9a-f]{10}$"
 
 
 class Note(Struct, frozen=True):

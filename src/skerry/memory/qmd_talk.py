@@ -68,10 +68,7 @@ class Talk:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self.why = f"{_BROKE}: it answered something else than JSON."
         finally:
-            self.why = self.why or f"{_BROKE}."
-            self.over.set()
-            for one in self._waiting.values():
-                one.done.set()
+            self._end(f"{_BROKE}.")
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> bytes:
         """Return the result, as JSON; whoever calls sets the deadline.
@@ -83,8 +80,7 @@ class Talk:
         self._waiting[number] = waiting
         try:
             await self._send({"id": number, "method": method, "params": params})
-            if not self.over.is_set():
-                await waiting.done.wait()
+            await waiting.done.wait()
         finally:
             del self._waiting[number]
         message = waiting.message
@@ -103,11 +99,23 @@ class Talk:
         await self._send({"method": method})
 
     async def _send(self, frame: Mapping[str, Any]) -> None:
+        if self.over.is_set():
+            raise QmdError(self.why)
         line = msgspec.json.encode({"jsonrpc": "2.0", **frame}) + b"\n"
         # What one began to send must be whole, or the next would be read as the rest of it.
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_SEND_SECONDS):
+        with anyio.move_on_after(_SEND_SECONDS, shield=True) as patience:
             async with self._writing:
                 try:
                     await self._out.send(line)
                 except _ENDED as error:
                     raise QmdError(f"{_BROKE}.") from error
+        if patience.cancelled_caught:
+            self._end(f"{_BROKE}: it reads nothing.")
+            raise QmdError(self.why)
+
+    def _end(self, why: str) -> None:
+        """Let nobody wait any more; of several reasons the first counts."""
+        self.why = self.why or why
+        self.over.set()
+        for one in self._waiting.values():
+            one.done.set()

@@ -4,7 +4,6 @@ Source: openclaw-behaviour 2.4, `session.maintenance`. What is unused is archive
 restored; what was archived long ago is removed.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ from skerry.model.ids import SessionKey, SessionKind
 from skerry.sessions import lifecycle
 from skerry.store import Store, retention
 from skerry.store.retention import Kept
-
-logger = logging.getLogger(__name__)
 
 PRUNE: Final = "prune"
 """Why a session ended that retention archived."""

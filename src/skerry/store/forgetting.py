@@ -71,7 +71,6 @@ class Forgetting(Struct, frozen=True):
     agent: AgentId
     phrases: tuple[str, ...]
     """None where all is done but `finish`."""
-    asked_at: int
     extra: bool = False
     """Whether the extra paths are cleaned too."""
 
@@ -90,12 +89,10 @@ def begin(
 
 def begun(reader: Reader) -> list[Forgetting]:
     """Return what is being forgotten, the oldest first."""
-    rows = reader.all(
-        "SELECT serial, agent, phrases, asked_at, extra FROM forgetting ORDER BY serial"
-    )
+    rows = reader.all("SELECT serial, agent, phrases, extra FROM forgetting ORDER BY serial")
     return [
-        Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), at, bool(extra))
-        for serial, agent, phrases, at, extra in rows
+        Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), bool(extra))
+        for serial, agent, phrases, extra in rows
     ]
 
 

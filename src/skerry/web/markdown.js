@@ -103,7 +103,7 @@ function firstOf(texts) {
  * Return how much of a growing text is finished: up to the last empty line that is not inside a
  * fence or a list, which may go on after it.
  */
-export function finished(text) {
+function finished(text) {
   let fence = "";
   let end = 0;
   let place = 0;

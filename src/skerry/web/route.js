@@ -16,7 +16,7 @@ export function hideToken() {
 }
 
 /** Return the fragment of a conversation; the main one has none. */
-export function hashOf(session) {
+function hashOf(session) {
   if (session === MAIN) return "";
   return `#session=${encodeURIComponent(session).replaceAll("%3A", ":")}`;
 }

@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from skerry.auth.credentials import Credentials, profiles_file, vault_of
 from skerry.auth.order import ordered, pinned, split_reference
 from skerry.auth.profiles import Kind, Profile, change, parse, read
-from skerry.auth.vault import Vault
 from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelAuthError
 from skerry.model.ids import MAIN_AGENT, AgentId
 from skerry.testing.clock import FakeClock
-
-NO_VAULT = Vault(Path("/nonexistent"))
 
 
 def config(home: Path, **sections: Any) -> Config:

@@ -1,8 +1,7 @@
 """Changing the configuration over the wire: what is kept, what is refused, what is told."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ FILE: dict[str, Any] = {
     "models": {"providers": {"own": {"baseUrl": "http://127.0.0.1:1/v1", "apiKey": KEY}}},
     "heartbeat": {"every": "30m"},
 }
-Open = Callable[..., AbstractAsyncContextManager[tuple[Rig, Wire]]]
 
 
 @pytest.fixture

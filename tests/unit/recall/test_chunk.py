@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_recall.chunk import PRESETS, TOKEN, Chunk, chunks
+from skerry_recall.chunk import TOKEN, Chunk, chunks
 
 LINES = st.lists(
     st.one_of(
@@ -17,7 +17,7 @@ LINES = st.lists(
     max_size=40,
 )
 TEXTS = LINES.map("\n".join)
-SIZES = st.sampled_from([*PRESETS.values(), (16, 0), (16, 8), (64, 16)])
+SIZES = st.sampled_from([(256, 32), (400, 80), (1024, 128), (16, 0), (16, 8), (64, 16)])
 
 
 @given(TEXTS, SIZES)

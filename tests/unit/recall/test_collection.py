@@ -18,7 +18,7 @@ from skerry_recall.arrays import DamagedError
 from skerry_recall.collection import Collection
 from skerry_recall.passage import Passage
 from skerry_recall.scores import Floats
-from skerry_recall.terms import content, terms
+from skerry_recall.terms import Words, terms
 
 WORDS = ["fox", "bird", "red", "blue", "error_42", "Zürich"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -55,9 +55,9 @@ def test_a_keyword_a_name_a_term_and_an_identifier_are_ranked_by_bm25(
         "It failed with ERR_CONN_42 and was restarted.",
         "Ada: err 42 times, then ask the keeper to say so; a drain is a drain.",
     )
-    found = _filled(tmp_path, *texts).scores(dict.fromkeys(content(question), 1.0))
+    found = _filled(tmp_path, *texts).scores(dict.fromkeys(Words().content(question), 1.0))
     rows = [_passage(number, texts[number - 1]) for number in found.id.tolist()]
-    assert found.text == pytest.approx(_naive(rows, dict.fromkeys(content(question), 1.0)))
+    assert found.text == pytest.approx(_naive(rows, dict.fromkeys(Words().content(question), 1.0)))
     assert found.id[np.argmax(found.text)] == best
 
 

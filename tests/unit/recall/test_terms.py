@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry_recall.terms import MAX_TERM, Words, content, terms
+from skerry_recall.terms import MAX_TERM, Words, terms
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_text_is_its_terms(text: str, found: list[str]) -> None:
     ],
 )
 def test_a_question_is_its_content_words(question: str, found: list[str]) -> None:
-    assert content(question) == found
+    assert Words().content(question) == found
 
 
 def test_a_question_finds_an_identifier_by_a_part() -> None:
-    assert set(content("conn")) < set(terms("ERR_CONN_42"))
+    assert set(Words().content("conn")) < set(terms("ERR_CONN_42"))
 
 
 def test_a_term_has_a_limit() -> None:
@@ -65,7 +65,7 @@ def test_more_words_than_are_remembered_are_still_right() -> None:
 def test_a_word_is_found_in_another_form_of_its_language(
     text: str, question: str, shared: str
 ) -> None:
-    assert shared in set(content(question)) & set(terms(text))
+    assert shared in set(Words().content(question)) & set(terms(text))
 
 
 @pytest.mark.parametrize("word", ["Häuser", "niños", "ERR_CONN_42", "Straßenbahn"])
@@ -75,4 +75,4 @@ def test_a_word_alone_is_found_in_a_text_of_any_language(word: str) -> None:
 
 
 def test_a_question_has_a_limit() -> None:
-    assert len(content("word " * 100_000 + "last")) == 1
+    assert len(Words().content("word " * 100_000 + "last")) == 1

@@ -1,6 +1,6 @@
 // The panel's files: by name or by day, each to be read and edited.
 
-import { make, setText, when } from "../dom.js";
+import { make, when } from "../dom.js";
 import { Editor } from "./editor.js";
 import { button, teller, wrong } from "./pieces.js";
 

@@ -1,0 +1,26 @@
+"""How requests go to QMD's server over its pipes."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.memory import qmd_talk
+from skerry.memory.qmd_process import QmdError, child
+from skerry.memory.qmd_talk import Talk
+
+
+async def test_a_server_that_reads_nothing_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qmd_talk, "_SEND_SECONDS", 0.01)
+    whole = {"text": "x" * 1_000_000}  # more than a pipe takes at once
+    with anyio.fail_after(60):
+        async with child(["sleep", "300"], environ={}, folder=tmp_path, listens=True) as process:
+            talk = Talk(process)
+            with pytest.raises(QmdError, match="reads nothing"):
+                await talk.ask("query", whole)
+            # The next would be read as the rest of that one.
+            assert talk.over.is_set()
+            with pytest.raises(QmdError, match="reads nothing"):
+                await talk.ask("query", {})
