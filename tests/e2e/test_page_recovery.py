@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import anyio
 import pytest
 from playwright.async_api import WebSocketRoute, expect
 
@@ -119,6 +120,38 @@ async def test_a_message_that_was_on_its_way_when_the_connection_broke_arrives_o
         assert len(keys) == 2 or lost == "answer"  # the transcript may tell that it arrived
         assert len(set(keys)) == 1
         assert model.count == 1
+
+
+async def test_what_is_written_as_the_page_comes_keeps_its_order(browser: Chromium) -> None:
+    async with StubModelServer() as model, running_gateway(model=model.base_url) as gateway:
+        page = await browser.tab()
+        frames: list[str] = []
+        written, sent = anyio.Event(), anyio.Event()
+
+        def between(route: WebSocketRoute) -> None:
+            server = route.connect_to_server()
+
+            async def up(message: str | bytes) -> None:
+                frames.append(str(message))
+                match json.loads(message)["method"]:
+                    case "connect":
+                        await written.wait()
+                    case "chat.history":
+                        await sent.wait()
+                    case "chat.send":
+                        sent.set()
+                server.send(message)
+
+            route.on_message(up)
+
+        await page.route_web_socket("**/*", between)
+        await page.goto(address(gateway))
+        await say(page, "first")
+        written.set()
+        await expect_online(page)
+        await say(page, "second")
+        await expect_texts(page, "first", "echo: first", "second", "echo: second")
+        assert [one["message"] for one in sends(frames)][:2] == ["first", "second"]
 
 
 async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromium) -> None:

@@ -6,8 +6,9 @@
 //   session   the id of its transcript; a reset begins another
 //   messages  the part of the transcript that is here, as it came, without gaps
 //   runs      runs that are accepted and not ended: {runId, text, thinking, tools, begun, guests,
-//             asks, aside}; `guests` are messages that entered it, `asks` is what waits, and one
-//             that is `aside` answers a command while another is at work
+//             asks, aside}; `asks` is what another page wrote, told while it waited, `guests` are
+//             {runId, asks} of messages that entered it, and one that is `aside` answers a command
+//             while another is at work
 //   asides    those commands with their answers, which no transcript has: {after, items}, where
 //             `after` is the run that was at work
 //   joins     runs whose message another run answers, as the gateway told
@@ -68,7 +69,7 @@ export function accepted(state, key) {
   const message = state.outgoing.find((own) => own.key === key);
   if (!message || message.state === "dropped") return state; // its run has ended already
   const next = mark(state, key, "accepted");
-  if (next.runs.some(({ runId, guests }) => runId === key || guests.includes(key))) return next;
+  if (next.runs.some((run) => answers(run, key))) return next;
   return { ...next, runs: [...next.runs, { ...newRun(key), begun: next.runs.length === 0 }] };
 }
 
@@ -82,14 +83,16 @@ export function remember(state, payload) {
   const session = payload.sessionId ?? null;
   const messages = following(session === state.session ? state.messages : [], payload.messages ?? []);
   const items = fold(messages);
+  const written = new Set(items.map((item) => item.key));
   const runs = (payload.activeRuns ?? []).map(({ runId, text = "", queued }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
     const kept = items.find((item) => item.id === `a:${runId}`);
     const tools = kept ? mergeTools(kept.tools, shown.tools) : shown.tools;
     const thinking = shown.thinking || kept?.thinking || "";
-    return { ...shown, text, thinking, tools, begun: queued === undefined, asks: queued };
+    const asks = queued ?? shown.asks; // a run that has just begun may not be in the transcript
+    const guests = written.has(runId) ? shown.guests.map(withoutWords) : shown.guests;
+    return { ...shown, text, thinking, tools, begun: queued === undefined, asks, guests };
   });
-  const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
   const older = messages.length > (payload.messages ?? []).length;
   return {
@@ -179,11 +182,12 @@ export function view(state) {
   );
   if (!run) return withAsides([...withRetry(items), ...own, ...others], state.asides);
   const answer = { ...newAnswer(run.runId), ...pick(run), state: "writing" };
-  const asked = ({ key }) => key === run.runId || run.guests.includes(key);
+  const asked = ({ key }) => answers(run, key);
   const all = [
     // What the transcript already has of this run's answer is in the growing text too.
     ...items.filter((item) => item.id !== answer.id),
     ...own.filter(asked),
+    ...toldOf(state, run),
     answer,
     ...own.filter((item) => !asked(item)),
     ...others,
@@ -208,6 +212,22 @@ function withAsides(items, asides) {
     all.splice(place + 1 || all.length, 0, ...told.map((item) => ({ ...item, aside: after })));
   }
   return all;
+}
+
+/** Whether a message is the run's own, or has entered it. */
+function answers(run, key) {
+  return run.runId === key || run.guests.some(({ runId }) => runId === key);
+}
+
+function withoutWords({ runId }) {
+  return { runId, asks: "" };
+}
+
+/** What others asked that the run answers, until the transcript shows it. */
+function toldOf(state, { runId, asks, guests }) {
+  return [...guests, { runId, asks }]
+    .filter((one) => one.asks && !knows(state, one.runId))
+    .map((one) => person(one.runId, one.asks, null));
 }
 
 function ownItem({ key, text, at, images }) {
@@ -263,8 +283,9 @@ function lead(state, runId) {
 
 /** A message entered another run, which answers it. */
 function join(state, runId, host) {
+  const asks = state.runs.find((run) => run.runId === runId)?.asks ?? "";
   const led = lead({ ...state, runs: state.runs.filter((run) => run.runId !== runId) }, host);
-  const next = change(led, host, (run) => ({ ...run, guests: [...run.guests, runId] }));
+  const next = change(led, host, (run) => ({ ...run, guests: [...run.guests, { runId, asks }] }));
   return knows(next, runId) ? next : { ...next, wants: true };
 }
 
@@ -319,7 +340,7 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason })
   }
   const done = run ?? newRun(runId);
   const items = state.items.filter((item) => item.id !== `a:${runId}`);
-  const asked = state.outgoing.filter(({ key }) => key === runId || done.guests.includes(key));
+  const asked = state.outgoing.filter(({ key }) => answers(done, key));
   const written = new Set(items.map((item) => item.key));
   const answer = {
     ...newAnswer(runId),
@@ -335,7 +356,8 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason })
     const asides = [...state.asides, { after, items: [...asked.map(ownItem), answer] }];
     return { ...state, runs, outgoing, asides };
   }
-  items.push(...asked.filter(({ key }) => !written.has(key)).map(ownItem), answer);
+  items.push(...asked.filter(({ key }) => !written.has(key)).map(ownItem));
+  items.push(...toldOf(state, done), answer);
   const wants = state.wants || !items.some((item) => item.kind === "person" && item.key === runId);
   return { ...state, items, runs, outgoing, wants };
 }

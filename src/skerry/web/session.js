@@ -26,6 +26,7 @@ export class Session {
   #gateway;
   #syncing = false;
   #syncAgain = false;
+  #sending = false;
 
   constructor(key, gateway) {
     this.key = key;
@@ -41,8 +42,9 @@ export class Session {
   async catchUp() {
     await this.sync();
     for (const { key, state } of this.conversation.outgoing) {
-      if (!["failed", "dropped"].includes(state)) this.send(key);
+      if (!["failed", "dropped"].includes(state)) this.#mark(key, "waiting");
     }
+    this.#sendOn();
   }
 
   /** Say something; it is kept until the transcript has it. */
@@ -54,26 +56,15 @@ export class Session {
   }
 
   /** Send a written message; again with the same key if need be, so that it never comes twice. */
-  async send(key) {
+  send(key) {
     const message = this.conversation.outgoing.find((own) => own.key === key);
-    if (!message) return;
-    if (message.state === "dropped") {
+    if (message?.state === "dropped") {
       this.discard(key); // its key has had its run
       this.write(message.text, message.images);
       return;
     }
-    this.#mark(key, this.#gateway.online ? "sending" : "waiting");
-    const params = { sessionKey: this.key, message: message.text, idempotencyKey: key };
-    const attachments = message.images.map((image) => ({ type: "image", ...image }));
-    if (attachments.length > 0) params.attachments = attachments;
-    try {
-      const { status } = await this.#gateway.request("chat.send", params);
-      await this.#taken(key, status);
-    } catch (error) {
-      if (error instanceof LostError) this.#mark(key, "waiting");
-      else if (error.retryable) this.#sendLater(key, error);
-      else this.#mark(key, "failed", error.message);
-    }
+    this.#mark(key, "waiting");
+    this.#sendOn();
   }
 
   /** Forget a message that was not sent. */
@@ -193,6 +184,37 @@ export class Session {
     this.#gateway.changed();
   }
 
+  /** Send what waits, the oldest first, and the next when that is taken: so they keep their order. */
+  async #sendOn() {
+    if (this.#sending) return;
+    this.#sending = true;
+    const isNext = ({ state }) => state === "waiting";
+    while (this.#gateway.online) {
+      const next = this.conversation.outgoing.find(isNext);
+      if (!next || !(await this.#offer(next))) break;
+    }
+    this.#sending = false;
+  }
+
+  /** Send one message; return whether its fate is settled, or it waits for a better time. */
+  async #offer({ key, text, images }) {
+    this.#mark(key, "sending");
+    const params = { sessionKey: this.key, message: text, idempotencyKey: key };
+    const attachments = images.map((image) => ({ type: "image", ...image }));
+    if (attachments.length > 0) params.attachments = attachments;
+    try {
+      const { status } = await this.#gateway.request("chat.send", params);
+      await this.#taken(key, status);
+      return true;
+    } catch (error) {
+      const isLost = error instanceof LostError;
+      const later = isLost || error.retryable;
+      this.#mark(key, later ? "waiting" : "failed", isLost ? "" : error.message);
+      if (later && !isLost) this.#sendLater(error);
+      return !later;
+    }
+  }
+
   async #taken(key, status) {
     if (["started", "accepted", "in_flight"].includes(status)) {
       this.#become(chat.accepted(this.conversation, key));
@@ -202,10 +224,9 @@ export class Session {
     this.#become(chat.drop(this.conversation, key));
   }
 
-  #sendLater(key, error) {
-    this.#mark(key, "waiting", error.message);
+  #sendLater({ retryAfterMs = BUSY_MS }) {
     this.#gateway.probe(); // its disk may be full
-    setTimeout(() => this.#gateway.online && this.send(key), error.retryAfterMs ?? BUSY_MS);
+    setTimeout(() => this.#sendOn(), retryAfterMs);
   }
 
   #mark(key, fate, problem = "") {

@@ -1,0 +1,168 @@
+"""`chat.js` in every order: whenever a page comes, and reads, it loses sight of no message."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.unit.web.test_chat import CHAT, KEY, Step, agent, asked, chat, said, write
+
+pytestmark = pytest.mark.full("Node")
+
+RUNNER = """
+const chat = await import(process.argv[1]);
+let input = "";
+for await (const chunk of process.stdin) input += chunk;
+const play = (steps) => {
+  let state = chat.begin();
+  const step = ([name, ...parameters]) => (state = chat[name](state, ...parameters));
+  return steps.map((one) => (step(one), chat.view(state)));
+};
+console.log(JSON.stringify(JSON.parse(input).map(play)));
+"""
+ISLAND = asked("island", "a")
+HALF, WHOLE = "A skerry is ", said("assistant", "A skerry is a small island.")
+START_B = agent("b", "lifecycle", phase="start")
+START_C = agent("c", "lifecycle", phase="start")
+C_JOINS_B = agent("c", "lifecycle", phase="start", joined="b")
+B_JOINS_A = agent("b", "lifecycle", phase="start", joined="a")
+B_JOINS_C = agent("b", "lifecycle", phase="start", joined="c")
+
+
+class Moment(NamedTuple):
+    """What the gateway has, and the events with which it tells how it came to that."""
+
+    messages: list[dict[str, Any]]
+    line: tuple[dict[str, str], ...] = ()
+    events: tuple[Step, ...] = ()
+    waits: str | None = ""
+    """Those of the runs b and c that wait for their turn; None: nobody can say."""
+    asked: str = ""
+    """Those of them that are to be seen, waiting or not."""
+
+    def history(self) -> Step:
+        return ["remember", {"sessionKey": KEY, "messages": self.messages, "activeRuns": self.line}]
+
+
+def works(run: str, text: str = "") -> dict[str, str]:
+    return {"runId": run, "text": text}
+
+
+def waits(run: str) -> dict[str, str]:
+    return {"runId": run, "text": "", "queued": SAYS[run]}
+
+
+SAYS = {"b": "how high?", "c": "and how old?"}
+A, B, C = works("a", HALF), waits("b"), waits("c")
+PROMPT_B = asked(SAYS["b"], "b")
+ECHO = said("assistant", "echo")
+TOGETHER = {
+    **asked("[Queued messages]", "c"),
+    "__openclaw": {"said": [{"runId": run, "text": text} for run, text in SAYS.items()]},
+}
+END_A = chat("a", "final", "A skerry is a small island.")
+MORE_A = chat("a", "delta", HALF)
+ONE_WAITS = [
+    Moment([ISLAND], (A, B), (), "b", "b"),
+    Moment([ISLAND], (A, B), (MORE_A,), "b", "b"),
+    Moment([ISLAND, WHOLE], (A, B), (), "b", "b"),
+    Moment([ISLAND, WHOLE], (B,), (END_A,), "b", "b"),
+]
+ANSWERED = [
+    *ONE_WAITS,
+    Moment([ISLAND, WHOLE], (works("b"),), (START_B,), "", "b"),
+    Moment([ISLAND, WHOLE, PROMPT_B], (works("b"),), (), "", "b"),
+    Moment([ISLAND, WHOLE, PROMPT_B], (works("b", "ec"),), (chat("b", "delta", "ec"),), "", "b"),
+    Moment([ISLAND, WHOLE, PROMPT_B, ECHO], (works("b", "echo"),), (), "", "b"),
+    Moment([ISLAND, WHOLE, PROMPT_B, ECHO], (), (chat("b", "final", "echo"),), "", "b"),
+]
+TAKEN_BACK = [
+    *ONE_WAITS[:2],
+    Moment([ISLAND], (A,), (chat("b", "aborted"),)),
+    Moment([ISLAND, WHOLE], (), (END_A,)),
+]
+STEERED = [
+    *ONE_WAITS[:2],
+    Moment([ISLAND, PROMPT_B], (A, B), (), None, "b"),
+    Moment([ISLAND, PROMPT_B], (A,), (B_JOINS_A,), "", "b"),
+    Moment([ISLAND, PROMPT_B, WHOLE], (A,), (MORE_A,), "", "b"),
+    Moment([ISLAND, PROMPT_B, WHOLE], (), (END_A, chat("b", "final", "")), "", "b"),
+]
+COLLECTED = [
+    Moment([ISLAND], (A, B, C), (), "bc", "bc"),
+    Moment([ISLAND, WHOLE], (A, B, C), (), "bc", "bc"),
+    Moment([ISLAND, WHOLE], (B, C), (END_A,), "bc", "bc"),
+    Moment([ISLAND, WHOLE], (works("c"),), (START_C, B_JOINS_C), "", "bc"),
+    Moment([ISLAND, WHOLE, TOGETHER], (works("c"),), (), "", "bc"),
+    Moment([ISLAND, WHOLE, TOGETHER], (works("c", "ec"),), (chat("c", "delta", "ec"),), "", "bc"),
+    Moment([ISLAND, WHOLE, TOGETHER, ECHO], (works("c", "echo"),), (), "", "bc"),
+]
+"""All ends of that are ends of one run: `ANSWERED` has them."""
+
+
+def orders(moments: Sequence[Moment]) -> list[tuple[int, list[int]]]:
+    """Return when a page comes, and which moments' histories it reads, twice, in every order.
+
+    It reads first what was true before it could know that anything began.
+    """
+    return [
+        (comes, sorted(reads))
+        for reads in combinations_with_replacement(range(len(moments)), 2)
+        for comes in range(reads[0] + 1)
+        if moments[reads[0]].waits
+    ]
+
+
+def played(cases: list[list[Step]]) -> list[list[list[dict[str, Any]]]]:
+    """Return what is shown after each step of each case."""
+    node = shutil.which("node")
+    assert node, "node is not installed"
+    command = [node, "--input-type=module", "-e", RUNNER, CHAT.as_uri()]
+    output = subprocess.run(
+        command, input=json.dumps(cases), check=True, capture_output=True, text=True
+    ).stdout
+    shown: list[list[list[dict[str, Any]]]] = json.loads(output)
+    return shown
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(ANSWERED, id="answered"),
+        pytest.param(TAKEN_BACK, id="taken back"),
+        pytest.param(STEERED, id="steered"),
+        pytest.param(COLLECTED, id="collected"),
+    ],
+)
+def test_a_message_is_shown_from_its_acceptance_on_whatever_is_read_and_when(
+    moments: list[Moment], *, own: bool
+) -> None:
+    cases: list[list[Step]] = []
+    places: list[list[tuple[int, int]]] = []
+    for comes, reads in orders(moments):
+        steps: list[Step] = [["name", KEY]]
+        known: list[tuple[int, int]] = []  # steps after which a moment's truth is to be seen
+        if own:
+            steps += [write(run, SAYS[run]) for run in moments[0].asked]
+            steps += [["accepted", run] for run in moments[0].asked]
+        for number, moment in enumerate(moments[comes:], comes):
+            if number > comes:
+                steps += moment.events
+            steps += [moment.history()] * reads.count(number)
+            if number >= reads[0]:
+                known.append((len(steps) - 1, number))
+        cases.append(steps)
+        places.append(known)
+    for steps, known, views in zip(cases, places, played(cases), strict=True):
+        for place, number in known:
+            people = [item for item in views[place] if item["kind"] == "person"]
+            seen = [item["key"] for item in people]
+            waiting = "".join(item["key"] for item in people if item["state"] == "queued")
+            told = json.dumps(steps[: place + 1], indent=1)
+            assert seen == ["a", *moments[number].asked], told
+            assert moments[number].waits in {waiting, None}, told
