@@ -3,7 +3,6 @@
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
@@ -13,7 +12,7 @@ import pytest
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import GatewayProcess, model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.support.wire import Wire, connect_params, connected, dial, request
+from tests.support.wire import UPGRADE, Wire, connect_params, connected, dial, request
 
 MEBIBYTE = 1024 * 1024
 
@@ -38,10 +37,19 @@ async def answers(gateway: GatewayProcess) -> None:
 
 
 async def test_silent_connections_keep_nobody_out(gateway: GatewayProcess) -> None:
-    async with AsyncExitStack() as stack:
-        silent = [await stack.enter_async_context(dial(gateway.address.url)) for _ in range(300)]
-        await answers(gateway)
-        assert await silent[0].closed() == (1013, "too many handshakes")
+    port = int(gateway.url.rpartition(":")[2])
+    upgrade = f"GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{UPGRADE}\r\n".encode()
+    async with dial(gateway.address.url) as first:
+        # All at once: none may wait so long that it is closed for that.
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(300)]
+        try:
+            for one in silent:
+                one.sendall(upgrade)
+            await answers(gateway)
+            assert await first.closed() == (1013, "too many handshakes")
+        finally:
+            for one in silent:
+                one.close()
 
 
 async def test_sockets_that_ask_nothing_keep_nobody_out(gateway: GatewayProcess) -> None:

@@ -14,6 +14,12 @@ from tests.support.gateway import TOKEN
 
 Frame = dict[str, Any]
 
+UPGRADE = (
+    "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+"""The headers of a request for a WebSocket, for who writes it by hand."""
+
 OPERATOR = ["operator.read", "operator.write", "operator.admin"]
 
 

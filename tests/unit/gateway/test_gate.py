@@ -14,12 +14,7 @@ from skerry.gateway.server import create_app
 from skerry.model.errors import StoreFailedError
 from skerry.store import Unit
 from tests.support.gateway import TOKEN, Rig, running_gateway
-from tests.support.wire import connected
-
-UPGRADE = (
-    "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
-    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-)
+from tests.support.wire import UPGRADE, connected
 
 
 @pytest.fixture
