@@ -187,7 +187,7 @@ def _printed(
 ) -> bytes:
     """Say what is asked and return all that is printed, up to the limits."""
     assert process.stdin is not None  # noqa: S101 - both are pipes, see above
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 - the same
     printed = bytearray()
     with selectors.DefaultSelector() as selector:
         os.set_blocking(process.stdin.fileno(), False)
