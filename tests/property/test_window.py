@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.message import (
+    CHARS_PER_TOKEN,
     AssistantMessage,
     Message,
     TextBlock,
@@ -14,7 +15,7 @@ from skerry.model.message import (
     user,
 )
 from skerry.ports.model import History
-from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
+from skerry.sessions.window import first_that_fits
 
 
 def said(kind: str, length: int) -> Message:

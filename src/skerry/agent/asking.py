@@ -14,13 +14,13 @@ from skerry.config.root import Config
 from skerry.lanes.running import ActiveRun
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
-from skerry.model.message import AssistantMessage, Message, UserMessage
+from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, UserMessage
 from skerry.model.run import RunFailure
 from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.sessions.budget import budget
-from skerry.sessions.window import CHARS_PER_TOKEN, first_that_fits
+from skerry.sessions.window import first_that_fits
 
 _NO_PROMPT: Final = message.user("", 0)
 TOO_LONG: Final = (

@@ -14,11 +14,11 @@ from msgspec import Struct
 from skerry.agent.compacting import Compactor, Task, tighter
 from skerry.agent.histories import Conversation
 from skerry.commands.table import CommandError
-from skerry.model.message import AssistantMessage
+from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage
 from skerry.model.run import Compacted
 from skerry.model.session import SessionEntry
 from skerry.ports.model import ModelInfo
-from skerry.sessions.budget import CHARS_PER_TOKEN, Budget
+from skerry.sessions.budget import Budget
 
 ATTEMPTS: Final = 3
 SOFT_SHARE: Final = 4

@@ -29,6 +29,7 @@ from skerry.hooks.payloads import (
 from skerry.infra.clock import Clock
 from skerry.model.errors import ModelError
 from skerry.model.message import (
+    CHARS_PER_TOKEN,
     AssistantMessage,
     ImageBlock,
     Message,
@@ -39,7 +40,6 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.ports.model import ModelInfo, Models
-from skerry.sessions.window import CHARS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from skerry.agent.histories import Conversation
 from skerry.config.context import ContextPruning, SoftTrim, seconds
 from skerry.model.message import (
+    CHARS_PER_TOKEN,
     AssistantMessage,
     ImageBlock,
     Message,
@@ -18,7 +19,7 @@ from skerry.model.message import (
     UserMessage,
 )
 from skerry.ports.model import ModelInfo
-from skerry.sessions.budget import CHARS_PER_TOKEN, Budget
+from skerry.sessions.budget import Budget
 from skerry.sessions.pruning import pruned, shortened
 from skerry.sessions.summary import fitted
 

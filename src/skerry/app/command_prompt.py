@@ -8,9 +8,9 @@ import msgspec
 from skerry.app.desk import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
+from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
 
-_PER_TOKEN: Final = 4
 _FORMS: Final = ("list", "detail", "json")
 
 
@@ -51,7 +51,7 @@ def prompt_commands(desk: Desk) -> list[Command]:
 def _lines(found: PromptReport, *, detail: bool) -> Sequence[str]:
     chars = sum(one.chars for one in found.parts)
     last = found.conversation_tokens
-    tokens = chars // _PER_TOKEN
+    tokens = chars // CHARS_PER_TOKEN
     lines = [f"Before what is said, `{found.model}` gets about {tokens:,} tokens."]
     if detail:
         lines += ["", *(f"- {one.name}: {one.chars:,} characters" for one in found.parts)]

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import anyio
 from msgspec import Struct
 
-from skerry.infra.clock import Clock
+from skerry.infra.clock import DAY_MS, Clock
 from skerry.infra.tasks import beside
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import StateError
@@ -22,7 +22,6 @@ LOOK_SECONDS: Final = 2.0
 """That a start waits at most for a look at the database."""
 FIRST_SECONDS: Final = 60.0
 """After the start: who is waited for then comes first."""
-DAY_MS: Final = 86_400_000
 BACKUP: Final = "backup"
 CHECK: Final = "integrity check"
 

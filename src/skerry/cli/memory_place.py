@@ -122,7 +122,7 @@ class _Here:
         if method == "memory.status":
             return self._noted(status_of(await self._alone.of(self._agent).status()))
         if method == "memory.files":
-            from skerry.gateway.methods.files import MemoryFilesParams, listing  # noqa: PLC0415
+            from skerry.gateway.methods.files import MemoryFilesParams, listing  # noqa: PLC0415 - as said above
 
             wanted = MemoryFilesParams.model_validate(params)
             return await listing(self._alone.desk, self._agent, wanted)
@@ -147,7 +147,7 @@ class _Here:
         return report_of(await memory.sync(force=force, progress=progress))
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        from skerry.gateway.methods.forget import MemoryForgetParams, answered  # noqa: PLC0415
+        from skerry.gateway.methods.forget import MemoryForgetParams, answered  # noqa: PLC0415 - as said above
 
         wanted = MemoryForgetParams.model_validate(params)
         desk = self._alone.desk if self._alone.is_ours else None

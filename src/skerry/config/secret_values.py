@@ -187,7 +187,7 @@ def _printed(
 ) -> bytes:
     """Say what is asked and return all that is printed, up to the limits."""
     assert process.stdin is not None  # noqa: S101 - both are pipes, see above
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 - the same
     printed = bytearray()
     with selectors.DefaultSelector() as selector:
         os.set_blocking(process.stdin.fileno(), False)
@@ -198,20 +198,25 @@ def _printed(
             if not ready:
                 raise subprocess.TimeoutExpired(name, 0)
             for key, _ in ready:
-                if key.fileobj is process.stdin:
-                    with suppress(BrokenPipeError):  # it needs not read what it is asked
-                        asked = asked[os.write(key.fd, asked) :]
-                        if asked:
-                            continue
-                    selector.unregister(process.stdin)
-                    process.stdin.close()
-                elif piece := os.read(key.fd, _CHUNK):
+                if key.fileobj is process.stdout:
+                    piece = os.read(key.fd, _CHUNK)
                     printed += piece
                     if len(printed) > provider.max_output_bytes:
                         raise _failed(f"the secret provider {name!r} prints too much.")
-                else:
-                    selector.unregister(process.stdout)
+                    if not piece:
+                        selector.unregister(process.stdout)
+                elif not (asked := _rest(key.fd, asked)):
+                    selector.unregister(process.stdin)
+                    process.stdin.close()
     return bytes(printed)
+
+
+def _rest(pipe: int, asked: bytes) -> bytes:
+    """Say as much as the pipe takes and return the rest; none where nobody reads it."""
+    try:
+        return asked[os.write(pipe, asked) :]
+    except BrokenPipeError:
+        return b""
 
 
 def _trusted(name: str, provider: SecretProvider) -> Path:

@@ -6,8 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from skerry.config.base import Section
 from skerry.config.session import duration
-
-_DAY = 86_400_000
+from skerry.infra.clock import DAY_MS
 
 
 class Budget(Section):
@@ -45,5 +44,5 @@ class UsageConfig(Section):
     """What calls of models may cost, and how long each is kept."""
 
     budgets: Budgets = Budgets.model_construct()
-    keep_calls: Annotated[int, BeforeValidator(duration)] = Field(default=90 * _DAY, ge=_DAY)
+    keep_calls: Annotated[int, BeforeValidator(duration)] = Field(default=90 * DAY_MS, ge=DAY_MS)
     """How long each call is kept, such as `90d`. The sums of the days are kept for good."""

@@ -2,7 +2,9 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+DAY_MS: Final = 86_400_000
 
 
 class Clock(Protocol):

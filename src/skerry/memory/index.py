@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
-from skerry.infra.clock import Clock
+from skerry.infra.clock import DAY_MS, Clock
 from skerry.memory.database import DamagedError, Database, nothing
 from skerry.memory.derived import equal, vectors
 from skerry.memory.documents import Document, Stamp
@@ -37,7 +37,6 @@ GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
 WATCHED: Final = 500
 """Files from which on a look takes so long that a watch is kept instead."""
-DAY_MS: Final = 86_400_000
 
 
 class Talks(Protocol):

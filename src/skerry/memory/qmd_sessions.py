@@ -10,14 +10,13 @@ from typing import Final
 import anyio.to_thread
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.clock import Clock
+from skerry.infra.clock import DAY_MS, Clock
 from skerry.memory.documents import Stamp
 from skerry.memory.transcripts import document, stamp_of
 from skerry.model.ids import AgentId
 from skerry.model.memory import Conversation
 from skerry.ports.memory import Transcripts
 
-_DAY_MS: Final = 86_400_000
 _TOPIC: Final = re.compile(r":(?:topic|thread):([^:]+)")
 
 
@@ -45,7 +44,7 @@ class SessionExport:
             StateError: the conversations cannot be read.
             OSError: the folder cannot be written.
         """
-        since = self.clock.now_ms() - self.retention_days() * _DAY_MS
+        since = self.clock.now_ms() - self.retention_days() * DAY_MS
         keys: dict[str, str] = {}
         for one in await self.transcripts.conversations(self.agent, since):
             name = file_name(one)

@@ -385,7 +385,7 @@ class Tables:
 
     def number_after(self, other: "Tables") -> None:
         """Give new rows numbers that no row of another index ever had. The tables are empty."""
-        rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001
+        rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001 - of its own kind
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
 
     def carry_over(self) -> None:

@@ -75,6 +75,8 @@ NOTICE: Final = ("skerry", "notice")
 COMPACTION: Final = ("skerry", "compaction")
 """Provider and model of a summary that stands for the messages before it."""
 
+CHARS_PER_TOKEN: Final = 4
+"""Characters that are taken for a token where no model has counted."""
 IMAGE_CHARS: Final = 8000
 """What an image counts for, in characters, whatever its bytes (openclaw-behaviour 7.3)."""
 

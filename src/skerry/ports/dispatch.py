@@ -69,7 +69,7 @@ class Dispatcher(Protocol):
         """
         ...
 
-    async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109
+    async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - of the waiting alone
         """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
         ...
 

@@ -144,7 +144,7 @@ class History:
         for message in self.messages[taken:]:
             form.add(message)
         self._forms[name] = len(self.messages), form
-        return cast("W", form)
+        return cast("W", form)  # a name stands for one kind of form
 
 
 class ModelRequest(Struct, frozen=True):

@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.config.context import Compaction
-from skerry.model.message import Message, size
+from skerry.model.message import CHARS_PER_TOKEN, Message, size
 
-CHARS_PER_TOKEN: Final = 4
 RESERVE_SHARE: Final = 3
 KEEP_SHARE: Final = 3
 SUMMARY_SHARE: Final = 4

@@ -6,12 +6,12 @@ is pruned are copies, for one request and those after it.
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
 
 from msgspec.structs import replace
 
 from skerry.config.context import ContextPruning, PruningTools, SoftTrim
 from skerry.model.message import (
+    CHARS_PER_TOKEN,
     AssistantMessage,
     ImageBlock,
     Message,
@@ -20,8 +20,6 @@ from skerry.model.message import (
     UserMessage,
     size,
 )
-
-CHARS_PER_TOKEN: Final = 4
 
 
 def pruned(

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.config.session import ResetConfig, ResetMode, SessionConfig
+from skerry.infra.clock import DAY_MS
 from skerry.model.ids import SessionKey, SessionKind
 
 AT_HOUR: Final = 4
@@ -50,7 +51,7 @@ class Limits(Struct, frozen=True):
             ends.append((spoke + self.idle_minutes * _MINUTE_MS, Expiry.IDLE))
         if self.at_hour is not None and spoke < (end := boundary(now, self.at_hour, zone)):
             # What counts is the first boundary since, not the last.
-            ends.append((min(end, boundary(spoke + 86_400_000, self.at_hour, zone)), Expiry.DAILY))
+            ends.append((min(end, boundary(spoke + DAY_MS, self.at_hour, zone)), Expiry.DAILY))
         return min(ends)[1] if ends else None
 
 

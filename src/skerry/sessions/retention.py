@@ -13,6 +13,7 @@ from typing import Final
 
 from skerry.config.session import MaintenanceConfig
 from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import DAY_MS
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.sessions import lifecycle
 from skerry.store import Store, retention
@@ -20,7 +21,6 @@ from skerry.store.retention import Kept
 
 PRUNE: Final = "prune"
 """Why a session ended that retention archived."""
-_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def plan(kept: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
     A main conversation, one that is pinned and one with an open run are never archived. What is
     archived now is not removed in the same turn: it can be restored until the next.
     """
-    before, days = now - config.prune_after, config.prune_after / _DAY_MS
+    before, days = now - config.prune_after, config.prune_after / DAY_MS
     present = [one for one in kept if not one.archived_at]
     archived = sorted(
         (one for one in kept if one.archived_at), key=lambda one: (one.archived_at, one.session_id)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from skerry.model.message import (
+    CHARS_PER_TOKEN,
     AssistantMessage,
     CompactionMessage,
     Message,
@@ -14,7 +15,7 @@ from skerry.model.message import (
     encode_arguments,
 )
 from skerry.model.origin import Origin
-from skerry.sessions.budget import CHARS_PER_TOKEN, tokens
+from skerry.sessions.budget import tokens
 from skerry.sessions.cutting import calls_of
 
 RESULT_CHARS: Final = 2000

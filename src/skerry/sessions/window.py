@@ -2,12 +2,9 @@
 
 from bisect import bisect_left
 from itertools import chain
-from typing import Final
 
-from skerry.model.message import UserMessage
+from skerry.model.message import CHARS_PER_TOKEN, UserMessage
 from skerry.ports.model import History
-
-CHARS_PER_TOKEN: Final = 4
 
 
 def first_that_fits(history: History, budget: int) -> int:

@@ -3,14 +3,12 @@
 import sqlite3
 from pathlib import Path
 from shlex import quote
-from typing import Final
 
+from skerry.infra.clock import DAY_MS
 from skerry.model.forgotten import HoldingBackup
 from skerry.model.redaction import Redaction
 from skerry.store.backups import KEPT_DAILY, Backup, BackupKind, every, replaced
 from skerry.store.forgetting import holds
-
-_DAY_MS: Final = 86_400_000
 
 
 def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
@@ -32,7 +30,7 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
         until = None
         if one in daily:
             more = KEPT_DAILY - daily.index(one)
-            until = daily[0].made_at + more * _DAY_MS
+            until = daily[0].made_at + more * DAY_MS
         remedy = doubt + _remedy(one)
         found.append(HoldingBackup(one.name, str(one.path), one.made_at, until, remedy))
     return found

@@ -27,7 +27,6 @@ from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
 
 NOON = 1_795_348_800_000  # 2026-11-22 12:00 UTC
-DAY_MS = 86_400_000
 DOLLAR_A_PIECE = ModelCost(output=1_000_000)
 
 

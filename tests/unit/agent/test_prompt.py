@@ -20,7 +20,7 @@ from skerry.hooks.payloads import BootstrapChange, BootstrapDraft, BootstrapFile
 from skerry.hooks.runner import Handler
 from skerry.model.ids import AccountId, AgentId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.message import ToolCall
+from skerry.model.message import CHARS_PER_TOKEN, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelInfo, ModelRequest
@@ -30,7 +30,6 @@ from skerry.providers import (
     google_request,
     responses_request,
 )
-from skerry.sessions.window import CHARS_PER_TOKEN
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
 from skerry.tools.read import Read

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from skerry.infra.clock import DAY_MS
 from skerry.infra.log import Redactor
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
 from skerry.memory.filling import Settings
-from skerry.memory.index import DAY_MS, Index
+from skerry.memory.index import Index
 from skerry.memory.tables import Known
 from skerry.memory.transcripts import (
     DELTA_BYTES,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.infra import sqlite
+from skerry.infra.clock import DAY_MS
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import Cost, Usage
@@ -17,7 +18,6 @@ from skerry.store.usage import BookedCall, By, Outcome, Sums
 from tests.support.ledger import call
 
 BEFORE = next(n for n, step in enumerate(STEPS) if "CREATE TABLE model_call" in step)
-DAY_MS = 86_400_000
 
 
 async def booked(store: Store, *calls: BookedCall) -> None:

@@ -73,14 +73,9 @@ class ChatInjectParams(OnceParams):
     label: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] | None = None
 
 
-async def chat_history(call: Call, params: ChatHistoryParams) -> Json:
-    """Return a conversation, newest last, and the runs that are not in it yet."""
-    return await _history(call, params)
-
-
 async def chat_startup(call: Call, params: ChatHistoryParams) -> Json:
     """Return what a page needs when it opens: the conversation, the agents, models, commands."""
-    payload = await _history(call, params)
+    payload = await chat_history(call, params)
     payload["agentsList"] = await agents.agents_list(call, NoParams())
     payload["metadata"] = await chat_metadata(call, ChatMetadataParams())
     return payload
@@ -93,8 +88,8 @@ async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
     return {**commands, **listed}
 
 
-async def _history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
-    """Return the transcript and the active runs, which together miss nothing.
+async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
+    """Return a conversation, newest last, and the runs that are not in it yet: nothing is missed.
 
     When a run began or ended while the transcript was read, it is read again.
     """

@@ -5,7 +5,7 @@ from typing import Final
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
-from skerry.sessions.window import CHARS_PER_TOKEN
+from skerry.model.message import CHARS_PER_TOKEN
 
 
 class PromptShowParams(Params):

@@ -137,6 +137,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
     context = call.context
     config = context.config()
     model = (await context.models.status()).model
+    now = context.clock.now_ms()
 
     def read(reader: Reader) -> _Counted:
         recent = listing.recent(reader, limit=2 * _RECENT)
@@ -151,7 +152,6 @@ async def status(call: Call, _params: StatusParams) -> Json:
             tasks.outcomes(reader),
         )
 
-    now = context.clock.now_ms()
     nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, 0, {})
     found = await _read_or(context, read, nothing)
     count, counts, recent, undelivered, waiting, upkeep = found

@@ -1,8 +1,10 @@
 """Runs the trials through the code that also answers the agent."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,21 +55,27 @@ def measure(
     table: dict[str, dict[str, float]] = {one.name: {} for one in profiles}
     table |= {name: {} for name in BASELINES}
     for number, trial in enumerate(trials):
-        total = sum(len(scope.queries) for scope in trial.scopes)
-        sums: dict[tuple[str, str], float] = {}
-        done = 0
-        for index, scope in enumerate(trial.scopes):
-            place = folder / f"{number}-{index}"
-            for query, rankings in _answers(scope, profiles, vectors, place, trial.limit):
-                for who, found in rankings.items():
-                    for name in trial.figures:
-                        value = figure(name, found, query, scope)
-                        sums[who, name] = sums.get((who, name), 0.0) + value
-                done += 1
-                report(trial.name, done, total)
-        for (who, name), value in sums.items():
-            table[who][f"{trial.name}.{name}"] = round(100 * value / total, 2)
+        found = _measured(trial, profiles, vectors, folder / str(number), report)
+        for (who, name), value in found.items():
+            table[who][f"{trial.name}.{name}"] = value
     return table
+
+
+def _measured(
+    trial: Trial, profiles: Sequence[Profile], vectors: Vectors, folder: Path, report: Report
+) -> Mapping[tuple[str, str], float]:
+    """Return each figure of each way of searching, in per cent."""
+    total = sum(len(scope.queries) for scope in trial.scopes)
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    done = 0
+    for index, scope in enumerate(trial.scopes):
+        place = folder / str(index)
+        for query, rankings in _answers(scope, profiles, vectors, place, trial.limit):
+            for who, name in product(rankings, trial.figures):
+                sums[who, name] += figure(name, rankings[who], query, scope)
+            done += 1
+            report(trial.name, done, total)
+    return {key: round(100 * value / total, 2) for key, value in sums.items()}
 
 
 def _answers(
