@@ -19,7 +19,8 @@ _READ = 64 * 1024
 _SWITCHED: Final = 101
 _OK: Final = 200
 _LINE: Final = re.compile(rb"[\w!#-'*+.^`|~-]+ [!-~]+ HTTP/1\.1\r\n")
-_FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: [^\0\r\n]*\r\n")
+# A value whose first or last character is a space would come without it.
+_FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: (?:[^\0\r\n \t](?:[^\0\r\n]*[^\0\r\n \t])?)?\r\n")
 
 
 class Head(Struct, frozen=True):
@@ -34,13 +35,14 @@ class Head(Struct, frozen=True):
 class Connection:
     """Carries one request at a time."""
 
-    __slots__ = ("_answer", "_sent", "_silence", "_stream")
+    __slots__ = ("_answer", "_closes", "_sent", "_silence", "_stream")
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._answer = _Answer(bodiless=True)
         self._silence: float | None = None
         self._sent = False
+        self._closes = False
 
     async def request(self, request: httpx2.Request) -> Head:
         """Send the request; return the head of its response.
@@ -52,6 +54,7 @@ class Connection:
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
         self._silence = timeout.get("read")
         self._sent = False
+        self._closes = request.headers.get("connection", "").lower() == "close"
         self._answer = answer = _Answer(bodiless=request.method == "HEAD")
         try:
             with suppress(httpx2.WriteError):  # a server may answer, and close, in the middle
@@ -111,7 +114,8 @@ class Connection:
 
         It cannot when the response was not read to its end, or when one side wants to close.
         """
-        if self._sent and self._answer.reusable and not self._answer.body:
+        answer = self._answer
+        if self._sent and not self._closes and answer.reusable and not answer.body:
             return True
         self.close()
         return False

@@ -95,6 +95,14 @@ async def test_a_connection_that_is_to_be_closed_is_not_used_again(http: HttpCli
     assert server.connections == 2
 
 
+async def test_a_request_may_want_its_connection_closed(http: HttpClient) -> None:
+    server = Server(OK, OK)
+    async with listening(server.serve) as port:
+        for _ in range(2):
+            await http.get(f"http://127.0.0.1:{port}/", headers={"connection": "close", "x": ""})
+    assert server.connections == 2
+
+
 @pytest.mark.parametrize(
     ("method", "answer"),
     [
@@ -183,8 +191,10 @@ async def test_a_server_may_answer_and_close_before_it_has_read_all(http: HttpCl
     assert (answer.status_code, answer.text) == (413, "much")
 
 
-@pytest.mark.parametrize("value", ["a\r\nx-other: 1", "a\0b"])
-async def test_no_header_is_smuggled_into_another(http: HttpClient, value: str) -> None:
+@pytest.mark.parametrize("value", ["a\r\nx-other: 1", "a\0b", " a", "a\t"])
+async def test_no_header_is_smuggled_into_another_or_changed_on_its_way(
+    http: HttpClient, value: str
+) -> None:
     server = Server(OK, OK)
     async with listening(server.serve) as port:
         url = f"http://127.0.0.1:{port}/"
