@@ -136,14 +136,16 @@ async def child(
     """
     theirs, ours = os.pipe()
     try:
-        process = await anyio.open_process(
-            ["/bin/sh", "-c", _GUARD, "sh", str(theirs), *command],
-            stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
-            env=dict(environ),
-            cwd=folder,
-            start_new_session=True,
-            pass_fds=[theirs],
-        )
+        # Cancelled in between, a start would leave its group and our end of the pipe.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                ["/bin/sh", "-c", _GUARD, "sh", str(theirs), *command],
+                stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
+                env=dict(environ),
+                cwd=folder,
+                start_new_session=True,
+                pass_fds=[theirs],
+            )
     except OSError as error:
         os.close(ours)
         raise QmdError(f"{command[0]} cannot be started: {error.strerror}.") from error

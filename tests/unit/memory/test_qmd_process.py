@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from skerry.memory.qmd_process import Finished, QmdError, child, run
@@ -32,6 +33,10 @@ async def until(happened: Callable[[], object]) -> None:
 
 async def ends(pid: int) -> None:
     await until(lambda: not alive(pid))
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 async def sh(folder: Path, script: str, *, seconds: float = 20, most: int = 1000) -> Finished:
@@ -88,6 +93,19 @@ async def test_a_cancelled_caller_leaves_nothing(tmp_path: Path) -> None:
         await until((tmp_path / "ready").exists)
         tasks.cancel_scope.cancel()
     await ends(int((tmp_path / "stays").read_text("utf-8")))
+
+
+async def test_a_caller_that_is_cancelled_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ready")
+    files = open_files()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sh, tmp_path, STAYS + "echo ok > ready; sleep 600")
+        for _ in range(2):  # until it is started, of which nobody is told yet
+            await anyio.lowlevel.checkpoint()
+        assert (tmp_path / "ready").read_text("utf-8") == "ok\n"  # the event loop stands meanwhile
+        tasks.cancel_scope.cancel()
+    await ends(int((tmp_path / "stays").read_text("utf-8")))
+    assert open_files() <= files
 
 
 async def test_it_ends_with_its_block(tmp_path: Path) -> None:
