@@ -55,7 +55,12 @@ async def test_the_configuration_is_changed_as_over_the_wire(tmp_path: Path) -> 
         ):
             assert (await page.say(text)).startswith("⚠️"), text
         token = application.context.config().gateway.auth.token
-        assert token is None or token.get_secret_value() not in await page.say("/config show")
+        shown = await page.say("/config show")
+        assert token is None or token.get_secret_value() not in shown
+        tree = json.loads(shown.removeprefix("```json\n").removesuffix("\n```"))
+        assert tree["messages"] == {"queue": {"mode": "steer"}}
+        assert "session" not in tree
+        assert '"dmScope": null' in await page.say("/config show session")
         assert "is removed" in await page.say("/config unset messages.queue.mode")
         assert application.context.config().messages.queue.mode == "collect"
         assert (await page.say("/debug show")).startswith("/debug is off.")

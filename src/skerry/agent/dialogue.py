@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import anyio
@@ -162,11 +162,15 @@ class Dialogue:
             return StopReason.TIMEOUT
         return StopReason.ERROR if self.failure else StopReason.DONE
 
-    @property
-    def notices(self) -> tuple[str, ...]:
+    async def notices(self) -> tuple[str, ...]:
         """Return what a person should know, and was not told in this conversation before."""
         told = self.conversation.told
-        new = [one for one in (*self._asking.notes, *self.speaker.notes) if one not in told]
+        notes = (*self._asking.notes, *self.speaker.notes)
+        if any(one not in told for one in notes):
+            session_id = self._active.session_id
+            with suppress(StateError):  # then it is told once more
+                told |= await self._runtime.store.read(lambda r: runs.told(r, session_id))
+        new = [one for one in notes if one not in told]
         told.update(new)
         return (*self._asked_for, *new)
 

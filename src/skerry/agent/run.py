@@ -151,6 +151,7 @@ class Run(Struct, frozen=True):
         self, dialogue: Dialogue, writing: Writing, stop_reason: StopReason, started_at: int
     ) -> None:
         active, conversation = self.active, dialogue.conversation
+        notices = await dialogue.notices()
         result = RunResult(
             run_id=active.request.run_id,
             session_key=str(active.request.key),
@@ -165,7 +166,7 @@ class Run(Struct, frozen=True):
             error=dialogue.failure,
             aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
             cut_off=cut_off(dialogue.loop.messages),
-            notices=dialogue.notices,
+            notices=notices,
         )
 
         self._tell_end(dialogue, result)

@@ -13,8 +13,9 @@ from skerry.app.settings import Settings
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded
 from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
-from skerry.config.redact import redact, redact_config
+from skerry.config.redact import redact, redact_config, unresolved
 from skerry.config.source import Source
+from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
 
 _SHOWN: Final = 3000
@@ -122,8 +123,15 @@ class _Changing:
         return "⚙️ The gateway restarts."
 
     def _show(self, path: str) -> str:
-        tree: Any = redact_config(self.desk.config(), self.settings.expanded.used)
-        if path:
+        """Return what is set, or with a place what holds there, defaults included."""
+        expanded = self.settings.expanded
+        if not path:
+            written = {key: one for key, one in expanded.merged.items() if key != META}
+            tree: Any = redact(unresolved(written, expanded.used))
+            if not tree:
+                return "Nothing is set. `/config show messages.queue` shows what holds at a place."
+        else:
+            tree = redact_config(self.desk.config(), expanded.used)
             place = _place(path)
             tree = lookup(tree, place)
             if tree is MISSING:
@@ -135,13 +143,11 @@ class _Changing:
             tree: dict[str, Any] = replaced(before.parsed, place, value)
             return tree
 
-        # Imported here, as below: few gateways are changed by this command.
-        from skerry.config.write import by_hand  # noqa: PLC0415
-
         remedy = by_hand({show_place(place): None if value is MISSING else value})
         applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
             return f"`{show_place(place)}` is so already."
+        # Imported here, as below: few gateways are changed by this command.
         from skerry.config.effect import needs_restart  # noqa: PLC0415
 
         restart = needs_restart(applied.changed)

@@ -39,6 +39,8 @@ _BY: Final = "skerry import openclaw"
 _PROGRESS: Final = 25
 _HANDLED: Final = frozenset({"openclaw.json", "agents"})
 _REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
+_LOST: Final = "its credentials cannot be read"
+_ENTER: Final = "enter them anew: skerry auth add PROVIDER"
 _WHY: Final = {
     "canvas": "it has no place here yet",
     "credentials": "what let people in on channels; they pair anew",
@@ -204,8 +206,12 @@ def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
         file = folder / "auth-profiles.json"
         if not content and file.is_file() and not file.is_symlink():
             content = msgspec.json.decode(file.read_bytes())
-    except (OSError, sqlite3.Error, ValueError) as error:
-        report.leave(str(folder), f"its credentials cannot be read: {type(error).__name__}")
+    except OSError as error:
+        report.leave(str(folder), f"{_LOST}: {error.strerror}")
+    except sqlite3.Error as error:
+        report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {_REPAIR}")
+    except ValueError:  # what it says of the place may have a part of a secret
+        report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
     found = content.get("profiles") if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}
 

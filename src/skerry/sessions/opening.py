@@ -24,6 +24,9 @@ from skerry.sessions.resets import Expiry, Limits
 from skerry.store import Reader, Unit, archive, sessions
 
 RESTORE: Final = "restore"
+PUT_AWAY: Final = (
+    "🌱 A new conversation: the last one was put away, unused for long. `/resume` brings it back."
+)
 OFFERED: Final = 9
 """Earlier sessions that a person can name by their place."""
 _RESUME: Final = re.compile(r"/resume(?:[:\s]\s*(\S*))?", re.IGNORECASE)
@@ -103,8 +106,7 @@ def enter(
             return _resume(unit, request, wanted, new_id, at)
         return _anew(unit, request, wanted, new_id, at)
     if found is None:
-        sessions.begin(unit, request.key, new_id, at)
-        return Opened(new_id, 0, request, began=True)
+        return _first(unit, request, limits, new_id, at)
     session_id, tail, spoke = found
     passed = limits.passed(spoke, at) if limits is not None else None
     if limits is None or passed is None:
@@ -112,6 +114,19 @@ def enter(
     ended = archive.reset(unit, request.key, new_id, at, expired=True)
     said = (notice(_expired(passed, limits), at),)
     return Opened(new_id, 0, request, ended, passed.value, began=True, notes=said)
+
+
+def _first(
+    unit: Unit, request: RunRequest, limits: Limits | None, new_id: SessionId, at: int
+) -> Opened:
+    """Begin the session of a conversation that has none; of one put away, say so to a person."""
+    last = archive.last_put_away(unit, request.key)
+    sessions.begin(unit, request.key, new_id, at)
+    if last is None:
+        return Opened(new_id, 0, request, began=True)
+    archive.change(unit, new_id, label=last.label, settings=last.settings.after_expiry())
+    said = (notice(PUT_AWAY, at),) if limits is not None else ()
+    return Opened(new_id, 0, request, began=True, notes=said)
 
 
 def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, at: int) -> Opened:

@@ -29,6 +29,28 @@ def reset(
     return old
 
 
+def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
+    """Archive the session of an unused conversation, if it has one; `/resume` brings it back.
+
+    It is no deleted one: nobody wanted it gone, so that the search finds it.
+    """
+    return _archive(unit, key, Archived.RESET, now)
+
+
+def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
+    """Return the session that was put away of a conversation which has none at present.
+
+    None where somebody deleted the last one, or nobody spoke in it.
+    """
+    row = reader.one(
+        f"SELECT {sessions.COLUMNS} FROM session WHERE key = ? AND NOT current"  # noqa: S608 - constant columns
+        " ORDER BY archived_at DESC, created_at DESC, session_id LIMIT 1",
+        (str(key),),
+    )
+    last = None if row is None else sessions.entry(row)
+    return last if last is not None and last.archived is Archived.RESET and last.user_at else None
+
+
 def delete(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
     """Take the conversation off the list; return its session, which is archived, if there was."""
     return _archive(unit, key, Archived.DELETED, now)

@@ -6,7 +6,7 @@ end the database is written anew, so that no page that is not used any more has 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -265,12 +265,21 @@ def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redacti
     if row is None or row[1] < seq:
         return
     rowid = row[0] << 32 | seq
-    if text := indexed(message.decode(old)):
+    following = unit.one(
+        "SELECT body FROM entry WHERE session_id = ? AND seq > ? AND kind IS NULL"
+        " ORDER BY seq LIMIT 1",
+        (session_id, seq),
+    )
+    answer = None
+    if following is not None:
+        with suppress(msgspec.ValidationError):  # the index has none of it
+            answer = message.decode(following[0])
+    if text := indexed(message.decode(old), answer):
         unit.execute(
             "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)",
             (rowid, text),
         )
-    if text := indexed(message.decode(_redacted(old, redaction))):
+    if text := indexed(message.decode(_redacted(old, redaction)), answer):
         unit.execute("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (rowid, text))
 
 

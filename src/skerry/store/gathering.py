@@ -7,6 +7,7 @@ is read is bounded, however long a conversation is.
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -116,11 +117,15 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
         last = min(last, scope.until - 1)
     rows = reader.all(
         "SELECT seq, at, body FROM entry WHERE session_id = ? AND kind IS NULL"
-        " AND seq BETWEEN ? AND ? ORDER BY seq",
-        (scope.serials[serial], seq - width, last),
+        " AND seq >= ? ORDER BY seq LIMIT ?",
+        (scope.serials[serial], seq - width, 2 * width + 2),
     )
-    found = (_entry(serial << 32 | one, at, body) for one, at, body in rows)
-    return [one for one in found if one is not None]
+    said = [(one, at, _said(body)) for one, at, body in rows]
+    found: list[Entry] = []
+    for (one, at, words), (_, _, answer) in zip_longest(said, said[1:], fillvalue=(0, 0, None)):
+        if one <= last and words is not None and indexed(words, answer):
+            found.append(Entry(serial << 32 | one, at, words, plain(words)[:MAX_TEXT]))
+    return found
 
 
 def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
@@ -131,13 +136,12 @@ def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
             reading.chars += len(entry.text)
 
 
-def _entry(rowid: int, at: int, body: bytes) -> Entry | None:
-    """Return the entry; None for one that only repeats others, or that cannot be read."""
+def _said(body: bytes) -> Message | None:
+    """Return what an entry says; None where it cannot be read: `indexing` has said so."""
     try:
-        said = message.decode(body)
+        return message.decode(body)
     except msgspec.ValidationError:
-        return None  # the index has none of it; `indexing` has said so
-    return Entry(rowid, at, said, plain(said)[:MAX_TEXT]) if indexed(said) else None
+        return None
 
 
 def _matching(reader: Reader, phrase: str, scope: Scope) -> "array[int]":

@@ -3,11 +3,14 @@
 In the unit that appends it would cost each turn a segment of the index; behind it many entries
 share one. How far each session is indexed stands in the database, so a database from before the
 index, or one whose gateway died, is brought up while the gateway runs. A search first indexes what
-its sessions still lack: nothing that was said is missed.
+its sessions still lack: nothing that was said is missed. What may be a command waits for its
+answer.
 """
 
 import logging
+from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 import anyio
@@ -16,9 +19,10 @@ from msgspec import Struct, field
 
 from skerry.model import message
 from skerry.model.errors import StateError
+from skerry.model.message import Message
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
-from skerry.store.words import indexed
+from skerry.store.words import indexed, may_be_command
 
 logger = logging.getLogger(__name__)
 
@@ -85,28 +89,40 @@ def _index_some(unit: Unit, session_id: str) -> bool:
     serial, last = int(row[0]), int(row[1])
     found = unit.all(
         "SELECT seq, kind, body FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-        (session_id, last, BATCH),
+        (session_id, last, BATCH + 1),
     )
     rows: list[tuple[int, str]] = []
-    chars = 0
-    for seq, kind, body in found:
-        text = _text(body) if kind is None else ""
+    chars, more = 0, len(found) > BATCH
+    said = _read([(seq, body) for seq, kind, body in found if kind is None])
+    for seq, _, _ in found[:BATCH]:
+        text = ""
+        if seq in said:
+            one, answer = said[seq]
+            if answer is None and may_be_command(one):
+                more = False
+                break
+            text = indexed(one, answer)
         if text:
             rows.append((serial << 32 | seq, text))
         last, chars = seq, chars + len(text)
         if chars > BATCH_CHARS:
+            more = True
             break
     unit.executemany("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", rows)
     unit.execute("UPDATE entry_indexed SET seq = ? WHERE serial = ?", (last, serial))
-    return bool(found) and (len(found) == BATCH or last < found[-1][0])
+    return more
 
 
-def _text(body: bytes) -> str:
-    try:
-        return indexed(message.decode(body))
-    except msgspec.ValidationError:
-        logger.exception("an entry cannot be read; the search does not find it")
-        return ""
+def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message | None]]:
+    """Return what can be read, by its number, each with what follows it."""
+    said: list[tuple[int, Message]] = []
+    for seq, body in rows:
+        try:
+            said.append((seq, message.decode(body)))
+        except msgspec.ValidationError:
+            logger.exception("an entry cannot be read; the search does not find it")
+    answers = [one for _, one in said[1:]]
+    return {seq: (one, answer) for (seq, one), answer in zip_longest(said, answers)}
 
 
 def forget(unit: Unit, session_id: str) -> None:
@@ -116,10 +132,14 @@ def forget(unit: Unit, session_id: str) -> None:
         return
     serial, last = row
     found = unit.all(
-        "SELECT seq, body FROM entry WHERE session_id = ? AND seq <= ? AND kind IS NULL",
-        (session_id, last),
+        "SELECT seq, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
+        (session_id,),
     )
-    rows = [(serial << 32 | seq, text) for seq, body in found if (text := _text(body))]
+    rows = [
+        (serial << 32 | seq, text)
+        for seq, (one, answer) in _read(found).items()
+        if seq <= last and (text := indexed(one, answer))
+    ]
     unit.executemany(
         "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
     )

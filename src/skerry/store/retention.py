@@ -62,7 +62,7 @@ def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
     )
     if found is None or found.archived or open_run or found.updated_at != session.updated_at:
         return None
-    return archive.delete(unit, SessionKey.parse(found.key), now)
+    return archive.put_away(unit, SessionKey.parse(found.key), now)
 
 
 def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:

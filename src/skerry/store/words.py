@@ -12,6 +12,7 @@ from typing import Final
 from skerry.model.message import (
     COMMAND,
     COMPACTION,
+    NOTICE,
     AssistantMessage,
     Message,
     ToolResultMessage,
@@ -24,19 +25,29 @@ MAX_TEXT: Final = 400_000
 """Characters of one entry that are indexed: as much as the largest tool result."""
 
 
-def indexed(message: Message) -> str:
-    """Return what of the message is indexed; nothing of what only repeats others.
+def indexed(message: Message, answer: Message | None = None) -> str:
+    """Return what of the message is indexed, by the entry that follows it, its `answer`.
 
-    Else each finding would be found again, before what it was found in.
+    Nothing of what only repeats others: each finding would be found again, before what it was found
+    in. Nothing of what was said to the gateway and by it: it would bury what was talked about.
     """
     match message:
         case ToolResultMessage(origin=Origin.MEMORY):
             return ""
-        case AssistantMessage() if (message.provider, message.model) in {COMMAND, COMPACTION}:
+        case AssistantMessage() if _source(message) in {COMMAND, NOTICE, COMPACTION}:
             return ""
-        case UserMessage() if message.text.startswith("/recall"):
+        case UserMessage() if may_be_command(message) and _source(answer) == COMMAND:
             return ""
     return spread(plain(message)[:MAX_TEXT])
+
+
+def may_be_command(message: Message) -> bool:
+    """Return whether only its answer tells that the message was no word to a model."""
+    return isinstance(message, UserMessage) and message.text.lstrip().startswith("/")
+
+
+def _source(message: Message | None) -> tuple[str, str]:
+    return (message.provider, message.model) if isinstance(message, AssistantMessage) else ("", "")
 
 
 def plain(message: Message) -> str:

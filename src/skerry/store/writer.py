@@ -29,6 +29,9 @@ MAX_UNITS: Final = 256
 MAX_RIDERS: Final = 10_000
 """Units that ride and wait for one to ride with; only on a full disk do they gather."""
 
+QUIET_SECONDS: Final = 60.0
+"""Between two lines that say that the file took nothing; checkpoints come every second."""
+
 
 class _Job(Struct):
     work: Callable[[Unit], Any]
@@ -60,6 +63,7 @@ class Writer:
         self._open = True
         self._condition = condition
         self._ending = False
+        self._quiet_until = 0.0
         self.turn = threading.Lock()
         """Held while a transaction is written; whoever else holds it keeps writers waiting."""
 
@@ -87,7 +91,7 @@ class Writer:
         return future
 
     def post(self, work: Callable[[Unit], object]) -> None:
-        """Queue a unit whose value nobody awaits; a failure is logged."""
+        """Queue a unit whose value nobody awaits; that it failed is logged."""
         self._put(_Job(work, None, []))
 
     def ride(self, work: Callable[[Unit], object]) -> None:
@@ -201,7 +205,7 @@ class Writer:
         for job in batch:
             if job.future is None:
                 if job.error is not None:
-                    logger.error("a posted unit failed", exc_info=job.error)
+                    self._complain(job.error)
             elif not job.future.done():
                 if job.error is None:
                     job.future.set_result(job.value)
@@ -211,3 +215,13 @@ class Writer:
                 touched += job.touched
         if touched:
             self._on_commit(touched)
+
+    def _complain(self, error: BaseException) -> None:
+        """Log that a posted unit failed; where that was its own fault, with the place."""
+        if not isinstance(error, StoreFailedError):
+            logger.error("a posted unit failed", exc_info=error)
+            return
+        now = self._loop.time()
+        if now >= self._quiet_until:
+            self._quiet_until = now + QUIET_SECONDS
+            logger.warning("what nobody waits for was not stored: %s", error)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentConfig, AgentDefaults, AgentsConfig
 from skerry.model.event import TextDelta, ThinkingDelta
-from skerry.model.ids import AgentId, RunId
+from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCall
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest
@@ -154,6 +154,19 @@ async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(
         ("test/script has no thinking level xhigh; it used off.",),
         (),
     ]
+
+
+async def test_it_is_not_told_again_after_a_restart_but_in_the_next_conversation(
+    tmp_path: Path,
+) -> None:
+    other = SessionKey.parse("agent:main:other")
+    told = []
+    for name, key in (("one", MAIN), ("two", MAIN), ("three", other)):
+        async with open_core(tmp_path, ScriptedModel(lambda _: ["a"])) as core:
+            await run(core, replace(request(name, key=key), thinking=ThinkingLevel.XHIGH))
+            (end,) = core.ends()
+            told.append(len(end.notices))
+    assert told == [1, 0, 1]
 
 
 @pytest.mark.parametrize(

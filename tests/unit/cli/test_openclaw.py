@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,49 @@ def test_a_damaged_session_of_the_database_leaves_the_others_whole(
     assert not {f"session big{place}" for place in (10, 30)} & told.keys()
     assert "session new" not in told
     assert str(file) not in told
+
+
+def garble(file: Path) -> None:
+    file.write_bytes(b"no database at all, but long enough " * 200)
+
+
+def drop(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as made, made:
+        made.execute("DROP TABLE auth_profile_store")
+
+
+def scribble(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as made, made:
+        made.execute("INSERT INTO auth_profile_store VALUES ('primary', '{\"profiles\": {')")
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("harm", "why", "remedy"),
+    [
+        (garble, "file is not a database", ".recover"),
+        (drop, "no such table: auth_profile_store", ".recover"),
+        (scribble, "not JSON", "skerry auth add"),
+    ],
+)
+def test_a_damaged_database_of_credentials_says_what_is_wrong_and_what_to_do(
+    old: Path,
+    capsys: pytest.CaptureFixture[str],
+    harm: Callable[[Path], None],
+    why: str,
+    remedy: str,
+) -> None:
+    folder = old / "agents/work/agent"
+    harm(folder / "openclaw-agent.sqlite")
+    told = [
+        one["why"]
+        for one in brought(old, capsys)["unmapped"]
+        if one["what"].startswith(str(folder)) and "credentials" in one["why"]
+    ]
+    assert len(told) == 1
+    assert why in told[0]
+    assert remedy in told[0]
+    assert "Error" not in told[0]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["usual", "said so"])

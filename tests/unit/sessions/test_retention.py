@@ -145,8 +145,10 @@ async def test_what_is_due_is_archived_then_removed_with_its_file_and_its_words(
         done = await everything(store, agents)
         assert names(done) == ([session_id], [])
         await mirror.flush(store)
-        files = {one.name.split(".jsonl")[1][:9] for one in folder.glob("id-trip*")}
-        assert files == {".deleted."}
+        files = {one.name.split(".jsonl")[1][:7] for one in folder.glob("id-trip*")}
+        assert files == {".reset."}
+        found = await search(store, Question(SessionKey.parse("trip"), "boat"))
+        assert [one.session_id for one in found.hits] == [session_id]
         due = plan(await store.read(kept), limits(), NOW + 31 * DAY)
         done = await carry_out(store, Hooks(), agents, due, NOW + 31 * DAY)
         assert names(done) == ([], [session_id])

@@ -59,3 +59,29 @@ async def test_units_that_wait_for_another_program_fail_together(
         await store.write(say)
         found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
         assert len(found) == 1
+
+
+async def test_checkpoints_that_fail_together_are_one_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
+    path = tmp_path / "state.sqlite"
+    async with open_store(path) as store:
+        await store.write(say)
+        with held(path):
+            for _ in range(3):
+                store.post(say)
+                with anyio.fail_after(60), pytest.raises(StoreFailedError):
+                    await store.write(say)
+        store.post(wrong)
+        await store.write(say)
+    told = [one for one in caplog.records if one.name == "skerry.store.writer"]
+    assert [(one.levelname, bool(one.exc_info)) for one in told] == [
+        ("WARNING", False),
+        ("ERROR", True),
+    ]
+    assert "locked" in told[0].getMessage()
+
+
+def wrong(unit: Unit) -> None:
+    raise ValueError(unit)
