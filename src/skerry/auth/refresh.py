@@ -34,6 +34,7 @@ LOCK_SECONDS: Final = 45.0
 _LOCK: Final = ".auth-refresh.lock"
 _POLL: Final = 0.05
 _LIMIT: Final = 256 * 1024
+_LONGEST: Final = 10 * 365 * 86_400  # seconds; an answer may have any number
 _REFUSED: Final = frozenset({400, 401, 403})
 
 
@@ -106,7 +107,7 @@ async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -120,7 +121,7 @@ def _tokens(body: bytes, host: str, now: int) -> Tokens:
     return Tokens(
         said["access_token"],
         refresh if isinstance(refresh, str) else "",
-        now + int(seconds * 1000) if isinstance(seconds, int | float) else None,
+        now + int(min(seconds, _LONGEST) * 1000) if isinstance(seconds, int | float) else None,
         str(said.get("scope") or ""),
     )
 

@@ -132,7 +132,7 @@ def mapped_keys(file: Path) -> dict[str, str]:
     """Return the key of each session that the map names."""
     try:
         found: Any = msgspec.json.decode(file.read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     rows = found.items() if isinstance(found, dict) else ()
     return {

@@ -204,7 +204,7 @@ def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
         file = folder / "auth-profiles.json"
         if not content and file.is_file() and not file.is_symlink():
             content = msgspec.json.decode(file.read_bytes())
-    except (OSError, sqlite3.Error, ValueError) as error:
+    except (OSError, sqlite3.Error, ValueError, RecursionError) as error:
         report.leave(str(folder), f"its credentials cannot be read: {type(error).__name__}")
     found = content.get("profiles") if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}

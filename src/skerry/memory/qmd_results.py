@@ -73,7 +73,7 @@ def printed(data: bytes) -> list[Result]:
     """
     try:
         return msgspec.json.decode(data, type=list[Result])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _strict(error) from error
 
 
@@ -85,7 +85,7 @@ def answered(data: bytes) -> list[Result]:
     """
     try:
         answer = msgspec.json.decode(data, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _strict(error) from error
     if answer.is_error:
         said = " ".join(one.text for one in answer.content)[:_TOLD]

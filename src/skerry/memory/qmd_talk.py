@@ -65,7 +65,7 @@ class Talk:
             self.why = f"{_BROKE}."
         except anyio.DelimiterNotFound:
             self.why = f"{_BROKE}: it answered more than {MOST_CHARS} characters."
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self.why = f"{_BROKE}: it answered something else than JSON."
         finally:
             self._end(f"{_BROKE}.")

@@ -183,7 +183,7 @@ def _answer(params: InvokeParams, answer: dict[str, Json]) -> Json:
 def _parsed(text: str) -> Json:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
