@@ -19,7 +19,7 @@ _READ = 64 * 1024
 _SWITCHED: Final = 101
 _OK: Final = 200
 _LINE: Final = re.compile(rb"[\w!#-'*+.^`|~-]+ [!-~]+ HTTP/1\.1\r\n")
-_FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: [^\0\r\n]*\r\n")
+_FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: (?:[^\0\r\n\t ](?:[^\0\r\n]*[^\0\r\n\t ])?)?\r\n")
 
 
 class Head(Struct, frozen=True):
@@ -34,13 +34,13 @@ class Head(Struct, frozen=True):
 class Connection:
     """Carries one request at a time."""
 
-    __slots__ = ("_answer", "_sent", "_silence", "_stream")
+    __slots__ = ("_answer", "_silence", "_stream", "_willing")
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._answer = _Answer(bodiless=True)
         self._silence: float | None = None
-        self._sent = False
+        self._willing = False
 
     async def request(self, request: httpx2.Request) -> Head:
         """Send the request; return the head of its response.
@@ -51,12 +51,12 @@ class Connection:
         """
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
         self._silence = timeout.get("read")
-        self._sent = False
+        self._willing = False
         self._answer = answer = _Answer(bodiless=request.method == "HEAD")
         try:
             with suppress(httpx2.WriteError):  # a server may answer, and close, in the middle
                 await self._send(request, timeout.get("write"))
-                self._sent = True
+                self._willing = request.headers.get("connection") != "close"  # all is sent
             while answer.head is None:
                 await self._more()
         except BaseException:
@@ -111,7 +111,7 @@ class Connection:
 
         It cannot when the response was not read to its end, or when one side wants to close.
         """
-        if self._sent and self._answer.reusable and not self._answer.body:
+        if self._willing and self._answer.reusable and not self._answer.body:
             return True
         self.close()
         return False
