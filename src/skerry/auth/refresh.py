@@ -23,6 +23,7 @@ from skerry.auth.profiles import FILE, Kind, Profile, change, read
 from skerry.auth.vault import Vault
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelError, ModelSignInError
 
@@ -107,7 +108,7 @@ async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

@@ -27,6 +27,7 @@ from skerry.config.write import Author, rewrite
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.infra.copying import Copied, copy_tree
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError, CredentialError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
@@ -204,7 +205,7 @@ def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
         file = folder / "auth-profiles.json"
         if not content and file.is_file() and not file.is_symlink():
             content = msgspec.json.decode(file.read_bytes())
-    except (OSError, sqlite3.Error, ValueError, RecursionError) as error:
+    except (OSError, sqlite3.Error, *UNREADABLE) as error:
         report.leave(str(folder), f"its credentials cannot be read: {type(error).__name__}")
     found = content.get("profiles") if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.infra.nesting import DEEPEST, is_deep
+from skerry.infra.foreign import DEEPEST, UNREADABLE, is_deep
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, ToolCall
 from skerry.ports.model import ModelReply
@@ -70,7 +70,7 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provide
     """
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ModelStreamCutError(
             f"{provider} sent a piece of its answer that is not readable: {error}"
         ) from error
@@ -82,7 +82,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return {RAW_ARGUMENTS: text}
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.infra.nesting import DEEPEST, is_deep
+from skerry.infra.foreign import DEEPEST, is_deep
 from skerry.model import message
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from skerry.sessions.history import aborted_result, open_calls
@@ -152,7 +152,7 @@ def _decoded(line: bytes) -> Any:
         raise FormatError("it is too long")
     try:
         found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except ValueError:
         raise FormatError("it is not JSON") from None
     except RecursionError:
         raise FormatError(_TOO_DEEP) from None

@@ -74,7 +74,7 @@ async def answering(body: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}/token"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"[" * 100_000, b'{"access_token":1}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"[" * 100_000, b'{"access_token":"\xff"}'])
 async def test_an_answer_without_a_token_is_none(http: httpx2.AsyncClient, body: bytes) -> None:
     async with answering(body) as url:
         with pytest.raises(ModelConnectionError, match="answered with no token"):

@@ -1,9 +1,11 @@
-"""How deep the objects and lists of JSON stand in each other."""
+"""JSON that others wrote: what reading it may raise, and how deep it may be."""
 
 from typing import Any, Final
 
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What `msgspec` raises of bytes that are no JSON, no UTF-8, of another type, or too deep."""
 DEEPEST: Final = 64
-"""Levels that are taken from outside: who walks through a value needs some calls for each."""
+"""Levels of objects and lists that are kept: to walk through each takes some calls."""
 
 
 def is_deep(value: Any, levels: int = DEEPEST) -> bool:
