@@ -188,7 +188,7 @@ class BatchEmbedder:
     def _read(self, body: bytes, shape: type[T]) -> T:
         try:
             return msgspec.json.decode(body, type=shape)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise EmbeddingAnswerError(f"{self.model}: the answer cannot be read.") from error
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import anyio
 import anyio.abc
-import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skerry_recall.embed import (
@@ -315,7 +314,7 @@ class _Pipe:
             raise _DiedError("ended") from error
         except (anyio.ClosedResourceError, OSError) as error:
             raise _DiedError(f"does not listen: {error}") from error
-        except (msgspec.DecodeError, ValueError) as error:
+        except ValueError as error:
             raise _DiedError(f"says nonsense: {error}") from error
 
 

@@ -54,7 +54,7 @@ def _said(text: str) -> str:
     """Return the provider's own words in one line."""
     try:
         parsed: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         parsed = text
     if isinstance(parsed, list) and parsed:
         parsed = parsed[0]

@@ -164,7 +164,7 @@ class GeminiWire:
 def _decoded(body: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise EmbeddingAnswerError(f"the answer cannot be read: {error}") from error
 
 

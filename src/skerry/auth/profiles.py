@@ -20,6 +20,7 @@ import msgspec
 from skerry.auth.vault import Vault, read_private
 from skerry.config.redact import is_reference
 from skerry.infra.atomic import exclusive, make_private, write_atomic
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import CredentialError
 from skerry.model.ids import AgentId
 
@@ -185,7 +186,7 @@ def _content(path: Path) -> dict[str, Any]:
     data = read_private(path, _LIMIT)
     try:
         content = msgspec.json.decode(data) if data else {}
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise CredentialError(
             f"{path} is damaged: {error}.", "Mend it, or take it away."
         ) from error

@@ -23,6 +23,7 @@ from skerry.auth.profiles import FILE, Kind, Profile, change, read
 from skerry.auth.vault import Vault
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelError, ModelSignInError
 
@@ -34,6 +35,7 @@ LOCK_SECONDS: Final = 45.0
 _LOCK: Final = ".auth-refresh.lock"
 _POLL: Final = 0.05
 _LIMIT: Final = 256 * 1024
+_LONGEST: Final = 10 * 365 * 86_400  # seconds; an answer may have any number
 _REFUSED: Final = frozenset({400, 401, 403})
 
 
@@ -106,7 +108,7 @@ async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 
@@ -120,7 +122,7 @@ def _tokens(body: bytes, host: str, now: int) -> Tokens:
     return Tokens(
         said["access_token"],
         refresh if isinstance(refresh, str) else "",
-        now + int(seconds * 1000) if isinstance(seconds, int | float) else None,
+        now + int(min(seconds, _LONGEST) * 1000) if isinstance(seconds, int | float) else None,
         str(said.get("scope") or ""),
     )
 

@@ -18,6 +18,7 @@ import msgspec
 
 from skerry.config.auth import PASSPHRASE
 from skerry.infra.atomic import exclusive, make_private, write_atomic
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import CredentialError
 
 KEY_FILE: Final = "vault.key"
@@ -99,7 +100,7 @@ class Vault:
         try:
             data = read_private(path, _LIMIT)
             content = msgspec.json.decode(data) if data else None
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise CredentialError(f"{path} is damaged: {error}.", _RESTORE) from error
         if content is None:
             return None

@@ -16,6 +16,7 @@ from skerry.app.build import open_state
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.infra.clock import SystemClock
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import ClientError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
 from skerry.model.session import Archived
@@ -132,7 +133,7 @@ def mapped_keys(file: Path) -> dict[str, str]:
     """Return the key of each session that the map names."""
     try:
         found: Any = msgspec.json.decode(file.read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, *UNREADABLE):
         return {}
     rows = found.items() if isinstance(found, dict) else ()
     return {

@@ -27,6 +27,7 @@ from skerry.config.write import Author, rewrite
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.infra.copying import Copied, copy_tree
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError, CredentialError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
@@ -210,7 +211,7 @@ def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
         report.leave(str(folder), f"{_LOST}: {error.strerror}")
     except sqlite3.Error as error:
         report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {_REPAIR}")
-    except ValueError:  # what it says of the place may have a part of a secret
+    except UNREADABLE:  # what it says of the place may have a part of a secret
         report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
     found = content.get("profiles") if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}

@@ -4,6 +4,8 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
+
 JSON = Any
 """A payload: the wire fixes it per method, and whoever asks knows the method."""
 
@@ -44,7 +46,7 @@ def decode(data: str | bytes) -> Response | Event | None:
     """Return the frame, or None for a kind that this client does not know."""
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.infra.foreign import is_deep
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 MAX_BYTES: Final = 1_048_576
@@ -87,7 +88,7 @@ def parse_any(path: Path, raw: str) -> Any:
         return {}
     with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         plain = msgspec.json.decode(raw)
-        if not _is_deep(plain):
+        if not is_deep(plain, _LEVELS):
             return plain
     import pyjson5  # noqa: PLC0415 - 1.4 MB of memory, and most files are plain JSON
 
@@ -96,18 +97,6 @@ def parse_any(path: Path, raw: str) -> Any:
     except pyjson5.Json5Exception as error:
         # The other arguments of the exception hold what was parsed so far, secrets included.
         raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
-
-
-def _is_deep(value: Any, levels: int = _LEVELS) -> bool:
-    """Return whether the value has more levels than JSON5 text may have."""
-    if levels < 0:
-        return True
-    match value:
-        case dict():
-            return any(_is_deep(one, levels - 1) for one in value.values())
-        case list():
-            return any(_is_deep(one, levels - 1) for one in value)
-    return False
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:

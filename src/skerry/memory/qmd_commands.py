@@ -11,6 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from skerry.infra.atomic import write_atomic
+from skerry.infra.foreign import UNREADABLE
 from skerry.memory.qmd_collections import Collection, changes, listed
 from skerry.memory.qmd_process import Finished, QmdError, run
 from skerry.memory.qmd_program import QmdHome, QmdProgram
@@ -90,5 +91,5 @@ def _record(file: Path) -> dict[str, list[str]]:
     """Return which collections were registered with what; nothing where that cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNREADABLE):
         return {}

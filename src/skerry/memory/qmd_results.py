@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.foreign import UNREADABLE
 from skerry.memory.qmd_collections import Collection
 from skerry.memory.qmd_filter import dated
 from skerry.memory.qmd_process import QmdError
@@ -73,7 +74,7 @@ def printed(data: bytes) -> list[Result]:
     """
     try:
         return msgspec.json.decode(data, type=list[Result])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _strict(error) from error
 
 
@@ -85,7 +86,7 @@ def answered(data: bytes) -> list[Result]:
     """
     try:
         answer = msgspec.json.decode(data, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _strict(error) from error
     if answer.is_error:
         said = " ".join(one.text for one in answer.content)[:_TOLD]

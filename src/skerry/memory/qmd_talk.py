@@ -10,6 +10,7 @@ import anyio.abc
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.memory.qmd_process import MOST_CHARS, QmdError
 
 _ENDED: Final = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
@@ -65,7 +66,7 @@ class Talk:
             self.why = f"{_BROKE}."
         except anyio.DelimiterNotFound:
             self.why = f"{_BROKE}: it answered more than {MOST_CHARS} characters."
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             self.why = f"{_BROKE}: it answered something else than JSON."
         finally:
             self._end(f"{_BROKE}.")

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.ports.model import ModelCost
 
 FILE: Final = "models.json"
@@ -96,7 +97,7 @@ def _own(file: Path) -> dict[str, Any]:
             return _models(opened.read(_LIMIT))
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError, TypeError) as error:
+    except (OSError, TypeError, *UNREADABLE) as error:
         logger.warning("%s is ignored: %s", file, error)
         return {}
 

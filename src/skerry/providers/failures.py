@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,
@@ -150,7 +151,7 @@ def describe(body: bytes) -> str:
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skerry.infra.foreign import DEEPEST, UNREADABLE, is_deep
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
-from skerry.model.message import ToolCall
+from skerry.model.message import Block, ToolCall
 from skerry.ports.model import ModelReply
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provide
     """
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ModelStreamCutError(
             f"{provider} sent a piece of its answer that is not readable: {error}"
         ) from error
@@ -81,22 +82,24 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return {RAW_ARGUMENTS: text}
 
 
 def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
     """Return the reply with calls that every API takes back, each with an id of its own.
 
+    Arguments that are nested too deep are left out, which the tool tells the model.
+
     `place` is a number that no other response of the conversation has.
 
     Raises:
         ModelRequestError: it has more than `REPLY_LIMIT` bytes.
     """
-    if len(msgspec.json.encode(reply.content)) > REPLY_LIMIT:
+    content = [_flat(block) for block in reply.content]
+    if len(msgspec.json.encode(content)) > REPLY_LIMIT:
         raise ModelRequestError(f"{provider} sent an answer of more than {REPLY_LIMIT} bytes.")
     taken = {""}
-    content = list(reply.content)
     for index, block in enumerate(content):
         if isinstance(block, ToolCall):
             usable = block.id not in taken and len(block.id) <= _LONGEST
@@ -106,6 +109,13 @@ def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
             name = _NOT_IN_NAME.sub("_", block.name)[:_LONGEST] or "unnamed"
             content[index] = replace(block, id=call_id, name=name)
     return ModelReply(tuple(content), reply.stop_reason, reply.usage)
+
+
+def _flat(block: Block) -> Block:
+    """Return a call without arguments that nobody could redact or send again."""
+    if isinstance(block, ToolCall) and is_deep(block.arguments):
+        return replace(block, arguments={RAW_ARGUMENTS: f"(more than {DEEPEST} levels deep)"})
+    return block
 
 
 def count(said: int | None) -> int:

@@ -8,6 +8,7 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT
 from skerry.providers.known import LocalServer
 
@@ -56,7 +57,7 @@ async def _models(http: httpx2.AsyncClient, server: LocalServer) -> list[LocalMo
         if response.status_code != httpx2.codes.OK:
             return []
         listing = msgspec.json.decode(response.content, type=_Listing)
-    except (httpx2.HTTPError, msgspec.DecodeError):
+    except (httpx2.HTTPError, *UNREADABLE):
         return []
     # An embedding model is listed with the others and cannot chat.
     return [LocalModel(server, one.id) for one in listing.data if "embed" not in one.id.lower()]

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.message import Block, TextBlock, ToolCall
 from skerry.ports.model import ModelReply, ModelRequest
 
@@ -128,7 +129,7 @@ def _call(text: str, names: Iterable[str]) -> WrittenCall | None:
         return None
     try:
         made = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     name, kind = made.pop("name", None), made.pop("type", "function")
     arguments = made.get("arguments", made.get("parameters"))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.infra.foreign import DEEPEST, is_deep
 from skerry.model import message
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from skerry.sessions.history import aborted_result, open_calls
@@ -23,6 +24,9 @@ LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes; a longer line is left out."""
 NAMED: Final = 20
 """Lines that a report names; the rest it counts."""
+_AROUND: Final = 4
+"""Levels of a line around the arguments of a call, which may be as deep as a model's."""
+_TOO_DEEP: Final = "it is nested too deep"
 _UNANSWERED: Final = "imported without an answer"
 
 
@@ -100,8 +104,8 @@ class _Entry:
 
 def _header(line: bytes) -> tuple[str, int]:
     try:
-        header = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        header = _decoded(line)
+    except FormatError:
         header = None
     if not isinstance(header, dict) or header.get("type") != "session":
         raise FormatError("its first line is not the header of a session")
@@ -117,13 +121,10 @@ def _header(line: bytes) -> tuple[str, int]:
 def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | None:
     if not line.strip():
         return None
-    if len(line) > LONGEST_LINE:
-        report.refuse(number, "it is too long")
-        return None
     try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        report.refuse(number, "it is not JSON")
+        found = _decoded(line)
+    except FormatError as error:
+        report.refuse(number, str(error))
         return None
     match found:
         case {"type": str(kind), "id": str(name), **rest}:
@@ -139,6 +140,25 @@ def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | No
             )
     report.refuse(number, "it has no type or no id")
     return None
+
+
+def _decoded(line: bytes) -> Any:
+    """Return what a line says.
+
+    Raises:
+        FormatError: it cannot be read, or not by everybody who will have to.
+    """
+    if len(line) > LONGEST_LINE:
+        raise FormatError("it is too long")
+    try:
+        found = msgspec.json.decode(line)
+    except ValueError:
+        raise FormatError("it is not JSON") from None
+    except RecursionError:
+        raise FormatError(_TOO_DEEP) from None
+    if is_deep(found, DEEPEST + _AROUND):
+        raise FormatError(_TOO_DEEP)
+    return found
 
 
 def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:

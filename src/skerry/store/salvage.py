@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.sqlite import Progress
 from skerry.model import message
 
@@ -183,7 +182,7 @@ def _sound_at(place: int) -> _Sound:
     def sound(row: _Row) -> bool:
         try:
             message.decode(row[place])
-        except (msgspec.MsgspecError, TypeError):
+        except (TypeError, *UNREADABLE):
             return False
         return True
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from skerry.infra.atomic import write_atomic
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.redaction import Redaction
 
 
@@ -34,7 +35,7 @@ def clean(folder: Path, sessions: Collection[str], redaction: Redaction) -> int:
 def _line(line: str, redaction: Redaction) -> str:
     try:
         value = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return redaction.text(line)
     new = redaction.value(value)
     return line if new == value else msgspec.json.encode(new).decode() + "\n"

@@ -126,14 +126,14 @@ def test_a_change_keeps_what_it_does_not_know(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_damaged_file_is_not_written_over(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", [b"{", b"[]", b'{"a":"\xff"}', b'{"a":' * 9999])
+def test_a_damaged_file_is_not_written_over(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "auth-profiles.json"
-    path.write_text(text)
+    path.write_bytes(text)
     path.chmod(0o600)
     with pytest.raises(CredentialError):
         change(path, lambda content: content.clear())
-    assert path.read_text() == text
+    assert path.read_bytes() == text
     path.chmod(0o640)
     with pytest.raises(CredentialError, match="open to others"):
         read(path, MAIN_AGENT)

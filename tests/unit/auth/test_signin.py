@@ -3,15 +3,17 @@
 import json
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import httpx2
 import pytest
 
 from skerry.auth.profiles import FILE, Profile, read
-from skerry.auth.refresh import EARLY, Renewal
+from skerry.auth.refresh import EARLY, Renewal, exchange
 from skerry.auth.signin import PRESETS, Service, SignIn, callback
 from skerry.auth.vault import Vault
 from skerry.infra.http import HttpClient
@@ -19,6 +21,7 @@ from skerry.model.errors import CredentialError, ModelConnectionError, ModelSign
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
 from skerry.testing.oauth_server import StubOAuthServer
+from tests.support.sockets import listening
 
 
 @pytest.fixture
@@ -55,6 +58,38 @@ async def test_the_browser_comes_back_with_a_code_that_becomes_tokens(
     assert tokens.expires == 3_601_000
     with pytest.raises(CredentialError):  # a code counts once
         await sign_in.finish(http, code, 1_000)
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[str]:
+    """Give the address of a service that answers with the body, whatever it is asked."""
+
+    async def serve(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
+            await stream.send(head + body)
+
+    async with listening(serve) as port:
+        yield f"http://127.0.0.1:{port}/token"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"[" * 100_000, b'{"access_token":"\xff"}'])
+async def test_an_answer_without_a_token_is_none(http: httpx2.AsyncClient, body: bytes) -> None:
+    async with answering(body) as url:
+        with pytest.raises(ModelConnectionError, match="answered with no token"):
+            await exchange(http, url, {}, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expires"), [(b"60", 61_000), (b"1e308", 315_360_001_000), (b"null", None)]
+)
+async def test_a_token_counts_for_as_long_as_is_said_within_reason(
+    http: httpx2.AsyncClient, seconds: bytes, expires: int | None
+) -> None:
+    async with answering(b'{"access_token":"a","expires_in":%b}' % seconds) as url:
+        tokens = await exchange(http, url, {}, 1_000)
+    assert tokens.expires == expires
 
 
 async def test_an_address_that_was_pasted_does_as_well(

@@ -47,7 +47,16 @@ def test_command_and_server_give_the_same_passage(folder: dict[str, Collection])
 @pytest.mark.requirement("qmd-strict-json")
 @pytest.mark.parametrize(
     "data",
-    [b"", b"Loading 3%\n[]", b"[] done", b"{}", b'[{"path": "x"}]', b'[{"docid": 3}]', b"[\xff]"],
+    [
+        b"",
+        b"Loading 3%\n[]",
+        b"[] done",
+        b"{}",
+        b'[{"path": "x"}]',
+        b'[{"docid": 3}]',
+        b"[\xff]",
+        b'[{"a":' * 9999,
+    ],
 )
 def test_anything_but_the_json_that_was_asked_for_is_an_error(data: bytes) -> None:
     with pytest.raises(QmdError, match="something else than the JSON"):

@@ -1,13 +1,26 @@
 """How requests go to QMD's server over its pipes."""
 
+from os import defpath
 from pathlib import Path
 
 import anyio
 import pytest
 
+from skerry.infra.tasks import beside
 from skerry.memory import qmd_talk
 from skerry.memory.qmd_process import QmdError, child
 from skerry.memory.qmd_talk import Talk
+
+
+async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) -> None:
+    said = 'read -r _; printf "{\\"x\\":"; yes "[" | head -n 99999 | tr -d "\\n"; echo'
+    command = ["sh", "-c", said]
+    with anyio.fail_after(60):
+        async with child(command, environ={"PATH": defpath}, folder=tmp_path, listens=True) as it:
+            talk = Talk(it)
+            async with beside(talk.run):
+                with pytest.raises(QmdError, match="something else than JSON"):
+                    await talk.ask("query", {})
 
 
 async def test_a_server_that_reads_nothing_is_none(

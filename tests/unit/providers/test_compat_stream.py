@@ -174,10 +174,18 @@ def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
         builder.take(json.dumps(call(0, "123456", id="c")).encode())
 
 
-@pytest.mark.parametrize("nested", [b'{"choices":' + b"[" * 200_000, b'{"a":' * 200_000])
-def test_deep_nesting_is_a_piece_that_is_not_readable(nested: bytes) -> None:
-    with pytest.raises(ModelStreamCutError):
-        CompatBuilder("P").take(nested)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b'{"choices":' + b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"choices":[{"delta":{"content":"half an emoji: \xf0\x9f"}}]}',
+    ],
+    ids=["deep", "deep and unknown", "no UTF-8"],
+)
+def test_a_piece_that_is_not_readable_cuts_the_answer(piece: bytes) -> None:
+    with pytest.raises(ModelStreamCutError, match="not readable"):
+        CompatBuilder("P").take(piece)
 
 
 def test_deep_nesting_in_arguments_is_no_object() -> None:

@@ -192,5 +192,6 @@ def test_an_error_inside_a_stream_is_classed_by_its_words(
     assert type(stream_failure(error, "P")) is kind
 
 
-def test_a_deeply_nested_body_is_told_as_text() -> None:
+def test_a_body_that_cannot_be_read_is_told_as_text() -> None:
     assert describe(b"[" * 100_000).startswith("[[[")
+    assert describe(b'{"error":"\xff"}') == '{"error":"\ufffd"}'

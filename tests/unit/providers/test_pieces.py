@@ -1,13 +1,18 @@
 """What the builders of replies share."""
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.infra.foreign import DEEPEST
 from skerry.model.errors import ModelRequestError
-from skerry.model.message import TextBlock, ToolCall, Usage
+from skerry.model.message import AssistantMessage, TextBlock, ToolCall, Usage
+from skerry.model.redaction import Redaction
 from skerry.ports.model import ModelReply
-from skerry.providers.pieces import OWN_ID, REPLY_LIMIT, sound
+from skerry.providers.pieces import OWN_ID, RAW_ARGUMENTS, REPLY_LIMIT, sound
 
 
 def reply(*ids: str) -> ModelReply:
@@ -50,6 +55,23 @@ def test_no_two_calls_of_a_response_have_the_same_id(rounds: list[list[str]]) ->
 def test_a_name_that_no_tool_has_can_go_back_to_every_api(said: str, name: str) -> None:
     made = sound(ModelReply((ToolCall("a", said, {}),), "toolUse", Usage()), 0, "P")
     assert made.tool_calls == (ToolCall("a", name, {}),)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {"text": "the blue boat"}
+    for _ in range(levels - 1):
+        value = {"in": value}
+    return value
+
+
+def test_arguments_that_nobody_could_redact_are_left_out_and_the_model_is_told() -> None:
+    said = (ToolCall("a", "read", nested(DEEPEST)), ToolCall("b", "read", nested(DEEPEST + 1)))
+    kept, refused = sound(ModelReply(said, "toolUse", Usage()), 0, "P").tool_calls
+    assert kept == said[0]
+    assert refused.arguments == {RAW_ARGUMENTS: "(more than 64 levels deep)"}
+    line = msgspec.to_builtins(AssistantMessage((kept,), "a", "p", "m", Usage(), "toolUse", 0))
+    assert "boat" in str(line)
+    assert "boat" not in str(Redaction(["the blue boat"]).value(line))
 
 
 def test_an_answer_has_a_limit_wherever_it_is_long() -> None:

@@ -205,6 +205,7 @@ def _rows(*rows: object) -> Reply:
         Reply(body=b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}'),
         Reply(body=b'{"data": [{"ind'),
         Reply(body=b"[" * 100_000),
+        Reply(body=b'{"data": [], "model": "\xff"}'),
         Reply(body={"data": []}, cut=True),
     ],
 )

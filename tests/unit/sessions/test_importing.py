@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.infra.foreign import DEEPEST
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import (
     AssistantMessage,
@@ -119,6 +120,24 @@ def test_what_cannot_be_taken_is_counted_and_named() -> None:
         "line 10",
     ]
     assert found.report.broken_lines == 4
+
+
+def test_a_call_may_be_as_deep_as_a_models_and_no_deeper() -> None:
+    def call(levels: int) -> list[dict[str, Any]]:
+        arguments: dict[str, Any] = {}
+        for _ in range(levels - 1):
+            arguments = {"in": arguments}
+        return [{"type": "toolCall", "id": "1", "name": "read", "arguments": arguments}]
+
+    found = taken(
+        line("a", None, "assistant", call(DEEPEST)),
+        line("b", "a", "assistant", call(DEEPEST + 1)),
+        b'{"type":"message","id":"c","message":' + b"[" * 100_000,
+    )
+    assert found.report.broken == [f"line {n}: it is nested too deep" for n in (3, 4)]
+    first = found.messages[0][1]
+    assert isinstance(first, AssistantMessage)
+    assert first.tool_calls
 
 
 def test_a_file_does_not_say_who_spoke() -> None:

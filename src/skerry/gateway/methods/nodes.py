@@ -22,6 +22,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.nodes import MAX_INVOCATIONS, Node
 from skerry.gateway.once import once
+from skerry.infra.foreign import UNREADABLE
 from skerry.store import devices
 
 TIMEOUT_MS: Final = 30_000
@@ -183,7 +184,7 @@ def _answer(params: InvokeParams, answer: dict[str, Json]) -> Json:
 def _parsed(text: str) -> Json:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 

@@ -1,0 +1,18 @@
+"""JSON that others wrote: what reading it may raise, and how deep it may be."""
+
+from typing import Any, Final
+
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What `msgspec` raises of bytes that are no JSON, no UTF-8, of another type, or too deep."""
+DEEPEST: Final = 64
+"""Levels of objects and lists that are kept: to walk through each takes some calls."""
+
+
+def is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    """Return whether the value has more than so many levels, itself included."""
+    match value:
+        case dict():
+            return levels < 1 or any(is_deep(one, levels - 1) for one in value.values())
+        case list():
+            return levels < 1 or any(is_deep(one, levels - 1) for one in value)
+    return False
