@@ -165,7 +165,9 @@ class Dialogue:
     async def notices(self) -> tuple[str, ...]:
         """Return what a person should know, and was not told in this conversation before."""
         told = self.conversation.told
-        notes = (*self._asking.notes, *self.speaker.notes)
+        notes = [*self._asking.notes, *self.speaker.notes]
+        if self.speaker.gone and self._own.model:  # else its owner has the log
+            notes.append(f"{self.speaker.gone} `/model default` ends it.")
         if any(one not in told for one in notes):
             session_id = self._active.session_id
             with suppress(StateError):  # then it is told once more

@@ -26,8 +26,8 @@ async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
         try:
             with anyio.CancelScope(shield=True):
                 return await step()
-        except StoreFailedError:
+        except StoreFailedError as error:
             if not told:
-                logger.exception("run %s waits for the store", run_id)
+                logger.warning("run %s waits for the store: %s", run_id, error)
                 told = True
         await anyio.sleep(STORE_SECONDS)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from skerry.model.errors import (
     ModelEmptyReplyError,
     ModelError,
+    ModelNotFoundError,
     ModelOverflowError,
     ModelsFailedError,
     ModelUnavailableError,
@@ -20,7 +21,7 @@ from skerry.model.errors import (
 from skerry.model.message import Usage
 from skerry.model.run import RunFailure
 from skerry.ports.model import ModelInfo, ModelReply, Models
-from skerry.ports.tries import ABORTED, OWN_FAULT, Candidate, ModelCallEnded, Tries, Wanted
+from skerry.ports.tries import ABORTED, OWN_FAULT, Attempt, Candidate, ModelCallEnded, Tries, Wanted
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class Failover:
         self._tries: Tries | None = None
         self.current: Candidate | None = None
         """Who was asked last."""
+        self.gone: Attempt | None = None
+        """What was wanted and cannot be had, where another answered in its place."""
         self._spent = Usage()
 
     def spend(self, usage: Usage) -> None:
@@ -85,11 +88,14 @@ class Failover:
             asked = True
             self.current = candidate
             try:
-                return await self._one(self._tries, candidate, ask)
+                reply = await self._one(self._tries, candidate, ask)
             except OWN_FAULT:
                 raise
             except ModelError as error:
                 logger.warning("%s failed: %s", _named(candidate), error)
+            else:
+                self.gone = self.gone or _gone(self._tries, self.wanted.reference)
+                return reply
 
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
         """Return the answer of one candidate. Its end is noted and booked, however it comes."""
@@ -135,6 +141,15 @@ def _failed(tries: Tries) -> ModelError:
     if not attempts:
         return ModelUnavailableError("No model can be asked.")
     return ModelsFailedError([str(one) for one in attempts])
+
+
+def _gone(tries: Tries, wanted: str | None) -> Attempt | None:
+    """Return the attempt at the wanted model, where nobody has that model (any more)."""
+    for one in tries.attempts:
+        missing = isinstance(one.error, (ModelUnavailableError, ModelNotFoundError))
+        if missing and wanted in {one.model, f"{one.model}@{one.profile}"}:
+            return one
+    return None
 
 
 def _named(candidate: Candidate) -> str:

@@ -51,6 +51,8 @@ class Speaker:
         self._listener = Listener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """What a person should know of how models were asked, in order."""
+        self.gone = ""
+        """What to say of a model that was wanted and cannot be had; empty where it could."""
         self.usage = Usage()
         """Of all calls so far."""
         self.failure: RunFailure | None = None
@@ -107,6 +109,10 @@ class Speaker:
             logger.warning("no model answered: %s", error)
             self.failure = RunFailure(error.code, str(error), error.retryable)
             return self.broken_off("error", str(error))
+        gone = self._failover.gone
+        if gone is not None:
+            answering = f"{self.provider}/{self.model} answered."
+            self.gone = f"{gone.model} cannot be used: {gone.error} {answering}"
         self._hear_rest(cut=False)
         self._pieces.clear()
         self._thoughts.clear()

@@ -102,7 +102,7 @@ class ProviderConfig(OpenSection):
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
     """Seconds that an answer may be silent, before its first word too; then the call has failed."""
     models: tuple[ModelConfig, ...] = ()
-    """Its models, as far as something is to be said of them."""
+    """Its models; of a provider in the catalogue, those of which something is to be said."""
 
 
 class EmbeddedConfig(OpenSection):

@@ -51,14 +51,14 @@ class Database:
         After a process that did not end in order the file is looked through first.
 
         Raises:
-            OSError, sqlite3.OperationalError: it cannot be written: a full disk, no permission.
+            MemoryBackendError: it cannot be written: a full or read-only disk, no permission.
         """
-        make_private(self.path.parent)
-        _remove(self._temporary)
-        wal = _beside(self.path, "-wal")
+        with self._noticed(OSError):
+            make_private(self.path.parent)
+            _remove(self._temporary)
         damage = None
-        with suppress(FileNotFoundError):
-            if wal.stat().st_size:
+        with suppress(FileNotFoundError), self._noticed(PermissionError):
+            if _beside(self.path, "-wal").stat().st_size:
                 damage = self.damage(whole=False)
         if damage is None:
             try:
@@ -67,9 +67,7 @@ class Database:
                     return None
             except DamagedError as error:
                 damage = str(error)
-        self.close()
-        _remove(self.path)
-        self._connect()
+        self.discard()
         return damage
 
     def close(self) -> None:

@@ -133,7 +133,7 @@ class Keeper(Struct):
         self._since = None
         try:
             report = await self.memory().read()
-        except SkerryError as error:
+        except (SkerryError, OSError) as error:  # of the files too: the gateway is to live
             logger.warning("the memory is not indexed; it is tried again: %s", error)
             return False
         for path, reason in report.failed:
@@ -144,7 +144,7 @@ class Keeper(Struct):
         """Let passages get their vectors; return whether the model gave them."""
         try:
             await self.memory().embed()
-        except SkerryError as error:
+        except (SkerryError, OSError) as error:
             logger.warning("the memory's vectors wait; it is tried again: %s", error)
             return False
         return self.memory().fallback is None

@@ -13,7 +13,7 @@ from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelUnavailableError
+from skerry.model.errors import ModelError, ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus, Resting
 from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
@@ -92,7 +92,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     def _configure(self, config: Config) -> None:
         self._config = config
-        self._names = Names(config.agents)
+        self._names = Names(config.agents, config.models)
         facts = Facts(config.state_dir)
         self._resolver = Resolver(config.models, self._environ, self._servers, facts)
         self._providers: dict[tuple[Endpoint, bool], ModelProvider] = {}
@@ -133,7 +133,17 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if not fallbacks and first == primary:
             return [first]
         found = {self._reference(name): name for name in (primary, *reversed(fallbacks), first)}
-        return [first, *(one for one in reversed(list(found.values())) if one and one != first)]
+        rest = [one for one in reversed(list(found.values())) if one and one != first]
+        if primary is None and not self._may_be_used(first, wanted):
+            return [first, *rest, None]
+        return [first, *rest]
+
+    def _may_be_used(self, reference: str | None, wanted: Wanted) -> bool:
+        """Return whether there are candidates for a named model; it may fail all the same."""
+        try:
+            return bool(reference and self._entries_of(*split_reference(reference), wanted))
+        except ModelError:
+            return False
 
     def _reference(self, name: str | None) -> str | None:
         return self._names.reference(split_reference(name)[0]) if name else None
@@ -145,18 +155,21 @@ class Catalog(anyio.AsyncContextManagerMixin):
             ModelError: nobody has that name, it is not allowed, or there is no credential.
         """
         name, pin = split_reference(reference or "")
-        ref = self._names.reference(name)
-        if ref:
-            self._names.check(ref)
-            if ref.partition("/")[0] == EMBEDDED:
-                return [Entry(EMBEDDED, embedded=self._embedded_choice())]
-            return self._with_credentials(ref, wanted, pin)
+        if name:
+            return self._entries_of(name, pin, wanted)
         first = await self._first_target(self.credentials.providers(wanted.agent))
         if first is None:
             return [Entry(EMBEDDED, embedded=self._embedded_choice())]
         if first.local:
             return [Entry(first.info.ref, first)]
         return self._with_credentials(first.info.ref, wanted, pin)
+
+    def _entries_of(self, name: str, pin: str, wanted: Wanted) -> list[Entry]:
+        ref = self._names.reference(name)
+        self._names.check(ref)
+        if ref.partition("/")[0] == EMBEDDED:
+            return [Entry(EMBEDDED, embedded=self._embedded_choice())]
+        return self._with_credentials(ref, wanted, pin)
 
     def _with_credentials(self, ref: str, wanted: Wanted, pin: str) -> list[Entry]:
         provider = ref.partition("/")[0]

@@ -6,7 +6,9 @@ from typing import Final
 
 from skerry.auth.order import split_reference
 from skerry.config.agents import AgentsConfig
+from skerry.config.models import Mode, ModelsConfig
 from skerry.model.errors import ModelUnavailableError
+from skerry.providers.known import known_provider
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "opus": (
@@ -41,7 +43,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 class Names:
     """The aliases and the allowed models of one configuration."""
 
-    def __init__(self, agents: AgentsConfig) -> None:
+    def __init__(self, agents: AgentsConfig, models: ModelsConfig | None = None) -> None:
         listed = agents.defaults.models
         self.aliases: dict[str, str] = {}
         """Alias, in lower case, to reference."""
@@ -55,7 +57,14 @@ class Names:
         chosen = [agents.defaults.model, *(agent.model for agent in agents.list if agent.model)]
         named = [name for one in chosen for name in (one.primary, *(one.fallbacks or ())) if name]
         primaries = {self.reference(split_reference(name)[0]) for name in named}
-        self._allowed = frozenset({*listed, *primaries}) if listed else None
+        self._named = frozenset({*listed, *primaries})
+        self._allowed = self._named if listed else None
+        self._listed = {
+            name: tuple(one.id for one in provider.models)
+            for name, provider in (models.providers if models else {}).items()
+            if provider.models and _is_whole(models, name)
+        }
+        """By provider the models that it has, where the file alone says it."""
 
     def reference(self, name: str) -> str:
         """Return the reference that a name stands for: of its alias, or itself."""
@@ -65,13 +74,28 @@ class Names:
         """Return when the model may be asked for.
 
         Raises:
-            ModelUnavailableError: `agents.defaults.models` has entries, and none for it.
+            ModelUnavailableError: `agents.defaults.models` has entries, and none for it; or it is
+                not among the models that its provider lists, and not named elsewhere in the file.
         """
-        if self._allowed is None or ref in self._allowed:
+        if ref in self._named:
             return
+        if self._allowed is None:
+            provider, _, model = ref.partition("/")
+            known = self._listed.get(provider, ())
+            if not known or not model or model in known:
+                return
+            raise ModelUnavailableError(
+                f"{provider} does not list a model {model!r}.",
+                f"It lists {', '.join(known)}. Others go into models.providers.{provider}.models.",
+            )
         near = get_close_matches(ref, self._allowed, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise ModelUnavailableError(
             f"The model {ref!r} is not allowed.{hint}",
             f"Allowed: {', '.join(sorted(self._allowed))}. Others go into agents.defaults.models.",
         )
+
+
+def _is_whole(models: ModelsConfig | None, provider: str) -> bool:
+    """Return whether what is listed of a provider is all it has: nobody else knows its models."""
+    return models is not None and (models.mode is Mode.REPLACE or known_provider(provider) is None)

@@ -16,6 +16,7 @@ from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import Places
 from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.keeping import Keeper
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryQuestion
 
@@ -26,6 +27,7 @@ from skerry.infra.clock import SystemClock
 from skerry.memory import filling
 from skerry.memory.files import Places
 from skerry.memory.index import Index
+from skerry.memory.keeping import Keeper
 
 home, wanted, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 filling.BATCH_FILES = 5
@@ -192,3 +194,18 @@ def test_what_is_left_of_a_copy_is_removed(home: Path) -> None:
     assert not (home / "main.sqlite.new").exists()
     index.close()
     shutil.rmtree(home / "main.derived", ignore_errors=True)
+
+
+async def test_a_place_that_cannot_be_written_is_told_and_kept_from_the_gateway(home: Path) -> None:
+    """As a disk that turned read-only does, before the index was first opened."""
+    place = home / "place"
+    place.write_text("a file where the folder would be")
+    index = Index(place / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock())
+    with pytest.raises(MemoryBackendError, match="index cannot be used"):
+        await memory.sync()
+    keeper = Keeper(lambda: memory, lambda: None, lambda: False)
+    assert not await keeper._sync()
+    place.unlink()
+    assert await keeper._sync()
+    assert len(await found(memory)) == 30

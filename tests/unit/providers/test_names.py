@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from skerry.config.agents import AgentsConfig
+from skerry.config.models import ModelsConfig
 from skerry.model.errors import ModelUnavailableError
 from skerry.providers.names import Names
 
@@ -48,3 +49,30 @@ def test_with_entries_only_they_and_the_primary_ones_may() -> None:
     with pytest.raises(ModelUnavailableError, match="not allowed") as caught:
         known.check("den/b")
     assert "agents.defaults.models" in caught.value.remedy
+
+
+def listing(*ids: str, provider: str = "den", mode: str = "merge", **agents: Any) -> Names:
+    listed = {"baseUrl": "http://127.0.0.1:1/v1", "models": [{"id": one} for one in ids]}
+    models = ModelsConfig.model_validate({"mode": mode, "providers": {provider: listed}})
+    return Names(AgentsConfig.model_validate(agents), models)
+
+
+def test_what_a_provider_lists_is_all_that_it_has_where_nobody_else_knows_it() -> None:
+    known = listing("small", "x/y")
+    for ref in ("den/small", "den/x/y", "den", "other/large"):
+        known.check(ref)
+    with pytest.raises(ModelUnavailableError, match="does not list a model 'large'") as caught:
+        known.check("den/large")
+    assert "models.providers.den.models" in caught.value.remedy
+    listing().check("den/large")
+
+
+def test_a_known_provider_has_more_than_the_file_lists_unless_only_the_file_counts() -> None:
+    listing("gpt-5", provider="openai").check("openai/gpt-6")
+    with pytest.raises(ModelUnavailableError):
+        listing("gpt-5", provider="openai", mode="replace").check("openai/gpt-6")
+
+
+def test_what_the_file_names_as_a_model_needs_no_place_in_the_list() -> None:
+    listing("small", defaults={"model": {"primary": "den/large"}}).check("den/large")
+    listing("small", list=[{"id": "work", "model": "den/large"}]).check("den/large")
