@@ -11,6 +11,7 @@ from skerry.app.checks import Check, Level
 from skerry.config import warnings
 from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
 from skerry.config.load import Loaded
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import ConfigInvalidError
 
 PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
@@ -115,7 +116,7 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
         file = state_dir / "agents" / agent / "sessions" / "sessions.json"
         try:
             listed = json.loads(file.read_bytes()) if file.exists() else {}
-        except (OSError, ValueError) as error:
+        except (OSError, *UNREADABLE) as error:
             message = f"{file} cannot be read: {type(error).__name__}."
             return Check("mirror", Level.WARNING, message, remedy)
         if not isinstance(listed, dict):

@@ -211,7 +211,7 @@ def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
         report.leave(str(folder), f"{_LOST}: {error.strerror}")
     except sqlite3.Error as error:
         report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {_REPAIR}")
-    except UNREADABLE:  # what it says of the place may have a part of a secret
+    except UNREADABLE:  # the text of the error may have a part of a secret
         report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
     found = content.get("profiles") if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}

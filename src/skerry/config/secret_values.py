@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from skerry.config.redact import is_fetched
 from skerry.config.secret_providers import SecretProvider, SecretsConfig
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import ConfigError
 
 UNFETCHED: Final = "(not fetched)"
@@ -142,7 +143,7 @@ def _at(found: Mapping[str, Any], provider: SecretProvider, wanted: str) -> Any:
 def _object(name: str, data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
-    except ValueError:
+    except UNREADABLE:
         found = None
     if not isinstance(found, dict):
         raise _failed(f"the secret provider {name!r} gave no JSON object.")

@@ -64,16 +64,16 @@ class Shaper:
         return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
 
 
-def shaped(text: str, show: Show = named, *, cut: bool = False) -> Shaped:
+def shaped(text: str, show: Show = named) -> Shaped:
     """Return what a person reads of a whole response; the same as piece by piece."""
-    if not cut and _PLAIN.search(text) is None:
+    if _PLAIN.search(text) is None:
         return Shaped(text)
     shaper = Shaper(show=show)
-    said = shaper.feed(text) + shaper.end(cut=cut)
+    said = shaper.feed(text) + shaper.end()
     return Shaped(said, shaper.silent, shaper.marks)
 
 
-def as_read(said: Message, show: Show = named) -> Message:
+def as_read(said: Message) -> Message:
     """Return a message of the transcript as people read it.
 
     What broke off was kept as it was read, and what the gateway said itself is no model's.
@@ -83,7 +83,7 @@ def as_read(said: Message, show: Show = named) -> Message:
     text = said.text
     if said.provider == COMMAND[0] or _PLAIN.search(text) is None:
         return said
-    read = shaped(text, show).text
+    read = shaped(text).text
     content: list[Block] = [one for one in said.content if not isinstance(one, TextBlock)]
     if read.strip():
         place = next(n for n, one in enumerate(said.content) if isinstance(one, TextBlock))

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from skerry.infra.clock import iso
+from skerry.infra.foreign import UNREADABLE
 
 FILE: Final = "openclaw-agent.sqlite"
 
@@ -92,6 +93,6 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
 def _is_header(line: bytes) -> bool:
     try:
         found = json.loads(line)
-    except ValueError:  # whoever reads the lines says which
+    except UNREADABLE:  # whoever reads the lines says which
         return False
     return isinstance(found, dict) and found.get("type") == "session"

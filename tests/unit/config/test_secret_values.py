@@ -132,6 +132,8 @@ def test_a_program_whose_answer_is_the_secret(home: Path) -> None:
     command = str(program(home, f"echo {CANARY}"))
     assert token(written(home, {"source": "exec", "command": command, "jsonOnly": False})) == CANARY
     assert "no JSON" in why(written(home, {"source": "exec", "command": command}))
+    deep = str(program(home, "yes '[' | head -n 50000"))
+    assert "no JSON" in why(written(home, {"source": "exec", "command": deep}))
 
 
 @pytest.mark.parametrize(

@@ -279,8 +279,25 @@ async def test_a_command_that_breaks_is_an_answer(folder: Folder) -> None:
     }
 
 
-def _call(arguments: str) -> CommandCall:
-    return CommandCall("x", arguments, SessionKey.main(), "webchat", is_owner=True)
+async def test_a_command_is_the_owners_unless_its_plugin_gives_it_to_others(
+    folder: Folder,
+) -> None:
+    folder.add(
+        "talk",
+        """
+        async def run(call): return "done"
+        def register(api):
+            api.register_command("mine", run, description="")
+            api.register_command("ours", run, description="", owner_only=False)
+        """,
+    )
+    async with folder.loaded() as plugins:
+        said = {one.name: await answer(one, _call("", is_owner=False)) for one in plugins.commands}
+    assert said == {"mine": "Only the owner may use /mine.", "ours": "done"}
+
+
+def _call(arguments: str, *, is_owner: bool = True) -> CommandCall:
+    return CommandCall("x", arguments, SessionKey.main(), "webchat", is_owner=is_owner)
 
 
 async def test_a_method_answers_json_or_an_error(folder: Folder) -> None:

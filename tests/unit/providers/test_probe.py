@@ -52,7 +52,7 @@ async def test_servers_come_in_their_order_and_absent_ones_not_at_all() -> None:
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
         b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":{}}',
         b'HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n{"data":[{"id":1}]',
-        b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":"\xff"}',
+        b'HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n{"data":[{"id":"\xff"}]}',
         b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
         b"SSH-2.0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 100005\r\n\r\n" + b'{"x":' + b"[" * 100_000,

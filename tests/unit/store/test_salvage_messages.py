@@ -14,7 +14,14 @@ from skerry.store.salvage import salvage
 MAIN = SessionKey.parse("agent:main:main", AgentId("main"))
 
 
-@pytest.mark.parametrize("body", [b"\0", b'{"role":"user","content":"\xff"}', b'{"a":' * 9999])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\0",
+        b'{"role":"user","content":[{"type":"text","text":"\xff"}],"timestamp":1}',
+        b'{"a":' * 9999,
+    ],
+)
 async def test_a_message_that_cannot_be_read_does_not_keep_the_others_back(
     tmp_path: Path, body: bytes
 ) -> None:
