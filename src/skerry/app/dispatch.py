@@ -144,11 +144,7 @@ class Dispatch:
 
     def line(self, key: SessionKey) -> list[InLine]:
         """Return the session's active runs, less those whose message has entered another."""
-        return [
-            InLine(run.request.run_id, None if run.started_at or run.entry else run.request.text)
-            for run in self.runtime.running.of(key)
-            if run.host is None
-        ]
+        return [_in_line(run) for run in self.runtime.running.of(key) if run.host is None]
 
     def queue(self) -> QueueReport:
         """Return what runs and what waits."""
@@ -335,6 +331,13 @@ class Dispatch:
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
     return Admission(str(active.request.key), status, active.accepted_at)
+
+
+def _in_line(run: ActiveRun) -> InLine:
+    if run.entry:
+        return InLine(run.request.run_id)
+    says = tuple((one.request.run_id, one.request.text) for one in (*run.joined, run))
+    return InLine(run.request.run_id, says, waits=not run.started_at)
 
 
 def _known(known: runs.OpenRun | RunResult) -> Admission:

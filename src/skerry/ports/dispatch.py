@@ -52,8 +52,10 @@ class InLine(Struct, frozen=True):
     """A run of a session that has not ended."""
 
     run_id: RunId
-    says: str | None = None
-    """What its person wrote, while it waits for its turn; None where the transcript has it."""
+    says: tuple[tuple[RunId, str], ...] = ()
+    """The messages that it answers, each with its run; empty where the transcript has them."""
+    waits: bool = False
+    """Whether its turn is still to come."""
 
 
 class Dispatcher(Protocol):

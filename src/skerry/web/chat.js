@@ -6,7 +6,7 @@
 //   session   the id of its transcript; a reset begins another
 //   messages  the part of the transcript that is here, as it came, without gaps
 //   runs      runs that are accepted and not ended: {runId, text, thinking, tools, begun, guests,
-//             asks, aside}; `asks` is what another page wrote, told while it waited, `guests` are
+//             asks, aside}; `asks` is what a person wrote while no transcript has it, `guests` are
 //             {runId, asks} of messages that entered it, and one that is `aside` answers a command
 //             while another is at work
 //   asides    those commands with their answers, which no transcript has: {after, items}, where
@@ -83,16 +83,19 @@ export function remember(state, payload) {
   const session = payload.sessionId ?? null;
   const messages = following(session === state.session ? state.messages : [], payload.messages ?? []);
   const items = fold(messages);
-  const written = new Set(items.map((item) => item.key));
-  const runs = (payload.activeRuns ?? []).map(({ runId, text = "", queued }) => {
+  const runs = (payload.activeRuns ?? []).map(({ runId, text = "", queued, said = [] }) => {
     const shown = state.runs.find((run) => run.runId === runId) ?? newRun(runId);
     const kept = items.find((item) => item.id === `a:${runId}`);
     const tools = kept ? mergeTools(kept.tools, shown.tools) : shown.tools;
     const thinking = shown.thinking || kept?.thinking || "";
-    const asks = queued ?? shown.asks; // a run that has just begun may not be in the transcript
-    const guests = written.has(runId) ? shown.guests.map(withoutWords) : shown.guests;
+    const words = new Map(said.map((one) => [one.runId, one.text]));
+    const asks = queued ?? words.get(runId) ?? "";
+    words.delete(runId);
+    for (const guest of shown.guests) words.set(guest.runId, words.get(guest.runId) ?? "");
+    const guests = Array.from(words, ([id, told]) => ({ runId: id, asks: told }));
     return { ...shown, text, thinking, tools, begun: queued === undefined, asks, guests };
   });
+  const written = new Set(items.map((item) => item.key));
   const outgoing = state.outgoing.filter((message) => !written.has(message.key));
   const older = messages.length > (payload.messages ?? []).length;
   return {
@@ -217,10 +220,6 @@ function withAsides(items, asides) {
 /** Whether a message is the run's own, or has entered it. */
 function answers(run, key) {
   return run.runId === key || run.guests.some(({ runId }) => runId === key);
-}
-
-function withoutWords({ runId }) {
-  return { runId, asks: "" };
 }
 
 /** What others asked that the run answers, until the transcript shows it. */

@@ -19,7 +19,6 @@ from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.dispatch import InLine
 from skerry.store import archive, outbox, runs
 from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -78,22 +77,6 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
         assert starts == [("a", None), ("c", None), ("b", "c")]
         assert await core.store.read(lambda reader: runs.sharing(reader, "c")) == ["b", "c"]
         assert await core.store.read(runs.unfinished) == []
-
-
-async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(
-    tmp_path: Path,
-) -> None:
-    gate, second = Gate(), Gate()
-    async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
-        await begun(core, gate, asked("b"), asked("c"))
-        waiting = [InLine(RunId("a")), InLine(RunId("b"), "b"), InLine(RunId("c"), "c")]
-        assert core.dispatch.line(MAIN) == waiting
-        gate.open()
-        with anyio.fail_after(60):
-            await second.reached.wait()
-        assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
-        second.open()
-        await ended(core, "b")
 
 
 async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_images(

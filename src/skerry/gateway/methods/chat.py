@@ -31,6 +31,7 @@ from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.model.thinking import ThinkingLevel
+from skerry.ports.dispatch import InLine
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
 from skerry.store import Reader, Unit, compactions, runs, sessions
@@ -109,14 +110,20 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
             break
     text = call.context.broadcast.text
     shown: list[Json] = [
-        {"runId": one.run_id, "text": text(one.run_id)}
-        | ({} if one.says is None else {"queued": one.says})
-        for one in running
+        {"runId": one.run_id, "text": text(one.run_id), **_not_written(one)} for one in running
     ]
     payload["activeRuns"] = shown
     if shown:
         payload["inFlightRun"] = shown[0]
     return payload
+
+
+def _not_written(run: InLine) -> dict[str, Json]:
+    """Return what the run answers and no transcript has: `queued` while it waits for its turn."""
+    if run.waits:
+        return {"queued": run.says[-1][1]}
+    said: list[Json] = [{"runId": run_id, "text": text} for run_id, text in run.says]
+    return {"said": said} if said else {}
 
 
 def _read(

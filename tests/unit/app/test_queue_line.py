@@ -1,0 +1,54 @@
+"""The line of a session: what runs, what waits, and whose words no transcript has yet."""
+
+from pathlib import Path
+
+import anyio
+
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BeforeMessageWrite
+from skerry.hooks.runner import Handler
+from skerry.model.ids import RunId
+from skerry.ports.dispatch import InLine
+from skerry.testing.model import Gate, ScriptedModel
+from tests.support.core import MAIN, open_core
+from tests.unit.app.test_queue import asked, begun, ended
+
+
+async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(
+    tmp_path: Path,
+) -> None:
+    gate, second = Gate(), Gate()
+    async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
+        await begun(core, gate, asked("b"), asked("c"))
+        b, c = ((RunId(name), name) for name in "bc")
+        waiting = [InLine(one[0], (one,), waits=True) for one in (b, c)]
+        assert core.dispatch.line(MAIN) == [InLine(RunId("a")), *waiting]
+        gate.open()
+        with anyio.fail_after(60):
+            await second.reached.wait()
+        assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
+        second.open()
+        await ended(core, "b")
+
+
+async def test_the_line_says_what_a_run_answers_until_the_transcript_has_it(tmp_path: Path) -> None:
+    gate, hooks = Gate(), Hooks()
+    seen: list[list[InLine]] = []
+
+    def look(_: BeforeMessageWrite) -> None:
+        seen.append(core.dispatch.line(MAIN))
+
+    hooks.before_message_write.add(Handler("test", look))
+    model = ScriptedModel([[gate, "one"], ["both"]])
+    async with open_core(tmp_path, model, hooks=hooks) as core:
+        await begun(core, gate, asked("b"), asked("c"))
+        gate.open()
+        await ended(core, "b")
+    a, b, c = ((RunId(name), name) for name in "abc")
+    waiting = [InLine(one[0], (one,), waits=True) for one in (b, c)]
+    assert seen == [
+        [InLine(a[0], (a,))],
+        [InLine(a[0]), *waiting],
+        [InLine(c[0], (b, c))],
+        [InLine(c[0])],
+    ]
