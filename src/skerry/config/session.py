@@ -13,6 +13,8 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(b|kb|mb|gb|tb)?")
 _MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _BYTES: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _DAY: Final = _MS["d"]
+_MOST: Final = 1e15
+"""Milliseconds or bytes: thirty thousand years. A larger number may not fit the database."""
 
 
 class Scope(StrEnum):
@@ -45,7 +47,7 @@ def duration(value: object) -> object:
     found = _DURATION.fullmatch(str(value).strip().lower())
     if found is None:
         raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
-    return round(float(found[1]) * _MS[found[2] or "d"])
+    return round(min(float(found[1]) * _MS[found[2] or "d"], _MOST))
 
 
 def _size(value: object) -> object:
@@ -53,7 +55,7 @@ def _size(value: object) -> object:
     found = _SIZE.fullmatch(str(value).strip().lower())
     if found is None:
         raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
-    return round(float(found[1]) * _BYTES[found[2] or "b"])
+    return round(min(float(found[1]) * _BYTES[found[2] or "b"], _MOST))
 
 
 def person(text: str) -> str:

@@ -52,6 +52,7 @@ _BAD_KEY: Final = re.compile(r"api_key_invalid|api key not valid|api key expired
 _MAY_OVERFLOW: Final = frozenset({400, 413, 422, 500})
 _MAY_OVERFLOW_SILENTLY: Final = frozenset({400, 413})
 _NOT_THERE: Final = frozenset({301, 302, 307, 308, 404})
+_ERROR_STATUS: Final = re.compile(r"[45][0-9]{2}")
 _TOLD: Final = 500  # characters of the provider's own words
 
 # An error inside a stream has no status: these words of its type or code stand for one.
@@ -121,7 +122,7 @@ def _overflows(status: int, text: str) -> bool:
 def _stream_status(error: bytes, text: str) -> int:
     parsed = _json(error)
     code = parsed.get("code") if isinstance(parsed, dict) else None
-    if str(code).isdecimal() and 400 <= int(str(code)) < 600:  # noqa: PLR2004 - HTTP: errors
+    if _ERROR_STATUS.fullmatch(str(code)):
         return int(str(code))
     words = text.lower()
     if _OVERFLOW.search(words):

@@ -23,7 +23,13 @@ def test_what_holds_without_a_section() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("30d", 30 * DAY), (" 36 H ", 36 * 3_600_000), ("2w", 14 * DAY), (7, 7 * DAY)],
+    [
+        ("30d", 30 * DAY),
+        (" 36 H ", 36 * 3_600_000),
+        ("2w", 14 * DAY),
+        (7, 7 * DAY),
+        ("9" * 400, 10**15),
+    ],
 )
 def test_durations_are_texts_and_a_bare_number_is_days(text: Any, expected: int) -> None:
     assert MaintenanceConfig.model_validate({"pruneAfter": text}).prune_after == expected
@@ -35,7 +41,9 @@ def test_what_is_no_duration_of_a_day_at_least_is_refused(text: Any) -> None:
         MaintenanceConfig.model_validate({"pruneAfter": text})
 
 
-@pytest.mark.parametrize(("text", "expected"), [("5MB", 5 << 20), ("1.5 gb", 3 << 29)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("5MB", 5 << 20), ("1.5 gb", 3 << 29), ("9" * 400 + "tb", 10**15)]
+)
 def test_sizes_are_texts(text: str, expected: int) -> None:
     assert MaintenanceConfig.model_validate({"maxDiskBytes": text}).max_disk_bytes == expected
 

@@ -173,6 +173,7 @@ def test_an_error_body_becomes_one_line_for_people(body: bytes, text: str) -> No
     ("error", "kind"),
     [
         (b'{"code":429,"message":"slow"}', ModelRateLimitError),
+        (b'{"code":"%b"}' % (b"4" * 5000), ModelOverloadedError),
         (b'{"type":"error","code":"insufficient_quota","message":"no"}', ModelBillingError),
         (b'{"code":"502","message":"bad gateway"}', ModelOverloadedError),
         (b'{"type":"rate_limit_error","message":"slow"}', ModelRateLimitError),
