@@ -141,7 +141,7 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
     monkeypatch.setattr(enduring, "STORE_SECONDS", 0.01)
     gate, asked, long, waits = Gate(), anyio.Event(), anyio.Event(), anyio.Event()
     # It says so when the store has refused the end.
-    monkeypatch.setattr(enduring.logger, "exception", lambda *_: waits.set())
+    monkeypatch.setattr(enduring.logger, "warning", lambda *_: waits.set())
 
     async def tell(_: CommandCall) -> str:
         asked.set()
