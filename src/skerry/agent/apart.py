@@ -50,7 +50,8 @@ async def drop(
     text = f"more than {cap} messages waited, and this one was dropped"
     told_once = " Until I am done, more may be dropped without a word." if told else ""
     failure = RunFailure("queue.full", f"{text}; send it again.{told_once}", retryable=True)
-    logger.warning("run %s: %s", active.request.run_id, text)
+    log = logger.warning if told else logger.debug  # of a flood one line is enough
+    log("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
     return await _end(runtime, active, result, told=told, patient=patient)
 

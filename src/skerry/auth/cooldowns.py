@@ -28,6 +28,8 @@ WINDOW: Final = 24 * HOUR
 """A failure counts on from those before it when it comes so soon after their cool-down ended."""
 NEVER: Final = 253_402_300_799_000
 """Until a person signs in again: the end of the year 9999."""
+SLACK: Final = 60_000
+"""Milliseconds by which a clock is put right without anybody noticing."""
 
 Key = tuple[str, str]
 """Profile and model."""
@@ -85,6 +87,12 @@ class Cooldown(Struct, frozen=True):
     failed_at: int
     until: int
 
+    def is_on(self, now: int) -> bool:
+        """Return whether it rests still; where the clock went back to before it, no longer."""
+        if self.until >= NEVER:
+            return True
+        return self.failed_at - SLACK <= now < self.until
+
 
 class Verdict(StrEnum):
     """Whether a credential may be used for a model now."""
@@ -118,7 +126,7 @@ class Cooldowns:
 
     def rows(self, now: int) -> list[Cooldown]:
         """Return the rests that are on, those that end first in front."""
-        on = (row for rows in self._rows.values() for row in rows.values() if row.until > now)
+        on = (row for rows in self._rows.values() for row in rows.values() if row.is_on(now))
         return sorted(on, key=lambda row: (row.until, row.profile, row.model))
 
     def longest(self, key: Key) -> Cooldown | None:
@@ -137,9 +145,8 @@ class Cooldowns:
         if row.stamp != stamp:
             self.succeeded(key)
             return Verdict.READY
-        if now < row.until and (row.until >= NEVER or row.until - now <= LONGEST):
+        if row.is_on(now):
             return Verdict.COOLING
-        # Over, or longer than any can be: then the clock went back.
         return Verdict.BUSY if key in self._probing else Verdict.PROBE
 
     def begin(self, key: Key) -> bool:

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, field_validator
 
 from skerry.config.base import OpenSection
-from skerry.config.session import duration
+from skerry.config.session import SPAN, duration
 
 _SECOND: Final = 1000
 _MINUTE: Final = 60 * _SECOND
 _DAY: Final = 24 * 60 * _MINUTE
-_Duration = Annotated[int, BeforeValidator(duration)]
+_Duration = Annotated[int, BeforeValidator(duration), SPAN]
 
 
 class QmdSearchMode(StrEnum):

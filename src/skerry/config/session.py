@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from skerry.config.base import Section
 
@@ -48,6 +48,16 @@ def duration(value: object) -> object:
     if found is None:
         raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
     return round(min(float(found[1]) * _MS[found[2] or "d"], _MOST))
+
+
+def span(milliseconds: int) -> str:
+    """Return the text of a duration that means just as much, in the largest unit that does."""
+    fits = [unit for unit, size in _MS.items() if unit != "w" and milliseconds % size == 0]
+    return f"{milliseconds // _MS[fits[-1]]}{fits[-1]}"
+
+
+SPAN: Final = PlainSerializer(span, return_type=str, when_used="json")
+"""Shows a duration as it is written: as a bare number it would be days."""
 
 
 def _size(value: object) -> object:
@@ -120,7 +130,7 @@ class MaintenanceConfig(Section):
 
     mode: Literal["warn", "enforce"] = "warn"
     """`warn` only says what is over the limits; `enforce` clears it away once a day."""
-    prune_after: Annotated[int, BeforeValidator(duration), Field(ge=_DAY)] = 30 * _DAY
+    prune_after: Annotated[int, BeforeValidator(duration), SPAN, Field(ge=_DAY)] = 30 * _DAY
     """Text such as `30d`, one day at least: unused conversations are archived after it, and
     archived ones removed after it."""
     max_entries: int = Field(default=500, ge=1, le=1_000_000)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from skerry.config.base import Section
-from skerry.config.session import duration
+from skerry.config.session import SPAN, duration
 from skerry.infra.clock import DAY_MS
 
 
@@ -44,5 +44,7 @@ class UsageConfig(Section):
     """What calls of models may cost, and how long each is kept."""
 
     budgets: Budgets = Budgets.model_construct()
-    keep_calls: Annotated[int, BeforeValidator(duration)] = Field(default=90 * DAY_MS, ge=DAY_MS)
+    keep_calls: Annotated[int, BeforeValidator(duration), SPAN] = Field(
+        default=90 * DAY_MS, ge=DAY_MS
+    )
     """How long each call is kept, such as `90d`. The sums of the days are kept for good."""

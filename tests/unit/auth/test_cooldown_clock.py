@@ -1,0 +1,42 @@
+"""A credential that rests while the clock of the machine is set."""
+
+import pytest
+
+from skerry.auth.cooldowns import HOUR, NEVER, STEPS, Cooldowns, Verdict
+from skerry.model.errors import ModelError, ModelRateLimitError, ModelSignInError
+
+KEY = ("den:one", "den/large")
+NOW = 1_800_000_000_000
+DAY = 24 * HOUR
+
+
+def rested(error: ModelError) -> Cooldowns:
+    found = Cooldowns()
+    found.begin(KEY)
+    assert found.failed(KEY, "stamp", error, NOW) is not None
+    return found
+
+
+@pytest.mark.parametrize("back", [2 * HOUR, DAY, 30 * DAY])
+def test_it_rests_no_longer_where_the_clock_went_back_to_before_the_failure(back: int) -> None:
+    found = rested(ModelRateLimitError("slow down"))
+    assert found.verdict(KEY, "stamp", NOW - back) is Verdict.PROBE
+    assert found.rows(NOW - back) == []
+    found.begin(KEY)
+    again = found.failed(KEY, "stamp", ModelRateLimitError("slow down"), NOW - back)
+    assert again is not None
+    assert again.until - (NOW - back) == STEPS[1]
+    assert found.verdict(KEY, "stamp", NOW - back) is Verdict.COOLING
+
+
+def test_a_clock_that_is_put_right_by_a_little_changes_nothing() -> None:
+    found = rested(ModelRateLimitError("slow down"))
+    assert found.verdict(KEY, "stamp", NOW - 5000) is Verdict.COOLING
+    assert found.verdict(KEY, "stamp", NOW + DAY) is Verdict.PROBE
+
+
+def test_a_sign_in_that_has_ended_waits_for_a_person_whatever_the_clock_says() -> None:
+    found = rested(ModelSignInError("ended"))
+    for now in (NOW - DAY, NOW, NOW + DAY):
+        assert found.verdict(KEY, "stamp", now) is Verdict.COOLING
+        assert [row.until for row in found.rows(now)] == [NEVER]
