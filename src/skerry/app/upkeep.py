@@ -34,8 +34,9 @@ class Upkeep(Struct, frozen=True):
     clock: Clock
 
     async def run(self) -> None:
-        """Do what is due, each quarter of an hour, until cancelled."""
+        """Look for damage, then do what is due each quarter of an hour, until cancelled."""
         await anyio.sleep(FIRST_SECONDS)
+        await self._quietly(_look(self.store))
         while True:
             await self.do_due()
             await anyio.sleep(keys.QUARTER_SECONDS)
@@ -56,9 +57,7 @@ class Upkeep(Struct, frozen=True):
         return tasks.is_due(last, self.clock.now_ms(), every)
 
     async def _check(self) -> None:
-        found = await self.store.check(whole=True)
-        if found:
-            logger.error("the database is damaged: %s", "; ".join(found[:3]))
+        found = await _look(self.store, whole=True)
         await self._note(CHECK, found[0] if found else "ok")
 
     async def _back_up(self) -> None:
@@ -90,11 +89,11 @@ class Upkeep(Struct, frozen=True):
 
 @asynccontextmanager
 async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
-    """Look for damage beside the block where the process before did not end in order.
+    """Look for damage before the block where the process before did not end in order.
 
-    After one that did, SQLite itself has closed the file: what rots on the disk later is found by
-    the weekly check, or by whoever reads it. The block begins when the look is done; that of a
-    large file goes on beside it, and until then the gateway says that it is not ready.
+    After one that did, SQLite itself has closed the file: what rotted on the disk since is found
+    soon after the start, when nobody waits for it. That of a large file goes on beside the block,
+    and until then the gateway says that it is not ready.
     """
     if orderly:
         yield
@@ -103,18 +102,23 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
 
     async def look() -> None:
         try:
-            found = await store.check(whole=False)
+            await _look(store)
         except StateError:
             logger.exception("whether the database is damaged could not be found out")
-        else:
-            if found:
-                logger.error("the database is damaged: %s", "; ".join(found[:3]))
         done.set()
 
     async with beside(look):
         with anyio.move_on_after(LOOK_SECONDS):
             await done.wait()
         yield
+
+
+async def _look(store: Store, *, whole: bool = False) -> list[str]:
+    """Return what is wrong with the file, logged; a `whole` look compares the indexes too."""
+    found = await store.check(whole=whole)
+    if found:
+        logger.error("the database is damaged: %s", "; ".join(found[:3]))
+    return found
 
 
 async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:

@@ -150,11 +150,11 @@ class Writer:
             if not unwritten and self._connection.total_changes != changes:
                 self._condition.worked()
             self._reach("store.after-commit")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:  # the module's name for SQLITE_NOMEM
             if self._connection.in_transaction:
-                with suppress(sqlite3.Error):  # the thread must live; the next BEGIN comes here too
-                    self._connection.execute("ROLLBACK")
-            self._fail(batch, error)
+                with suppress(sqlite3.Error, MemoryError):  # the thread must live; the next BEGIN
+                    self._connection.execute("ROLLBACK")  # comes here too
+            self._fail(batch, _as_sqlite(error))
 
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
         """Give every unit a transaction of its own: one that finds no room must not fail others.
@@ -225,3 +225,7 @@ class Writer:
         if now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
             logger.warning("what nobody waits for was not stored: %s", error)
+
+
+def _as_sqlite(error: sqlite3.Error | MemoryError) -> sqlite3.Error:
+    return error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError("out of memory")

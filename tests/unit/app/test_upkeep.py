@@ -4,8 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import anyio.lowlevel
 import pytest
 
+from skerry.app import upkeep
 from skerry.app.upkeep import BACKUP, CHECK, Upkeep, looked_after, unless_damaged
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
@@ -83,6 +85,22 @@ async def test_damage_is_found_after_a_crash_and_new_work_refused(tmp_path: Path
         core.store.condition.damage = ""
         with pytest.raises(StoreFailedError):
             await unless_damaged(core.store, fail())
+
+
+async def test_what_rotted_while_nothing_ran_is_found_soon_after_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(talk)
+        await store.write(lambda unit: tasks.note(unit, CHECK, FakeClock().now_ms(), "ok"))
+    break_pages(tmp_path / DATABASE, "entry")
+    monkeypatch.setattr(upkeep, "FIRST_SECONDS", 0.0)
+    async with open_store(tmp_path / DATABASE) as store, anyio.create_task_group() as group:
+        group.start_soon(Upkeep(store, tmp_path, FakeClock()).run)
+        with anyio.fail_after(60):
+            while state(store.condition) is not Storage.CORRUPT:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
 
 
 async def test_a_reader_that_meets_a_broken_page_says_so(tmp_path: Path) -> None:

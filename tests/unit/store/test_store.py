@@ -158,3 +158,27 @@ async def test_a_file_that_is_no_database_is_named_with_what_to_do(tmp_path: Pat
         async with open_store(file):
             pass
     assert "skerry backup restore" in caught.value.remedy
+
+
+async def test_a_lack_of_memory_fails_what_was_to_be_written_and_nothing_after(
+    tmp_path: Path,
+) -> None:
+    lacking = ["store.before-commit"]
+
+    def reach(point: str) -> None:
+        if point in lacking:
+            lacking.clear()
+            raise MemoryError  # as the module says that SQLite has none
+
+    async with open_store(tmp_path / "state.sqlite", reach=reach) as store:
+        with anyio.fail_after(60):
+            with pytest.raises(StoreFailedError, match="out of memory"):
+                await store.write(say)
+            assert await store.read(count) == 0
+            await store.write(say)
+        assert await store.read(count) == 1
+
+
+def say(unit: Unit) -> None:
+    session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+    sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
