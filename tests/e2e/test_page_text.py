@@ -95,6 +95,18 @@ async def test_markdown_becomes_text_with_form(browser: Chromium, rig: Rig) -> N
     assert await page.evaluate("violations") == []
 
 
+async def test_lists_quotations_and_tables_begin_on_the_side_of_their_words(
+    browser: Chromium, rig: Rig
+) -> None:
+    text = "- واحد\n- اثنان\n\n> اقتباس\n\n| א | ב |\n|--|--|\n| 1 | 2 |\n\n- one"
+    await write(rig, [message.user("hi", 1), answer(TextBlock(text))])
+    page = await open_page(browser, rig)
+    whole = page.locator(".answer .md :is(ul, blockquote, table)")
+    sides = "all => all.map(one => getComputedStyle(one).direction)"
+    await expect(whole).to_have_count(4)
+    assert await whole.evaluate_all(sides) == ["rtl", "rtl", "rtl", "ltr"]
+
+
 async def test_code_says_its_language_and_is_copied(browser: Chromium, rig: Rig) -> None:
     await write(rig, [message.user("hi", 1), answer(TextBlock(MARKDOWN))])
     page = await open_page(browser, rig)

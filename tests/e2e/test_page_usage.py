@@ -8,6 +8,7 @@ from playwright.async_api import expect
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
 from tests.e2e.browser import Chromium, address, expect_online, expect_texts, say
+from tests.e2e.test_page_tools import AXE, complaints
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -77,3 +78,17 @@ async def test_arguments_of_commands_are_offered(
     await expect(offered.first).to_be_visible()
     await page.keyboard.press("Enter")
     await expect(page.locator(".answer .text").last).to_contain_text("collect")
+
+
+async def test_axe_finds_nothing_before_the_token_nor_in_the_usage(
+    browser: Chromium, gateway: GatewayProcess
+) -> None:
+    page = await browser.open(gateway.url + "/")
+    await expect(page.get_by_role("heading", name="needs its token", level=1)).to_be_visible()
+    await page.evaluate(AXE.read_text())
+    assert await complaints(page) == []
+    page = await browser.open(address(gateway), reduced_motion="reduce")
+    await page.get_by_role("button", name="Usage").click()
+    await expect(page.get_by_role("dialog", name="Usage")).to_contain_text("No model was called")
+    await page.evaluate(AXE.read_text())
+    assert await complaints(page) == []

@@ -180,10 +180,18 @@ export class Prose {
   }
 }
 
+// What reads in one direction as a whole.
+const WHOLE = ":is(ul, ol, blockquote, table):not(:is(ul, ol, blockquote, table) *)";
+
 /** Give a rendered block what it needs to be used: directions, copy buttons, tables that scroll. */
 function dress(node) {
   const box = make("div", {}, node);
-  for (const block of box.querySelectorAll("p, li, h1, h2, h3, h4, h5, h6, td, th")) block.dir = "auto";
+  // A list, a quotation and a table have one direction: their marks stand on the side where it begins.
+  // One with a direction of its own inside would not be asked for it.
+  for (const block of box.querySelectorAll(WHOLE)) block.dir = "auto";
+  for (const block of box.querySelectorAll("p, h1, h2, h3, h4, h5, h6")) {
+    if (!block.closest("ul, ol, blockquote, table")) block.dir = "auto";
+  }
   for (const link of box.querySelectorAll("a[href]")) link.title ||= link.href;
   for (const heading of box.querySelectorAll("h1, h2, h3, h4, h5, h6")) lower(heading);
   for (const table of box.querySelectorAll("table")) {

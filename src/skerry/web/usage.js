@@ -21,7 +21,7 @@ export class Panel {
         "form",
         { method: "dialog" },
         make("h2", {}, "Usage"),
-        table("", this.#rows),
+        table("When", this.#rows),
         make("h3", {}, "This month, by model"),
         table("Model", this.#models),
         this.#told,
