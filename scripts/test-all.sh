@@ -79,11 +79,12 @@ export SKERRY_FULL=1
 # Two halves at once: each waits for processes and disks much of its time. What the second says is
 # printed after the first.
 far=(tests/e2e tests/conformance)
-said=$(mktemp)
+apart=$(mktemp -d) # each half clears old folders away, and would meet the other doing so
+said=$apart/said
 rm -rf .pytest_cache/far .pytest_cache/near
-.venv/bin/pytest "${far[@]/#/--ignore=}" -o cache_dir=.pytest_cache/near >"$said" 2>&1 &
+PYTEST_DEBUG_TEMPROOT=$apart .venv/bin/pytest "${far[@]/#/--ignore=}" -o cache_dir=.pytest_cache/near >"$said" 2>&1 &
 near=$!
-trap 'kill "$near" 2>/dev/null || true; rm -f "$said"' EXIT
+trap 'kill "$near" 2>/dev/null || true; rm -rf "$apart"' EXIT
 far_code=0 near_code=0
 .venv/bin/pytest "${far[@]}" -o cache_dir=.pytest_cache/far || far_code=$?
 wait "$near" || near_code=$?

@@ -41,7 +41,7 @@ class MemoryGetParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     path: str = Field(description="As memory_search gave it.", min_length=1, max_length=1024)
-    start: int = Field(default=1, ge=1, alias="from", description="First line.")
+    start: int = Field(default=1, ge=1, le=1_000_000_000, alias="from", description="First line.")
     lines: int | None = Field(default=None, ge=1, le=10_000)
 
 

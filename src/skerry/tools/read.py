@@ -28,7 +28,7 @@ class ReadParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: FilePath
-    start: int = Field(default=1, ge=1, description="First line, from 1.")
+    start: int = Field(default=1, ge=1, le=1_000_000_000, description="First line, from 1.")
     lines: int = Field(default=400, ge=1, le=MAX_LINES, description="How many lines.")
 
 

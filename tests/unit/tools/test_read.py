@@ -37,6 +37,12 @@ async def test_a_window_is_shown(tmp_path: Path, start: int, lines: int, expecte
     assert await read(tmp_path, start=start, lines=lines) == expected
 
 
+async def test_a_line_that_no_file_has_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "1\n")
+    with pytest.raises(ValidationError, match="less than or equal"):
+        await read(tmp_path, start=10**30, lines=1)
+
+
 async def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     assert await read(write(tmp_path, "")) == "a.txt has no line 1."
 
