@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
+from tests.support.asking import ask, said
 
 CONFIGURED = ["--model", "configured"]
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
@@ -61,18 +61,6 @@ class Rig:
 
     def bodies(self, model: str) -> list[dict[str, Any]]:
         return [one.body for one in self.server.requests if one.body.get("model") == model]
-
-
-async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]:
-    sent = {"sessionKey": "main", "message": text, "idempotencyKey": text[:40]} | params
-    with anyio.fail_after(60):
-        final = await client.request("agent", sent, expect_final=True)
-    result: dict[str, Any] = final["result"]
-    return result
-
-
-def said(result: dict[str, Any]) -> str:
-    return "".join(one["text"] for one in result["payloads"])
 
 
 async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import StubModelServer
+from tests.support.asking import ask, said
 
 CONFIGURED = ["--model", "configured"]
 
@@ -30,18 +30,6 @@ def rewrite(home: Path, given: Mapping[str, Any]) -> None:
     """Write the configuration anew, with what the gateway itself had written."""
     path = home / "skerry.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **given}))
-
-
-async def ask(client: GatewayClient, text: str) -> dict[str, Any]:
-    sent = {"sessionKey": "main", "message": text, "idempotencyKey": text}
-    with anyio.fail_after(60):
-        final = await client.request("agent", sent, expect_final=True)
-    result: dict[str, Any] = final["result"]
-    return result
-
-
-def said(result: dict[str, Any]) -> str:
-    return "".join(one["text"] for one in result["payloads"])
 
 
 def noted(home: Path) -> list[str]:

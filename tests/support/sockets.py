@@ -18,3 +18,17 @@ async def listening(
         with anyio.fail_after(60):
             yield listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
         group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[int]:
+    """Listen as an HTTP service that answers with the body, whatever it is asked."""
+
+    async def serve(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
+            await stream.send(head + body)
+
+    async with listening(serve) as port:
+        yield port

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from skerry.model.errors import CredentialError, ModelConnectionError, ModelSign
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
 from skerry.testing.oauth_server import StubOAuthServer
-from tests.support.sockets import listening
+from tests.support.sockets import answering
 
 
 @pytest.fixture
@@ -60,25 +59,11 @@ async def test_the_browser_comes_back_with_a_code_that_becomes_tokens(
         await sign_in.finish(http, code, 1_000)
 
 
-@asynccontextmanager
-async def answering(body: bytes) -> AsyncIterator[str]:
-    """Give the address of a service that answers with the body, whatever it is asked."""
-
-    async def serve(stream: anyio.abc.SocketStream) -> None:
-        async with stream:
-            await stream.receive()
-            head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
-            await stream.send(head + body)
-
-    async with listening(serve) as port:
-        yield f"http://127.0.0.1:{port}/token"
-
-
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"[" * 100_000, b'{"access_token":"\xff"}'])
 async def test_an_answer_without_a_token_is_none(http: httpx2.AsyncClient, body: bytes) -> None:
-    async with answering(body) as url:
+    async with answering(body) as port:
         with pytest.raises(ModelConnectionError, match="answered with no token"):
-            await exchange(http, url, {}, 1_000)
+            await exchange(http, f"http://127.0.0.1:{port}/token", {}, 1_000)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +72,8 @@ async def test_an_answer_without_a_token_is_none(http: httpx2.AsyncClient, body:
 async def test_a_token_counts_for_as_long_as_is_said_within_reason(
     http: httpx2.AsyncClient, seconds: bytes, expires: int | None
 ) -> None:
-    async with answering(b'{"access_token":"a","expires_in":%b}' % seconds) as url:
-        tokens = await exchange(http, url, {}, 1_000)
+    async with answering(b'{"access_token":"a","expires_in":%b}' % seconds) as port:
+        tokens = await exchange(http, f"http://127.0.0.1:{port}/token", {}, 1_000)
     assert tokens.expires == expires
 
 

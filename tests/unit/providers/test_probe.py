@@ -10,7 +10,7 @@ from skerry.infra.http import HttpClient
 from skerry.providers.known import LocalServer
 from skerry.providers.probe import probe
 from skerry.testing.model_server import StubModelServer
-from tests.support.sockets import listening
+from tests.support.sockets import answering, listening
 
 
 def server(url: str, name: str = "one") -> LocalServer:
@@ -85,11 +85,5 @@ async def test_another_kind_of_server_is_none(answer: bytes) -> None:
 async def test_embedding_models_are_left_out() -> None:
     body = b'{"data":[{"id":"text-embedding-nomic"},{"id":"llama3"}]}'
 
-    async def serve(stream: anyio.abc.SocketStream) -> None:
-        async with stream:
-            await stream.receive()
-            head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
-            await stream.send(head + body)
-
-    async with listening(serve) as port:
+    async with answering(body) as port:
         assert await found([server(f"http://127.0.0.1:{port}/v1")]) == [("one", "llama3")]
