@@ -311,6 +311,8 @@ class Dispatch:
             if arrived is None and runs.says_other(unit, request):
                 raise KeyReusedError(run_id)
             return known
+        if request.expected is not None:
+            sessions.expect(unit, request.key, request.expected)
         at = active.accepted_at
         # One that hooks look at is written when the run starts: accepting waits for nobody.
         if not free or self.runtime.hooks.before_message_write.handlers:

@@ -10,7 +10,7 @@ import anyio.abc
 from starlette.types import Receive
 
 from skerry import __version__
-from skerry.gateway import access, attachments, auth, dispatch, frames
+from skerry.gateway import access, attachments, auth, dispatch, frames, given
 from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
@@ -247,6 +247,11 @@ class Connection:
                 return None
 
     def _handle(self, admitted: Admitted, frame: RequestFrame) -> None:
+        warnings: list[Json] = []
+
+        def respond(payload: Json) -> None:
+            self._out.response(frames.response(frame.id, given.warned(payload, warnings)))
+
         call = Call(
             self._context,
             admitted.role,
@@ -254,7 +259,8 @@ class Connection:
             admitted.protocol,
             self.id,
             admitted.device_id,
-            lambda payload: self._out.response(frames.response(frame.id, payload)),
+            respond,
+            warnings=warnings,
         )
         try:
             outcome = self._methods.call(frame, call)

@@ -7,19 +7,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import anyio.to_thread
-from pydantic import ValidationError
 
-from skerry.gateway import access
+from skerry.gateway import access, given
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError
 from skerry.gateway.methods import chat, runs, subscriptions, system
-from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
 
-_EMPTY: Final = b"{}"
 _REST: Final = "skerry.gateway.methods.rest"
 NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 
@@ -73,12 +70,8 @@ class MethodTable:
         method = self._find(frame.method)
         if method is None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
-        raw = bytes(frame.params)
-        try:
-            params = method.params.model_validate_json(_EMPTY if raw in {b"", b"null"} else raw)
-        except ValidationError as error:
-            message = f"invalid {method.name} params: {describe(error)}"
-            raise RefusedError(ErrorCode.INVALID_REQUEST, message) from None
+        params, warnings = given.parameters(method, bytes(frame.params))
+        call.warnings.extend(warnings)
         return method.handler(call, params)
 
     def _is_left_out(self, name: str) -> bool:

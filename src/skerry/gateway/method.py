@@ -1,9 +1,10 @@
 """What a method of the gateway is, and how one refuses a request."""
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Final, Generic, Self, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
@@ -14,6 +15,7 @@ from skerry.gateway.frames import ErrorCode, ErrorShape, Json
 from skerry.store import Unit
 
 MAX_TEXT: Final = 1_048_576
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")
@@ -28,8 +30,17 @@ IdempotencyKey = Annotated[
 class Params(BaseModel):
     """Parameters of a method: camelCase on the wire, nothing unknown, no value converted.
 
+    Every property of the published schemas is a field that is heeded, or stands in one of the two
+    tables by its name on the wire, with a sentence for the client. With null, false or an empty
+    value it asks for nothing, and passes.
+
     The validator of each is built when the method is first called: a start needs none of them.
     """
+
+    ignored: ClassVar[Mapping[str, str]] = NONE
+    """What is accepted without effect: told in `warnings` of the answer."""
+    refused: ClassVar[Mapping[str, str]] = NONE
+    """What would change the outcome and cannot be done: the reason, told in the error."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -94,6 +105,12 @@ class Call(Struct, frozen=True):
     """Sends a first response; what the handler returns is the last."""
     effect: Callable[[Unit], None] = no_effect
     """Called in the unit that has the effect of a `once` method, so that its key is used there."""
+    warnings: list[Json] = field(default_factory=list)
+    """What the client is told beside the answer; see `warn`."""
+
+    def warn(self, path: str, message: str) -> None:
+        """Tell the client something of a property that it sent."""
+        self.warnings.append({"path": path, "message": message})
 
     @property
     def dress(self) -> Dress:

@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from skerry.model.errors import RequestError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
@@ -72,6 +73,27 @@ class Inline(Struct, frozen=True):
     """Whether the person wants to know how the gateway does, too."""
 
 
+class Expected(Struct, frozen=True):
+    """What a client saw of a conversation when it sent its message."""
+
+    session_id: str = ""
+    """Also one that was reset since: the message goes to the present one of the same key."""
+    present: bool = False
+    """Whether it has to be the present one."""
+    leaf: int | None = None
+    """Number of the last entry, 0 for none; with a session, of one that it has."""
+
+
+class ConversationChangedError(RequestError):
+    """A message was sent to another conversation than the client shows."""
+
+    code = "request.conversation_changed"
+    remedy = "Read the conversation again, then send the message."
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"Nothing was sent to {key}: {what}.")
+
+
 class RunRequest(Struct, frozen=True):
     """One run to do. The run id is the caller's idempotency key."""
 
@@ -95,6 +117,8 @@ class RunRequest(Struct, frozen=True):
     rights: Rights | None = None
     """Which commands it may give; None is all to the owner, and to others those for everybody."""
     inline: Inline | None = None
+    expected: Expected | None = None
+    """It is accepted only where this holds."""
 
     @property
     def may(self) -> Rights:

@@ -8,6 +8,7 @@ from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
+from skerry.model.run import ConversationChangedError, Expected
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
 from skerry.store.unit import Reader, Unit
 
@@ -129,6 +130,29 @@ def get(reader: Reader, session_id: str) -> SessionEntry | None:
     """Return the session, present or archived."""
     row = reader.one(f"SELECT {COLUMNS} FROM session WHERE session_id = ?", (session_id,))  # noqa: S608 - constant columns
     return entry(row) if row else None
+
+
+def expect(reader: Reader, key: SessionKey, expected: Expected) -> None:
+    """Check that the conversation is the one that a client saw.
+
+    An id that no session has is one that the client made up for a conversation that begins.
+
+    Raises:
+        ConversationChangedError: it is not.
+    """
+    present = find(reader, str(key))
+    seen = get(reader, expected.session_id) if expected.session_id else present
+    if seen is not None and seen.key != str(key):
+        what = f"session {seen.session_id} belongs to {seen.key}"
+        raise ConversationChangedError(str(key), what)
+    if expected.present and (present is None or seen is None or seen.archived is not None):
+        what = f"session {expected.session_id} is no longer the present one"
+        raise ConversationChangedError(str(key), what)
+    if expected.leaf is None or (seen is not None and seen.archived is not None):
+        return
+    last = present.tail if present is not None else 0
+    if not (last == expected.leaf or (expected.session_id and expected.leaf <= last)):
+        raise ConversationChangedError(str(key), "something was said since it was read")
 
 
 def settings(reader: Reader, session_id: str) -> SessionSettings:

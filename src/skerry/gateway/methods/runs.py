@@ -25,7 +25,7 @@ from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
-from skerry.model.run import Admission, AdmissionStatus, RunRequest, RunResult
+from skerry.model.run import Admission, AdmissionStatus, Expected, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
 
@@ -85,12 +85,13 @@ class AgentWaitParams(Params):
 
 
 class ChatSendParams(Params):
-    """Parameters of `chat.send`."""
+    """Parameters of `chat.send`; with `sessionId` it goes to no other conversation than shown."""
 
     session_key: Name
     message: Annotated[str, Field(max_length=MAX_TEXT)]
     idempotency_key: IdempotencyKey
     agent_id: Name | None = None
+    session_id: Name | None = None
     timeout_ms: Milliseconds | None = None
     queue_mode: Literal["steer", "followup"] | None = None
     thinking: Thinking | None = None
@@ -197,8 +198,15 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         thinking=params.thinking,
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
+        expected=_expected(params),
     )
     return _chat_send(call, request)
+
+
+def _expected(params: ChatSendParams) -> Expected | None:
+    if params.session_id is None:
+        return None
+    return Expected(params.session_id)
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:

@@ -1,0 +1,95 @@
+"""From the parameters of a frame to what a method heeds: the rest is told, or refused by name.
+
+A client of the published protocol may send every property of its schema. A method declares beside
+its model those that have no effect here, and those that it cannot carry out; see `Params`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Method, Params, RefusedError
+from skerry.gateway.problems import describe
+
+P = TypeVar("P", bound=BaseModel)
+
+UNSUPPORTED: Final = "request.unsupported_property"
+_EMPTY: Final = b"{}"
+_NOTHING: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
+"""Values with which a property asks for nothing."""
+_EXTRA: Final = "extra_forbidden"
+
+
+def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
+    """Return the parameters, and a warning for each property that has no effect.
+
+    Raises:
+        RefusedError: they do not fit, or ask for what the method cannot do.
+    """
+    raw = _EMPTY if raw in {b"", b"null"} else raw
+    try:
+        return _parsed(method, raw), []
+    except ValidationError as error:
+        extra = _extra(error)
+        if not extra & _declared(method).keys():
+            raise _invalid(method, error) from None
+    kept, warnings = _sorted_out(method, raw, extra)
+    try:
+        return _parsed(method, kept), warnings
+    except ValidationError as error:
+        raise _invalid(method, error) from None
+
+
+def warned(payload: Json, warnings: list[Json]) -> Json:
+    """Return a payload with the warnings; one that is no object has no place for them."""
+    if not warnings or not isinstance(payload, dict):
+        return payload
+    own = payload.get("warnings")
+    return payload | {"warnings": [*(own if isinstance(own, list) else ()), *warnings]}
+
+
+def _parsed(method: Method[P], raw: bytes) -> P:
+    return cast("P", method.params.model_validate_json(raw))
+
+
+def _invalid(method: Method[Any], error: ValidationError) -> RefusedError:
+    return RefusedError(
+        ErrorCode.INVALID_REQUEST, f"invalid {method.name} params: {describe(error)}"
+    )
+
+
+def _declared(method: Method[Any]) -> Mapping[str, str]:
+    params = method.params
+    return {**params.ignored, **params.refused} if issubclass(params, Params) else {}
+
+
+def _extra(error: ValidationError) -> set[str]:
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    return {str(one["loc"][0]) for one in details if one["type"] == _EXTRA and len(one["loc"]) == 1}
+
+
+def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes, list[Json]]:
+    """Return the frame's parameters without the declared ones among `extra`, and the warnings."""
+    given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    refused, ignored = method.params.refused, method.params.ignored
+    warnings: list[Json] = []
+    for name in [name for name in given if name in extra]:
+        asks = bytes(given[name]).strip() not in _NOTHING
+        if name in refused and asks:
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST,
+                f"{method.name} cannot take '{name}': {refused[name]}",
+                details={
+                    "code": UNSUPPORTED,
+                    "property": name,
+                    "remedy": f"Send it without '{name}'.",
+                },
+            )
+        if name in ignored and asks:
+            warnings.append({"path": name, "message": ignored[name]})
+        if name in refused or name in ignored:
+            del given[name]
+    return msgspec.json.encode(given), warnings
