@@ -27,7 +27,7 @@ async def test_a_page_that_names_the_session_it_shows_goes_on_talking(tmp_path: 
         await wire.event("chat", state="final", runId="3")
         history = await wire.call("chat.history", {"sessionKey": "main"})
         assert history["sessionId"] != shown
-        assert [one["content"][0]["text"] for one in history["messages"]][0] == "three"
+        assert history["messages"][0]["content"][0]["text"] == "three"
 
 
 async def test_a_message_does_not_go_to_another_conversation_than_the_page_shows(
