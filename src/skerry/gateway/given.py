@@ -5,7 +5,7 @@ its model those that have no effect here, and those that it cannot carry out; se
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ValidationError
@@ -52,7 +52,7 @@ def warned(payload: Json, warnings: list[Json]) -> Json:
 
 
 def _parsed(method: Method[P], raw: bytes) -> P:
-    return cast("P", method.params.model_validate_json(raw))
+    return method.params.model_validate_json(raw)
 
 
 def _invalid(method: Method[Any], error: ValidationError) -> RefusedError:
