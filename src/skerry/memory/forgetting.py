@@ -1,6 +1,7 @@
 """Takes what is to be forgotten out of Markdown files, and with it the notes that are all of it."""
 
 import errno
+import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,15 +9,16 @@ from typing import Final
 
 from skerry.infra.beneath import Beneath, EscapeError, Rules
 from skerry.memory.files import MAX_BYTES, Places, UnreadableError, outside, read, scan
-from skerry.memory.notes import notes
+from skerry.memory.notes import Note, notes
 from skerry.model.forgotten import ForgottenLine
 from skerry.model.noted import item, tidy
 from skerry.model.redaction import Redaction
 
 _TRIES: Final = 3
 """Where a person, or a run, writes into the same file."""
-_SHOWN: Final = 300
-"""Characters of a line that are shown."""
+_SHOWN: Final = 1000
+"""Characters of a statement that are shown."""
+_LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +109,50 @@ _EXTRA: Final = "it is an extra path, which others may use too"
 def without(content: str, redaction: Redaction) -> str:
     """Return the Markdown without the statements (pure).
 
-    A note that says nothing else goes with what is known of it; another gets a new id, since the id
-    is made of the words.
+    A note of one line goes as a whole, and a longer one that says nothing else, with what is known
+    of it; another gets a new id, since the id is made of the words.
     """
     lines = content.splitlines(keepends=True)
     for note in reversed(notes(content)):
         if not redaction.holds(note.text):
             continue
-        rest = tidy(redaction.document(note.text))
+        rest = "" if _is_short(note) else tidy(redaction.document(note.text))
         end = "\r\n" if lines[note.last - 1].endswith("\r\n") else "\n"
         made = [one + end for one in item(rest, note.provenance)] if rest else []
         lines[note.first - 1 : note.last] = made
     return redaction.document("".join(lines))
 
 
+def _is_short(note: Note) -> bool:
+    return "\n" not in note.text
+
+
 def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine]:
+    """Yield what `without` takes out, in the order of the file."""
+    lines = text.splitlines(keepends=True)
+    found: list[tuple[int, str]] = []
+    for note in notes(text):
+        if not redaction.holds(note.text):
+            continue
+        if _is_short(note):
+            found.append((note.first, note.text))
+        else:
+            inner = _statements(note.text, redaction)
+            found += [(note.first + number - 1, one) for number, one in inner]
+        lines[note.first - 1 : note.last] = ["\n"] * (note.last - note.first + 1)
+    found += _statements("".join(lines), redaction)
+    for number, one in sorted(found, key=lambda each: each[0]):
+        shown = " ".join(one.split())
+        yield ForgottenLine(path, number, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
+
+
+def _statements(text: str, redaction: Redaction) -> Iterator[tuple[int, str]]:
+    """Yield the statements, each with the line in which it begins, from 1."""
+    number, last = 1, 0
     for begin, end in redaction.spans(text):
-        number = len(text[:begin].splitlines()) or 1
-        if begin and text[begin - 1] in "\r\n":
-            number += 1
-        yield ForgottenLine(path, number, " ".join(text[begin:end].split())[:_SHOWN])
+        number += sum(1 for _ in _LINE_END.finditer(text, last, begin))
+        last = begin
+        yield number, text[begin:end]
 
 
 def _reason(error: Exception) -> str:

@@ -2,10 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from skerry.model.errors import SkerryError
+from skerry.model.sentences import ends
 
 MARK: Final = "[forgotten]"
 """Stands where a statement was."""
@@ -13,8 +14,10 @@ MAX_PHRASES: Final = 20
 MIN_CHARS: Final = 3
 """Letters and digits of a phrase: a shorter one stands nearly everywhere."""
 MAX_CHARS: Final = 1000
-REACH: Final = 400
+REACH: Final = 1000
 """Characters on each side of a phrase that go with it where no sentence and no line ends sooner."""
+_WORD: Final = 60
+"""Characters of a word that is not to be cut there."""
 KEPT: Final = frozenset(
     {"account", "api", "channel", "data", "mimeType", "model", "peer", "provider", "role", "type"}
 )
@@ -23,8 +26,13 @@ SIGNATURES: Final = ("textSignature", "thoughtSignature")
 """Proofs of a text, which no longer hold when it is changed."""
 
 _GONE: Final = object()
-_END: Final = re.compile(r"[\n\r\u2028\u2029]|[.!?…](?=[\s\"')\]]|$)|[\u3002\uff01\uff1f]")
 _BULLET: Final = re.compile(r"[\s>#*+\-\d.)\[\]x|_`~]*")
+_ITEM: Final = re.compile(r"[ \t]*(?:[-*+>#]+[ \t]+)?(?:\[[ xX]\][ \t]+)?")
+"""What is before the text of a line of Markdown."""
+_LINE_ENDS: Final = "\n\r\u2028\u2029"
+_LINE: Final = re.compile(rf"[^{_LINE_ENDS}]*+(?:\r\n|[{_LINE_ENDS}])?")
+_Span = tuple[int, int, bool]
+"""Where a statement begins and ends, and whether that is all of it."""
 # Scripts that are written without spaces have no end of a word to look for.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -67,30 +75,37 @@ class Redaction:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return where the statements begin and end, in order and apart."""
-        found: list[tuple[int, int]] = []
-        for match in self._phrase.finditer(text):
-            begin, end = _statement(text, *match.span())
-            if found and begin <= found[-1][1]:
-                found[-1] = (found[-1][0], max(end, found[-1][1]))
-            else:
-                found.append((begin, end))
-        return found
+        return [(begin, end) for begin, end, _ in self._spans(text)]
 
     def text(self, text: str) -> str:
         """Return the text with a mark in the place of each statement."""
-        return _put(text, self.spans(text), MARK)
+        return _put(text, [(begin, end, MARK) for begin, end, _ in self._spans(text)])
 
     def document(self, text: str) -> str:
-        """Return the Markdown without the statements, and without what only they had: a bullet."""
-        lines = text.splitlines(keepends=True)
-        left: list[str] = []
-        for line in lines if self.holds(text) else ():
-            new = _put(line, self.spans(line), "")
-            if new == line or not _BULLET.fullmatch(new):
-                left.append(new if new == line else re.sub(r"(?<=\S)[ \t]{2,}", " ", new))
-        found = "".join(left) if self.holds(text) else text
-        # A phrase that goes over the end of a line is in none of the lines alone.
-        return _put(found, self.spans(found), "")
+        """Return the Markdown without the statements, and without what only they had: a bullet.
+
+        A mark is put only where a statement was too long to go as a whole.
+        """
+        parts: list[str] = []
+        last = 0
+        for begin, end, spans in _lines(text, self._spans(text)):
+            marked = [(one, other, "" if whole else MARK) for one, other, whole in spans]
+            new = _tidied(_put(text, marked, begin, end), text[begin : spans[0][0]])
+            parts.append(text[last:begin])
+            if not _BULLET.fullmatch(new):
+                parts.append(new)
+            last = end
+        return "".join([*parts, text[last:]])
+
+    def _spans(self, text: str) -> list[_Span]:
+        found: list[_Span] = []
+        for match in self._phrase.finditer(text):
+            begin, end, whole = _statement(text, *match.span())
+            if found and begin <= found[-1][1]:
+                first, last, before = found.pop()
+                begin, end, whole = first, max(end, last), whole and before
+            found.append((begin, end, whole))
+        return found
 
     def value(self, value: Any) -> Any:
         """Return the JSON value with every text in it redacted; the value itself if it has none.
@@ -157,21 +172,83 @@ def _forms(word: str) -> tuple[str, str]:
     return word, unicodedata.normalize("NFD", word)
 
 
-def _statement(text: str, begin: int, end: int) -> tuple[int, int]:
-    low, high = max(0, begin - REACH), min(len(text), end + REACH)
-    ends = [match.end() for match in _END.finditer(text, low, begin)]
-    first = ends[-1] if ends else low
+def _statement(text: str, begin: int, end: int) -> _Span:
+    first, starts = _first(text, begin)
+    last, ended = _last(text, end)
     while first < begin and text[first].isspace():
         first += 1
-    after = _END.search(text, max(begin, end - 1), high)
-    if after is None:
-        return first, high
-    return first, after.start() if after[0].isspace() else after.end()
+    return first, last, starts and ended
 
 
-def _put(text: str, spans: Sequence[tuple[int, int]], mark: str) -> str:
-    parts, last = [], 0
-    for begin, end in spans:
+def _first(text: str, begin: int) -> tuple[int, bool]:
+    """Return where a statement begins, and whether it does."""
+    low = max(0, begin - REACH)
+    found = [end for _, end in ends(text, low, begin)]
+    if not found and low:
+        return _between(text, low, max(0, low - _WORD), -1), False
+    first = found[-1] if found else 0
+    if first == 0 or text[first - 1] in _LINE_ENDS:
+        item = _ITEM.match(text, first, begin)
+        first = first if item is None else item.end()
+    return first, True
+
+
+def _last(text: str, end: int) -> tuple[int, bool]:
+    """Return where a statement ends, and whether it does."""
+    high = min(len(text), end + REACH)
+    for begin, after in ends(text, max(0, end - 1), high):
+        return begin if text[begin] in _LINE_ENDS else after, True
+    if high == len(text):
+        return high, True
+    return _between(text, high, min(len(text), high + _WORD), 1), False
+
+
+def _between(text: str, place: int, most: int, step: int) -> int:
+    """Return the nearest place from there on that is not within a word."""
+    for one in range(place, most, step):
+        if text[one - 1].isspace() or text[one].isspace():
+            return one
+    return place
+
+
+def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_Span]]]:
+    """Yield the lines that have statements, where they begin and are over, with these."""
+    last = 0
+    waiting: list[_Span] = []
+    first = 0
+    for span in spans:
+        if waiting and span[0] < last:
+            waiting.append(span)
+        else:
+            if waiting:
+                yield first, last, waiting
+            waiting = [span]
+            first = max(last, *(text.rfind(one, last, span[0]) + 1 for one in _LINE_ENDS))
+        if span[1] > last or len(waiting) == 1:
+            match = _LINE.match(text, span[1])
+            last = span[1] if match is None else match.end()
+    if waiting:
+        yield first, last, waiting
+
+
+def _put(
+    text: str, spans: Iterable[tuple[int, int, str]], last: int = 0, end: int | None = None
+) -> str:
+    """Return a part of the text with other texts in the place of these spans."""
+    parts: list[str] = []
+    for begin, after, mark in spans:
         parts += [text[last:begin], mark]
-        last = end
-    return "".join([*parts, text[last:]])
+        last = after
+    return "".join([*parts, text[last:end]])
+
+
+def _tidied(line: str, before: str) -> str:
+    """Return a line without the spaces that only statements had around them.
+
+    `before` is what stood before the first statement.
+    """
+    head = line[len(before) :].lstrip(" \t") if before == "" or before[-1].isspace() else None
+    joined = line if head is None else before + head
+    indent = len(joined) - len(joined.lstrip(" \t"))
+    left = re.sub(r"(?<=[^ \t])[ \t]{2,}", " ", joined[indent:])
+    return joined[:indent] + re.sub(r"(?<=[^ \t])[ \t]++(?=[\r\n]*+\Z)", "", left)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.memory.files import Places
-from skerry.memory.forgetting import Papers, without
+from skerry.memory.forgetting import Papers, _lines, without
 from skerry.memory.notes import notes
 from skerry.model.noted import Provenance, item
 from skerry.model.origin import Origin
@@ -29,9 +29,20 @@ def test_a_note_goes_with_what_is_known_of_it() -> None:
     assert without(content, REDACTION) == f"# Codes\n\n{note('It rains.')}"
 
 
-def test_a_note_that_says_more_is_a_note_still_and_its_id_tells_nothing_of_what_went() -> None:
-    (left,) = notes(without(note("Tea is good. It is zebra 4711."), REDACTION))
+def test_a_note_of_one_line_goes_whole_and_the_preview_shows_it() -> None:
+    content = f"{note('The dentist is Dr. Maro. The door is green.')}{note('It rains.')}"
+    dentist = Redaction(["dentist"])
+    assert without(content, dentist) == note("It rains.")
+    (shown,) = _lines("MEMORY.md", content, dentist)
+    assert (shown.line, shown.text) == (1, "The dentist is Dr. Maro. The door is green.")
+
+
+def test_a_note_of_more_lines_is_a_note_still_and_its_id_tells_nothing_of_what_went() -> None:
+    content = note("Tea is good.\nIt is zebra 4711.")
+    (left,) = notes(without(content, REDACTION))
     assert (left.text, left.provenance, left.is_edited) == ("Tea is good.", SAID, False)
+    (shown,) = _lines("MEMORY.md", f"Text.\n{content}", REDACTION)
+    assert (shown.line, shown.text) == (3, "It is zebra 4711.")
 
 
 @given(parts=st.lists(PARTS, max_size=30), in_note=st.booleans())

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - texts in other scripts are meant
 """What is taken out of a text so that a statement is gone."""
 
 import pytest
@@ -35,13 +36,64 @@ def test_a_text_without_any_end_loses_what_is_near() -> None:
     text = f"{'a ' * 5000}hunter2{' b' * 5000}"
     left = Redaction(["hunter2"]).text(text)
     assert "hunter2" not in left
-    assert len(left) > 19_000
+    assert len(left) > 17_900
+    assert f" {MARK} " in Redaction(["hunter2"]).document(text)  # halves are not joined
 
 
 def test_an_empty_bullet_does_not_stay_in_a_document() -> None:
-    text = "# Notes\n\n- I like tea.\n- My code is 4711.\n- [ ] Rain. My code is 4711. Snow.\n"
-    left = Redaction(["code is 4711"]).document(text)
+    text = "# Notes\n\n- I like tea.\n- My code is 4711.\n- [ ] Rain. My code is blue. Snow.\n"
+    left = Redaction(["code is 4711", "code is blue"]).document(text)
     assert left == "# Notes\n\n- I like tea.\n- [ ] Rain. Snow.\n"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("dentist", "The dentist is Dr. Maro in Mill Road."),
+        ("Maro", "Saw Dr. Maro at St. Anne hospital in room 12 e.g. the depression ward."),
+        ("diagnosis", "The diagnosis at St. Anne hospital is grave."),
+        ("depression", "Seen at St. Anne hospital, e.g. the depression ward."),
+        ("proposal", "Bought at J. Hansen for the proposal on 3. May this year."),
+        ("Hansen", "The lawyer is J. R. Hansen, Main St. No. 5, U.S. citizen."),
+        (
+            "Termin",
+            "Der Termin ist z. B. bei Prof. Dr. med. Maro, Mühlstr. 5, Nr. 7 am 3. Mai vorgesehen.",
+        ),
+        ("Praxis", "Die Praxis liegt z.B. Ecke Hauptstr. Maro hat dort ggf. Termine."),
+        ("cabinet", "Le cabinet de Mme. Maro et M. Bron est au 3. étage, av. Foch."),
+        ("cabinet", "Le cabinet de Mme Maro, tél. 55 ouvert."),
+        ("vive", "La Sra. Maro vive en la Avda. Mayor, pág. 3, con el Sr. Gil Robles."),
+        ("studio", "Lo studio del Dott. Maro e della Sig.ra Neri, v.le Roma."),
+        ("praktijk", "De praktijk van dhr. Maro en mevr. Bos, o.a. voor bijv. Janssen."),
+        ("gabinet", "To gabinet lek. Maro, ul. Długa, tel. Nowy."),
+        ("врач", "Врач живёт на ул. Ленина, д. 5, т.е. рядом с пр. Мира, им. Попова."),
+        ("κλινική", "Η κλινική του κ. Μάρου, οδ. Ερμού."),
+        ("secret", "My secret is\tof Henry VIII. of England, i.e. old."),
+        ("dentist", "The dentist. is maro? yes! he is… or was he!"),
+        ("maro", "See www.maro.de and info@praxis.maro.de now."),
+    ],
+)
+def test_no_abbreviation_initial_or_number_ends_a_statement(phrase: str, text: str) -> None:
+    assert Redaction([phrase]).text(f"I like it. {text} That pleases.") == (
+        f"I like it. {MARK} That pleases."
+    )
+    assert Redaction([phrase]).document(f"# Health\n\n- {text}\n- Tea.\n") == (
+        "# Health\n\n- Tea.\n"
+    )
+
+
+def test_a_line_that_is_broken_after_an_abbreviation_goes_on_in_the_next() -> None:
+    text = "Rain.\n- The dentist is Dr.\n  Maro in Mill Road.\n- He has 12.\n- Snow.\n"
+    left = Redaction(["dentist"]).document(text)
+    assert left == "Rain.\n- He has 12.\n- Snow.\n"
+    assert Redaction(["dentist"]).text("Dentist at no. 12.\n\nTea.") == f"{MARK}\n\nTea."
+
+
+def test_neighbours_that_end_beyond_doubt_stay_as_they_are() -> None:
+    text = 'Rain falls. "The secret is old." Who asked? (Nobody did.) Snow!'
+    assert Redaction(["secret"]).document(text) == "Rain falls. Who asked? (Nobody did.) Snow!"
+    assert Redaction(["rain falls"]).document(text) == text.removeprefix("Rain falls. ")
+    assert Redaction(["snow"]).document(text) == text.removesuffix(" Snow!")
 
 
 def test_names_and_bytes_in_json_stay_and_a_changed_thought_goes() -> None:

@@ -67,7 +67,7 @@ def test_a_backup_that_cannot_be_read_is_named_too(tmp_path: Path) -> None:
 
 
 def test_mirrors_that_nobody_looks_after_are_cleaned(tmp_path: Path) -> None:
-    line = '{"type":"message","id":"1","message":{"content":"A zebra 4711. Tea."}}\n'
+    line = '{"type":"message","id":"1","message":{"content":"A zebra 4711! Tea."}}\n'
     for name in ("old.jsonl", "old.jsonl.deleted.2026", "kept.jsonl"):
         (tmp_path / name).write_text(f'{{"type":"session","id":"zebra"}}\n{line}no json\n')
     assert clean(tmp_path, {"kept"}, REDACTION) == 2

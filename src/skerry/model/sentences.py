@@ -1,0 +1,116 @@
+"""Finds the ends of sentences for erasing: only ends beyond doubt count, in any language (pure).
+
+A full stop after an abbreviation, an initial or a number does not end a sentence, nor does one
+before a small letter or a digit. A sentence that is cut too late erases a neighbour, which the
+preview shows; one that is cut too early leaves a part of a secret.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from skerry.model.abbreviations import ABBREVIATIONS, ANSWERS
+
+_STOP: Final = re.compile(
+    r"[\n\r\u2028\u2029]"
+    r"|(?<![.!?…])[.!?…]++[\"'\u2019\u201d»)\]]*+(?=\s|\Z)"
+    r"|[\u3002\uff01\uff1f]"
+)
+_LINE_ENDS: Final = frozenset("\n\r\u2028\u2029")
+_IDEOGRAPHIC: Final = frozenset("\u3002\uff01\uff1f")
+_MARKUP: Final = frozenset("\"'\u201c\u201d\u201e«»\u2018\u2019\u201a([*_`~¿¡")
+"""May precede the first letter of a sentence."""
+_LOOK: Final = 40
+"""Characters before and after a full stop that decide."""
+_SHORT: Final = 3
+"""Letters of a capitalised word that may be an abbreviation, known or not."""
+_ORDINAL: Final = 2
+"""Digits of a number that may be followed by the name of a month in the next line."""
+_CONSONANTS: Final = 5
+"""Letters of a word without vowels at most: `bzgl`, `Blvd`."""
+_ROMAN: Final = re.compile(r"[IVXLCDM]+")
+_BLOCK: Final = re.compile(r"[ \t]*(?:[-*+>#|]|\d+[.)]|```|~~~|$)")
+"""Begins a line of Markdown that does not go on with the line before."""
+_JOINED: Final = ("str", "pl", "gasse", "ul")
+"""Ends of abbreviated names of streets: `Hauptstr.`"""
+_VOWELS: Final = frozenset("aeiouy")
+
+
+def ends(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of sentences and lines between two places: where each begins, and is over."""
+    # The pattern looks one character further, so that `high` is not taken for the end of the text.
+    for match in _STOP.finditer(text, low, min(len(text), high + 1)):
+        begin, end = match.span()
+        if end > high:
+            return
+        if text[begin] in _LINE_ENDS:
+            if not _goes_on(text, begin, end):
+                yield begin, end
+        elif text[begin] in _IDEOGRAPHIC or _is_end(text, begin, end):
+            yield begin, end
+
+
+def _goes_on(text: str, begin: int, end: int) -> bool:
+    """Return whether a line that was broken after an abbreviation goes on in the next."""
+    if text[begin] == "\r" and text[end : end + 1] == "\n":
+        end += 1
+    elif text[begin] == "\n" and text[begin - 1 : begin] == "\r":
+        begin -= 1
+    stop = begin
+    while stop and begin - stop < _LOOK and text[stop - 1] in " \t":
+        stop -= 1
+    if text[stop - 1 : stop] != "." or not _abbreviates(text, stop - 1, at_line_end=True):
+        return False
+    following = text[end : end + _LOOK].split("\n", 1)[0].split("\r", 1)[0]
+    return _BLOCK.match(following) is None
+
+
+def _is_end(text: str, begin: int, end: int) -> bool:
+    """Return whether the punctuation ends a sentence beyond doubt."""
+    near = text[end : end + _LOOK]
+    following = near.lstrip()
+    breaks = any(one in _LINE_ENDS for one in near[: len(near) - len(following)])
+    first = next((one for one in following if one not in _MARKUP), "")
+    if first and not breaks and (first.islower() or first.isdigit()):
+        return False
+    stop = text[begin:end].rstrip("\"'\u2019\u201d»)]")
+    if stop == ".":
+        return not _abbreviates(text, begin)
+    return not first or breaks or "!" in stop or "?" in stop
+
+
+def _abbreviates(text: str, stop: int, *, at_line_end: bool = False) -> bool:
+    """Return whether the word before a full stop may be an abbreviation, or is a number.
+
+    At the end of a line, which tells of an end too, only what usually is one may be.
+    """
+    begin = stop
+    while begin and stop - begin < _LOOK and _is_of_word(text[begin - 1]):
+        begin -= 1
+    word = unicodedata.normalize("NFC", text[begin:stop]).strip(".-'\u2019/")
+    if any(one.isdigit() for one in word):
+        return not at_line_end or len(word) <= _ORDINAL
+    if "." in word:
+        return True
+    last = re.split(r"[-'\u2019/]", word)[-1]
+    if not last:
+        return False
+    folded = last.casefold()
+    letters = set(unicodedata.normalize("NFD", folded))
+    return (
+        len(last) == 1
+        or (len(last) <= _SHORT and last[0].isupper() and folded not in ANSWERS and not at_line_end)
+        or folded in ABBREVIATIONS
+        or folded.endswith(_JOINED)
+        or _ROMAN.fullmatch(last) is not None
+        or (
+            len(last) <= _CONSONANTS
+            and all("LATIN" in unicodedata.name(one, "") for one in last)
+            and not letters & _VOWELS
+        )
+    )
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or char in ".-'\u2019/" or unicodedata.combining(char) > 0
