@@ -63,7 +63,7 @@ async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = L
                 place = 0 if action == "first" else len(model.waiting[key])
                 model.waiting[key].insert(place, number)
                 model.ends[number] = anyio.Event()
-                lanes.submit(key, partial(model.job, number, key), first=action == "first")
+                lanes.submit(key, partial(model.job, number, key), place=place)
             else:
                 model.end(int(str(target)), fail=action == "fail")
             await _settled()
@@ -90,8 +90,8 @@ class _Unlimited(Lanes):
 
 
 class _Forgetful(Lanes):
-    def submit(self, key: str, job: Job, *, first: bool = False, **_: object) -> None:
-        super().submit(key, job, first=not first)
+    def submit(self, key: str, job: Job, *, place: int | None = None, **_: object) -> None:
+        super().submit(key, job, place=0 if place else None)
 
 
 @pytest.mark.parametrize("kind", [_Unlimited, _Forgetful], ids=["one too many", "wrong order"])

@@ -1,7 +1,7 @@
 """The core without a gateway: store, lanes, dispatch, a scripted model, and what it told."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,8 +116,9 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     owners: tuple[str, ...] = (),
     giving: CommandsConfig | None = None,
     usage: UsageConfig | None = None,
+    opening: AbstractAsyncContextManager[Store] | None = None,
 ) -> AsyncGenerator[Core]:
-    """Open a core whose state is in `home`."""
+    """Open a core whose state is in `home`, or in the store of `opening`."""
     agents = agents or AgentsConfig()
     config = Config(
         state_dir=home,
@@ -133,7 +134,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     events: list[RunEvent] = []
     woken: list[ReplyTo] = []
     clock, hooks = clock or SystemClock(), hooks or Hooks()
-    opening = open_store(home / "state.sqlite", reach=reach)
+    opening = opening or open_store(home / "state.sqlite", reach=reach)
     models = model if isinstance(model, ScriptedModels) else ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
         ledger = Ledger(store, lambda: config, clock)

@@ -257,6 +257,7 @@ class Dialogue:
             entered = guest.request.said(guest.accepted_at)
             if guest.turn is not None:  # its own turn comes all the same
                 await self._write([*self.loop.unsaved, entered])
+                guest.heard = True
             else:
                 await self._write([*self.loop.unsaved, entered], guest)
                 host = self._active.request.run_id

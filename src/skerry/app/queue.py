@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 import anyio
@@ -63,11 +64,19 @@ class Queue(Struct):
     _told: set[SessionKey] = field(default_factory=set)
     """Sessions whose people have heard that messages are dropped."""
 
-    def put(self, run: ActiveRun, *, first: bool = False) -> None:
-        """Give the run a place at the end of its lane, or before all that wait there."""
+    def put(self, run: ActiveRun) -> None:
+        """Give a run that was just accepted a place at the end of its lane."""
+        self._submit(run)
+
+    def put_back(self, run: ActiveRun) -> None:
+        """Give a run that left its lane a place before all that were accepted after it."""
         if run.turn is None:
-            run.turn = turn = Turn(self, run)
-            self.lanes.submit(str(run.request.key), turn, first=first, delay=turn.delay)
+            earlier = takewhile(lambda one: one.serial < run.serial, self.behind(run))
+            self._submit(run, sum(1 for _ in earlier))
+
+    def _submit(self, run: ActiveRun, place: int | None = None) -> None:
+        run.turn = turn = Turn(self, run)
+        self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
 
     def rules(self, run: ActiveRun) -> QueueRules:
         """Return what holds for a run that found its session at work."""
@@ -92,7 +101,7 @@ class Queue(Struct):
         if command is not None and command[0].at_once:
             self._aside(run, *command)
         elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:
-            self._steer(run, leave=rules.mode is QueueMode.STEER)
+            self._steer(run.request.key)
         elif rules.mode is QueueMode.INTERRUPT:
             self._interrupt(run)
         if run.turn is not None and rules.mode is not QueueMode.OWN:
@@ -114,8 +123,7 @@ class Queue(Struct):
         Returns false where its message stands in the transcript, or is about to.
         """
         key = run.request.key
-        host = self.runtime.running.working(key)
-        steers = host is not None and run in host.steering
+        steers = any(run in host.steering for host in self.runtime.running.of(key))
         if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
             return False
         from skerry.agent import apart  # noqa: PLC0415 - needed while a session is at work only
@@ -161,7 +169,7 @@ class Queue(Struct):
         self._told.discard(host.request.key)
         from skerry.agent.run import Run  # noqa: PLC0415 - much of a gateway's code: its first run
 
-        await Run(self.runtime, host, partial(self.put, first=True)).execute()
+        await Run(self.runtime, host, self.put_back).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:
         """Return the runs that wait behind this one, up to what is no run."""
@@ -196,14 +204,22 @@ class Queue(Struct):
             mode,
         )
 
-    def _steer(self, run: ActiveRun, *, leave: bool) -> None:
-        """Let the message enter the run that is on, if there is one that may answer both."""
-        host = self.runtime.running.working(run.request.key)
-        if host is None or run.turn is None or not backlog.may_share(host.request, run.request):
+    def _steer(self, key: SessionKey) -> None:
+        """Move messages from the lane into the run that is on, up to the first that has to wait.
+
+        They enter in the order in which they were accepted: none enters while one waits before it.
+        """
+        host = self.runtime.running.working(key)
+        if host is None:
             return
-        host.steering.append(run)
-        if leave:
-            self._leave(run)
+        for job in self.lanes.waiting(str(key)):
+            if not isinstance(job, Turn) or not backlog.steers(job.run, host):
+                return
+            run = job.run
+            if not run.heard and run not in host.steering:
+                host.steering.append(run)
+            if run.rules is not None and run.rules.mode is QueueMode.STEER:
+                self._leave(run)
 
     def _leave(self, run: ActiveRun) -> bool:
         """Give up the run's place; return false where it has none."""
@@ -224,6 +240,9 @@ class Queue(Struct):
             queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
         for run in dropped:
             self._leave(run)
+            for host in self.runtime.running.of(key):
+                if run in host.steering:
+                    host.steering.remove(run)
         with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
             for run in dropped:
                 told = key not in self._told  # once, not once a message

@@ -96,6 +96,17 @@ def may_share(one: "RunRequest", other: "RunRequest") -> bool:
     )
 
 
+def steers(run: "ActiveRun", host: "ActiveRun") -> bool:
+    """Return whether a message that waits may enter the run that is on.
+
+    One of `steer-backlog` may have entered a run of an earlier process: it has its own turn only.
+    """
+    if not is_queued(run) or run.rules is None or not may_share(host.request, run.request):
+        return False
+    mode = run.rules.mode
+    return mode is QueueMode.STEER or (mode is QueueMode.STEER_BACKLOG and not run.taken_up)
+
+
 def is_queued(run: "ActiveRun") -> bool:
     """Return whether the run is a message that waits behind another run, as its mode has it."""
     return (

@@ -135,12 +135,13 @@ class Lanes(anyio.AsyncContextManagerMixin):
         key: str,
         job: Job,
         *,
-        first: bool = False,
+        place: int | None = None,
         counted: bool = True,
         delay: Callable[[], float] = at_once,
     ) -> None:
-        """Put the job into the key's lane, at the end or `first`; it starts where there is room.
+        """Put the job into the key's lane; it starts where there is room.
 
+        It goes to the end, or where `place` of those that wait are left before it.
         One that is not `counted` waits for its lane only, however many others run: it must be
         short. `delay` is asked when the job's turn comes, how many seconds are still to pass, and
         again when they have passed.
@@ -151,11 +152,9 @@ class Lanes(anyio.AsyncContextManagerMixin):
         is_ready = key not in self._waiting and key not in group.running
         queue = self._waiting.setdefault(key, deque())
         waiting = _Waiting(job, counted, delay)
-        if first:
-            queue.appendleft(waiting)
-        else:
-            queue.append(waiting)
-        if is_ready or (first and key in self._delayed):
+        place = len(queue) if place is None else place
+        queue.insert(place, waiting)
+        if is_ready or (place == 0 and key in self._delayed):
             self._make_ready(group, key)
         self._start(group)
 

@@ -32,6 +32,8 @@ class ActiveRun(Struct, eq=False):
     """What holds for it in the queue; None until that is read, or when nothing was in its way."""
     arrived: float = -math.inf
     """The event loop's time when it was accepted; of a run that was taken up, long ago."""
+    serial: int = 0
+    """Number of its acceptance in this process."""
     turn: Job | None = None
     """Its job in the lane, while it waits there."""
     started_at: int = 0
@@ -53,6 +55,8 @@ class ActiveRun(Struct, eq=False):
     aborted_by: str | None = None
     steering: deque["ActiveRun"] = field(default_factory=deque)
     """Runs whose message is to enter this one after the present tool call."""
+    heard: bool = False
+    """Whether its message has entered a run that was on, though it keeps its own turn."""
     joined: list["ActiveRun"] = field(default_factory=list)
     """Runs whose message has entered; they end with this one."""
     host: "ActiveRun | None" = None
@@ -66,6 +70,11 @@ class ActiveRun(Struct, eq=False):
         """Return the prompt of the run, as a message of the transcript."""
         batch = self.batch or Batch((self,))
         return batch.said(self.accepted_at)
+
+    @property
+    def taken_up(self) -> bool:
+        """Whether an earlier process accepted it."""
+        return self.arrived == -math.inf
 
     def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
         """Note that the loop begins; one that was aborted while it waited ends at once.
@@ -124,6 +133,7 @@ class Running:
 
     def __init__(self) -> None:
         self._runs: dict[RunId, ActiveRun] = {}
+        self._accepted = 0
         self._sessions: dict[SessionKey, dict[RunId, ActiveRun]] = {}
 
     def get(self, run_id: RunId) -> ActiveRun | None:
@@ -133,6 +143,8 @@ class Running:
     def add(self, run: ActiveRun) -> None:
         """Take the run in; from here on its id is in flight."""
         run_id, key = run.request.run_id, run.request.key
+        self._accepted += 1
+        run.serial = self._accepted
         self._runs[run_id] = run
         self._sessions.setdefault(key, {})[run_id] = run
 

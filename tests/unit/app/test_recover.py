@@ -110,23 +110,24 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
     gate, last = Gate(), Gate()
     script: list[Sequence[Step]] = [["one", gate], ["two", last]]
     async with open_core(tmp_path, ScriptedModel(script)) as core:
-        await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
-        for name in ("m3", "m4"):
+        await begun(core, gate, said_by("alice", "m1"))
+        for name in ("m2", "m3"):
             await core.dispatch.submit(said_by("alice", name, QueueMode.STEER))
+        await core.dispatch.submit(said_by("alice", "m4"))
         gate.open()
         with anyio.fail_after(60):
             await last.reached.wait()
     async with restarted(tmp_path) as core:
         host = await ended(core, "m1")
         assert (host.stop_reason, host.payloads) == (StopReason.INTERRUPTED, ("one",))
-        guest = await ended(core, "m3")
+        guest = await ended(core, "m2")
         assert (guest.joined, guest.payloads) == ("m1", ())
-        assert (await ended(core, "m2")).stop_reason is StopReason.DONE
+        assert (await ended(core, "m3")).stop_reason is StopReason.DONE
         assert (await ended(core, "m4")).stop_reason is StopReason.DONE
         assert await core.store.read(told) == [
             ("m1", "one"),
             ("m1", INTERRUPTED),
-            ("m2", "echo: m2"),
+            ("m3", "echo: m3"),
             ("m4", "echo: m4"),
         ]
         assert transcript_faults("s", await core.said()) == []
