@@ -74,7 +74,7 @@ class QmdLimits(OpenSection):
     max_results: int = Field(default=6, ge=1, le=50)
     """Hits."""
     max_snippet_chars: int = Field(default=700, ge=50, le=20_000)
-    """Characters of one hit."""
+    """Characters of one hit of QMD; where it is set, of one hit of any memory."""
     max_injected_chars: int = Field(default=4_000, ge=100, le=100_000)
     """Characters of all hits."""
     timeout_ms: int = Field(default=4_000, ge=100, le=60_000)

@@ -53,6 +53,9 @@ PERSON_SECONDS: Final = 60.0
 LOAD_SECONDS: Final = 20.0
 """What of it may pass until a model is loaded: a person had rather wait than ask twice."""
 
+EXCERPT: Final = 1500
+"""Characters of one hit that are shown where no limit is configured: a passage, and lines of those
+beside it (docs/adr/0024-evidence.md)."""
 _NEAR: Final = 3
 """Passages that are shown for each of the first so many phrases."""
 _ASKED: Final = 3
@@ -91,7 +94,10 @@ class Desk(Struct, frozen=True):
         config = self.config()
         most = config.memory_search(agent).query.max_results
         limits = config.memory.qmd.limits
-        return limits if most is None else limits.model_copy(update={"max_results": most})
+        changes = {} if most is None else {"max_results": most}
+        if "max_snippet_chars" not in limits.model_fields_set:
+            changes["max_snippet_chars"] = EXCERPT
+        return limits.model_copy(update=changes)
 
     def min_score(self, agent: AgentId) -> float:
         """Return the score below which hits are left out where nobody asks for another."""

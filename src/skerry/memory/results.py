@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from skerry.config.memory import Citations
 from skerry.config.memory_qmd import QmdLimits
 from skerry.memory.citations import citation, cited
@@ -15,8 +17,9 @@ from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
 from skerry.model.noted import MARK, clean, origins
 from skerry.model.origin import Origin
 
-LEAST: Final = 20
-"""Characters of a passage that are worth showing; with less room left, none follows."""
+WIDER: Final = 2
+"""So many times more passages are asked for than shown: some touch each other, and some are left
+out since the conversation still has them."""
 _ORDERS: Final = re.compile(
     r"ignore\s+(?:all\s+|any\s+)?(?:previous|prior|above|earlier)\s+\w+"
     r"|disregard\s+(?:all\s+|any\s+)?(?:previous|prior|above|the)\b"
@@ -46,21 +49,49 @@ def gives_orders(text: str) -> bool:
 
 
 def clamped(
-    hits: Iterable[MemoryHit], limits: QmdLimits, *, cites: bool, most: int | None = None
+    hits: Iterable[MemoryHit],
+    question: str,
+    limits: QmdLimits,
+    *,
+    cites: bool,
+    most: int | None = None,
 ) -> list[tuple[MemoryHit, str]]:
-    """Return the hits with what is shown of each, its citation included, within all limits."""
+    """Return the hits with the text that is shown, its citation included, within all limits.
+
+    Passages that touch each other are one hit. Where not all fits, the lines that answer the
+    question are shown, and the hit has their numbers.
+    """
+    from skerry_recall.excerpts import Source, excerpts  # noqa: PLC0415 - loads with a search
+
+    given = list(hits)
+    sources = [
+        Source(
+            hit.path,
+            hit.start_line,
+            hit.end_line,
+            hit.score,
+            unmarked(clean(hit.text)).rstrip(),
+            _overhead(hit) if cites else 0,
+        )
+        for hit in given
+    ]
+    made = excerpts(
+        sources,
+        question,
+        room=limits.max_injected_chars,
+        each=limits.max_snippet_chars,
+        most=min(limits.max_results, most or limits.max_results),
+    )
     shown: list[tuple[MemoryHit, str]] = []
-    left = limits.max_injected_chars
-    for hit in hits:
+    for one in made:
+        hit = replace(
+            given[one.sources[0]],
+            start_line=one.start_line,
+            end_line=one.end_line,
+            text="\n".join(given[at].text for at in one.sources),
+        )
         place = citation(hit.path, hit.start_line, hit.end_line)
-        overhead = len(cited("", place)) if cites else 0
-        room = min(limits.max_snippet_chars, left) - overhead
-        if room < LEAST or len(shown) >= min(limits.max_results, most or limits.max_results):
-            break
-        text = _cut(unmarked(clean(hit.text)).strip(), room)
-        snippet = cited(text, place) if cites else text
-        left -= len(snippet)
-        shown.append((hit, snippet))
+        shown.append((hit, cited(one.text, place) if cites else one.text))
     return shown
 
 
@@ -106,5 +137,6 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool) -> dict[str, Any]:
     return result
 
 
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1].rstrip() + "…"
+def _overhead(hit: MemoryHit) -> int:
+    """Return how many characters the citation of any lines of the hit has at most."""
+    return len(cited("", citation(hit.path, hit.end_line, 10 * hit.end_line + 1)))

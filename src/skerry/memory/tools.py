@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.citations import shows
 from skerry.memory.desk import Desk
-from skerry.memory.results import clamped, failed, found, gives_orders, is_foreign, unmarked
+from skerry.memory.results import (
+    WIDER,
+    clamped,
+    failed,
+    found,
+    gives_orders,
+    is_foreign,
+    unmarked,
+)
 from skerry.memory.scope import OTHERS
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
@@ -69,14 +77,14 @@ class MemorySearch:
         limits = self._desk.limits(agent)
         most = min(params.maxResults or limits.max_results, limits.max_results)
         least = self._desk.min_score(agent) if params.minScore is None else params.minScore
-        question = MemoryQuestion(params.query, most, least)
+        question = MemoryQuestion(params.query, most * WIDER, least)
         try:
             answer = await self._desk.find(context.caller, question)
         except SkerryError as error:
             return _json(failed(str(error), error.remedy or GO_ON))
         mode = self._desk.config().memory.citations
         cites = shows(mode, context.caller.chat)
-        shown = clamped(answer.hits, limits, cites=cites, most=most)
+        shown = clamped(answer.hits, params.query, limits, cites=cites, most=most)
         # What was said in a conversation may repeat what a page of the web said there.
         said = any(
             hit.source is MemorySource.SESSIONS or is_foreign(hit.path, hit.text)

@@ -65,7 +65,9 @@ async def test_a_search_takes_how_many_and_how_good(tmp_path: Path) -> None:
 @pytest.mark.requirement("memory-clamp-max-results")
 @pytest.mark.requirement("memory-clamp-snippet-chars")
 async def test_no_more_is_shown_than_the_limits_allow(tmp_path: Path) -> None:
-    here = place(tmp_path, FakeBackend([hit(text="words " * 1000) for _ in range(20)]))
+    limits = {"qmd": {"limits": {"maxSnippetChars": 700}}}
+    long = FakeBackend([hit(text="words " * 1000) for _ in range(20)])
+    here = place(tmp_path, long, memory=limits)
     told = await here.call(MemorySearch(here.desk), {**WHERE, "maxResults": 50})
     sizes = [len(one["snippet"]) for one in told["results"]]
     assert len(sizes) <= 6
@@ -255,3 +257,35 @@ async def test_what_only_the_backend_has_is_asked_of_it(tmp_path: Path) -> None:
     told = await here.call(get, {"path": "sessions/other.md"})
     assert (told["text"], told["disabled"]) == ("", True)
     assert (await here.call(get, {"path": "qmd/notes/b.md"}))["hint"]
+
+
+SHED = "The key of the shed is under the third flowerpot."
+
+
+async def test_the_line_that_answers_is_shown_wherever_it_is_in_its_passage(
+    tmp_path: Path,
+) -> None:
+    filler = "Roses, beans and an old apple tree grow along the southern wall."
+    garden = "# Garden\n" + " ".join(f"{filler} Bed {n}." for n in range(12)) + "\n" + SHED
+    here = place(tmp_path, FakeBackend([hit("memory/garden.md", garden, lines=(1, 3))]))
+    asked = {"query": "where is the key of the shed"}
+    (told,) = (await here.call(MemorySearch(here.desk), asked))["results"]
+    assert SHED in told["snippet"]
+    limits = {"qmd": {"limits": {"maxSnippetChars": 110}}}
+    short = place(tmp_path / "short", here.backend, memory=limits)
+    (told,) = (await short.call(MemorySearch(short.desk), asked))["results"]
+    assert SHED in told["snippet"]
+    assert len(told["snippet"]) <= 110
+    assert (told["startLine"], told["endLine"]) == (2, 3), "the citation is of what is shown"
+
+
+async def test_passages_that_touch_each_other_are_one_result(tmp_path: Path) -> None:
+    log = [f"Line {n} of the log." for n in range(1, 10)]
+    passages = [
+        hit("memory/log.md", "\n".join(log[begin - 1 : end]), lines=(begin, end))
+        for begin, end in ((4, 6), (1, 4), (8, 9))
+    ]
+    here = place(tmp_path, FakeBackend(passages))
+    told = (await here.call(MemorySearch(here.desk), WHERE))["results"]
+    assert [one["citation"] for one in told] == ["memory/log.md#L1-L6", "memory/log.md#L8-L9"]
+    assert told[0]["snippet"].startswith("\n".join(log[:6]) + "\n\nSource")

@@ -1,0 +1,78 @@
+"""What is shown of passages: the lines that answer, within the characters that there are."""
+
+import pytest
+
+from skerry_recall.excerpts import GAP, Excerpt, Source, excerpts
+
+ASKED = "Where is the key of the shed?"
+KEY = "The key of the shed is under the third flowerpot."
+
+
+def source(text: str, start: int = 1, document: str = "a.md", score: float = 1.0) -> Source:
+    return Source(document, start, start + text.count("\n"), score, text)
+
+
+def shown(*sources: Source, room: int = 4000, each: int = 4000, most: int = 6) -> list[Excerpt]:
+    return excerpts(sources, ASKED, room=room, each=each, most=most)
+
+
+def test_what_fits_is_shown_as_it_is() -> None:
+    text = "# Garden\n\n  - Roses.  \n\n\n- Beans, beans. And more."
+    (one,) = shown(source(text, 7))
+    assert (one.text, one.start_line, one.end_line) == (text, 7, 12)
+
+
+def test_lines_that_answer_are_chosen_and_gaps_are_marked() -> None:
+    lines = [f"Bed {n} has beans." for n in range(20)]
+    lines[9] = KEY
+    (one,) = shown(source("\n".join(lines)), room=90)
+    assert one.text == f"{GAP}\nBed 8 has beans.\n{KEY}\n{GAP}"
+    assert (one.start_line, one.end_line) == (9, 10)
+
+
+def test_of_a_long_paragraph_the_sentences_that_answer_are_shown() -> None:
+    text = "Roses grow here. " * 40 + KEY + " Beans grow there." * 40
+    (one,) = shown(source(text), room=200)
+    assert KEY in one.text
+    assert len(one.text) <= 200
+
+
+def test_a_text_without_sentences_and_spaces_is_cut() -> None:
+    (one,) = shown(source("x" * 5000), room=1200)
+    assert 900 <= len(one.text) <= 1200
+
+
+def test_without_a_shared_word_the_best_passages_are_shown_from_their_beginning() -> None:
+    rows = [f"Reihe {n} mit Bohnen." for n in range(10)]
+    best, second = source("\n".join(rows), document="b.md"), source("Rosen.", score=0.5)
+    found = shown(best, second, room=90)
+    assert found[0].text.startswith("Reihe 0 mit Bohnen.\nReihe 1")
+    assert found[0].sources == [0]
+
+
+def test_overlapping_passages_repeat_nothing() -> None:
+    lines = [f"Bed {n} has beans." for n in range(12)]
+    first, second = source("\n".join(lines[:8])), source("\n".join(lines[6:]), 7)
+    (one,) = shown(second, first)
+    assert one.text == "\n".join(lines)
+    assert one.sources == [0, 1]
+
+
+def test_passages_of_other_files_or_places_stay_apart() -> None:
+    parts = [source("Beans.", line, name) for name in ("a.md", "b.md") for line in (1, 5)]
+    assert [one.text for one in shown(*parts)] == ["Beans."] * 4
+    assert len(shown(*parts, most=3)) == 3
+
+
+@pytest.mark.parametrize("room", [0, 10, 100, 500, 1000, 4000])
+def test_no_more_characters_are_shown_than_there_are(room: int) -> None:
+    text = "\n".join(f"{KEY} It is in bed {n}, and has been for {n} years." for n in range(40))
+    parts = [Source(f"{n}.md", 1, 40, 1 / (1 + n), text, overhead=30) for n in range(6)]
+    found = excerpts(parts, ASKED, room=room, each=700, most=6)
+    assert sum(len(one.text) + 30 for one in found) <= room
+    assert all(len(one.text) <= 670 for one in found)
+
+
+def test_nothing_found_is_nothing_shown() -> None:
+    assert shown() == []
+    assert shown(source("")) == []
