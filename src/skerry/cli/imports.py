@@ -166,6 +166,11 @@ def left_out(report: Report) -> Iterator[str]:
         yield f"{report.other_branch} entries of branches that it had left are not imported"
     for kind, number in sorted(report.left_out.items()):
         yield f"{number} {kind} left out"
+    yield from broken_lines(report)
+
+
+def broken_lines(report: Report) -> Iterator[str]:
+    """Yield the lines of a file that cannot be read, and why."""
     yield from report.broken
     if report.broken_lines > len(report.broken):
         yield f"{report.broken_lines - len(report.broken)} more lines cannot be read"

@@ -2,9 +2,10 @@
 
 import os
 import sqlite3
+import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,75 +16,38 @@ import msgspec
 from skerry.app.auth import Entered, Keeper
 from skerry.app.build import open_state
 from skerry.auth.profiles import SECRETS, Kind, is_id
-from skerry.cli.imports import left_out, mapped_keys, transcripts
-from skerry.cli.render import notice, one_line, show, show_json
+from skerry.cli import openclaw_files
+from skerry.cli.imports import mapped_keys, transcripts
+from skerry.cli.openclaw_home import inside, is_home, missed, name_the_rest
+from skerry.cli.openclaw_report import Report, tell
+from skerry.cli.render import notice, one_line
 from skerry.config import source
 from skerry.config.expand import expand
 from skerry.config.gateway import LOCK
-from skerry.config.load import Loaded, load, locate
-from skerry.config.openclaw import Mapped, Unmapped, mapped, merged
+from skerry.config.load import Loaded, checked, load, locate
+from skerry.config.openclaw import fitting, mapped, merged
+from skerry.config.paths import MISSING, lookup, replaced
+from skerry.config.proposal import Known, Line, Outcome, sorted_out, taken
 from skerry.config.root import Config
 from skerry.config.write import Author, rewrite
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
-from skerry.infra.copying import Copied, copy_tree
 from skerry.infra.foreign import UNREADABLE
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError, CredentialError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
 from skerry.model.session import Archived
+from skerry.providers.known import known_provider
 from skerry.sessions.importing import FormatError, Imported, read
 from skerry.store import openclaw as database
 from skerry.store.importing import Incoming, take
 
 _BY: Final = "skerry import openclaw"
 _PROGRESS: Final = 25
-_HANDLED: Final = frozenset({"openclaw.json", "agents"})
 _REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
 _LOST: Final = "its credentials cannot be read"
 _ENTER: Final = "enter them anew: skerry auth add PROVIDER"
-_WHY: Final = {
-    "canvas": "it has no place here yet",
-    "credentials": "what let people in on channels; they pair anew",
-    "cron": "schedules have no place here yet",
-    "devices": "clients pair anew with this gateway",
-    "exec-approvals.json": "commands are approved anew",
-    "identity": "keys of a device; this gateway has its own",
-    "logs": "logs",
-    "memory": "an index, which is made anew of the files in the workspaces",
-    "state": "what the other gateway keeps for itself",
-}
-
-
-@dataclass(slots=True)
-class _Report:
-    """What was, or would be, brought over."""
-
-    source: str
-    applied: bool
-    configuration: list[str] = field(default_factory=list)
-    """Sections taken over."""
-    kept: list[str] = field(default_factory=list)
-    """Places where ours says something else, which counts."""
-    workspaces: list[dict[str, Any]] = field(default_factory=list)
-    sessions: dict[str, int] = field(default_factory=dict)
-    """By what became of them."""
-    credentials: list[str] = field(default_factory=list)
-    """By name."""
-    unmapped: list[Unmapped] = field(default_factory=list)
-
-    def leave(self, what: str, why: str) -> None:
-        """Note something that has no place here."""
-        self.unmapped.append(Unmapped(what, why))
-
-    def leave_out(self, what: str, made: Imported) -> None:
-        """Note which entries of a session are not taken."""
-        for why in left_out(made.report):
-            self.leave(what, why)
-
-    def count(self, outcome: str) -> None:
-        """Count a session."""
-        self.sessions[outcome] = self.sessions.get(outcome, 0) + 1
+_BOOT_KEY: Final = ("hooks", "internal", "entries", "boot-md", "enabled")
 
 
 def run(arguments: Namespace) -> int:
@@ -94,8 +58,10 @@ def run(arguments: Namespace) -> int:
     """
     home = Path(arguments.directory).expanduser().absolute()
     file = home / "openclaw.json"
-    if not file.is_file() and not (home / "agents").is_dir():
-        error = ClientError(f"{home} is no home of OpenClaw: it has no openclaw.json, no agents.")
+    if not is_home(home):
+        error = ClientError(
+            f"{home} is no home of OpenClaw: it has no openclaw.json, no agents, no workspace."
+        )
         error.remedy = "Name it: skerry import openclaw DIR"
         raise error
     state_dir, _ = locate(os.environ)
@@ -104,82 +70,113 @@ def run(arguments: Namespace) -> int:
         error = ClientError(f"A gateway runs on {state_dir} (process {running.pid}).")
         error.remedy = "Stop it first: what it has in use cannot be replaced under it."
         raise error
-    report = _Report(str(home), applied=arguments.apply)
+    report = Report(str(home), applied=arguments.apply)
     theirs = expand(source.read(file), os.environ).merged
-    found = mapped(theirs)
-    loaded = _configuration(found, report)
-    _workspaces(home, theirs, loaded.config, report)
+    report.missed += missed(home, theirs)
+    loaded, workspaces = _configuration(home, theirs, arguments, report)
+    boot = any(one.place == _BOOT_KEY and one.outcome is Outcome.TAKEN for one in report.lines)
+    openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
     _credentials(home, loaded, report)
     anyio.run(_sessions, home, loaded.config, report)
-    for one in sorted(home.iterdir()):
-        if one.name not in _HANDLED and not one.name.startswith(
-            (".", "workspace", "openclaw.json.")
-        ):
-            report.leave(one.name, _WHY.get(one.name, "it has no place here"))
-    _tell(report, as_json=arguments.json)
+    name_the_rest(home, {one.path for one in workspaces}, report)
+    tell(report, as_json=arguments.json)
     return 0
 
 
-def _configuration(found: Mapped, report: _Report) -> Loaded:
-    """Write what both configurations say; return what holds then, or would hold."""
+def _configuration(
+    home: Path, theirs: dict[str, Any], arguments: Namespace, report: Report
+) -> tuple[Loaded, list[openclaw_files.Workspace]]:
+    """Write the keys that are taken; return what holds then, or would hold, and the workspaces.
+
+    Raises:
+        ClientError: a key is agreed to that is not asked for.
+    """
     state_dir, path = locate(os.environ)
+    found = mapped(theirs)
     report.unmapped += found.unmapped
-    both, report.kept = merged(source.read(path).parsed, found.tree)
-    report.configuration = sorted(found.tree)
-    if report.applied and both != source.read(path).parsed:
+    ours = source.read(path).parsed
+    tree = found.tree
+    if lookup(tree, _BOOT_KEY) is MISSING and openclaw_files.has_boot(home, theirs):
+        tree = replaced(tree, _BOOT_KEY[:-1], {"enabled": True})
+
+    def sort(yes: set[str]) -> tuple[list[Line], dict[str, Any], list[openclaw_files.Workspace]]:
+        lines = _against(ours, tree, sorted_out(tree, _catalogue, yes))
+        accepted, more = fitting(taken(tree, lines))
+        both = merged(ours, accepted)[0]
+        config = _would_be(both, state_dir, path).config
+        workspaces = openclaw_files.find(home, theirs, config, yes)
+        asked = [one.line for one in workspaces if one.line is not None]
+        report.unmapped += [one for one in more if one not in report.unmapped]
+        return [*lines, *asked], accepted, workspaces
+
+    yes = set(arguments.yes_to)
+    lines, _, _ = sort(set())
+    asked = [one for one in lines if one.outcome is Outcome.ASKED]
+    _check(yes, asked)
+    if report.applied and not arguments.json and sys.stdin.isatty():
+        yes |= _ask([one for one in asked if one.key not in yes])
+    report.lines, accepted, workspaces = sort(yes)
+    both = merged(ours, accepted)[0]
+    if not report.applied:
+        return _would_be(both, state_dir, path), workspaces
+    if both != ours:
         make_private(state_dir)
         make_private(path.parent)
-        rewrite(
-            path,
-            lambda now, _: merged(now.parsed, found.tree)[0],
-            Author(_BY, os.environ, state_dir),
-        )
-    if report.applied:
-        return load(os.environ)
-    return _would_be(both, state_dir, path)
+        author = Author(_BY, os.environ, state_dir)
+        rewrite(path, lambda now, _: merged(now.parsed, accepted)[0], author)
+    return load(os.environ, fetch=False), workspaces
+
+
+def _against(ours: dict[str, Any], tree: dict[str, Any], lines: list[Line]) -> list[Line]:
+    """Return the lines as they are beside our own file: what that has already, counts."""
+    kept = merged(ours, tree)[1]
+    made = []
+    for line in lines:
+        present = lookup(ours, line.place)
+        if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in kept):
+            made.append(replace(line, outcome=Outcome.KEPT, why=""))
+        elif present is not MISSING and present == lookup(tree, line.place):
+            made.append(replace(line, outcome=Outcome.TAKEN))
+        else:
+            made.append(line)
+    return made
+
+
+def _catalogue(name: str) -> Known | None:
+    known = known_provider(name)
+    return None if known is None else Known(known.base_url, known.variables)
+
+
+def _check(yes: Iterable[str], asked: list[Line]) -> None:
+    keys = [one.key for one in asked]
+    if wrong := [key for key in yes if key not in keys]:
+        error = ClientError(f"Nothing is asked for {', '.join(wrong)}.")
+        error.remedy = f"Keys that need a yes: {', '.join(keys) or 'none'}."
+        raise error
+
+
+def _ask(asked: list[Line]) -> set[str]:
+    """Return the keys that the person at the terminal agrees to."""
+    agreed = set()
+    for line in asked:
+        notice(one_line(f"{line.key} = {line.value}: {line.why}"))
+        if input("Take it? [y/N] ").strip().lower() in {"y", "yes"}:
+            agreed.add(line.key)
+    return agreed
 
 
 def _would_be(tree: dict[str, Any], state_dir: Path, path: Path) -> Loaded:
-    from skerry.config.load import checked  # noqa: PLC0415 - a dry run only
-
     made = source.Source(path, msgspec.json.encode(tree).decode(), tree, 0o600)
     return checked(made, os.environ, state_dir, fetch=False)
 
 
 def _agents(home: Path) -> list[tuple[AgentId, Path]]:
     folder = home / "agents"
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
     return [(agent_id(one.name), one) for one in found if one.is_dir() and not one.is_symlink()]
 
 
-def _workspaces(home: Path, theirs: dict[str, Any], config: Config, report: _Report) -> None:
-    listed = theirs.get("agents", {})
-    defaults = listed.get("defaults", {}) if isinstance(listed, dict) else {}
-    own = {
-        agent_id(str(one.get("id"))): one.get("workspace")
-        for one in (listed.get("list") or () if isinstance(listed, dict) else ())
-        if isinstance(one, dict)
-    }
-    for agent in config.agents.ids:
-        configured = own.get(agent)
-        is_default = agent == config.agents.default_id
-        if configured is None and is_default:
-            configured = defaults.get("workspace")
-        name = "workspace" if is_default else f"workspace-{agent}"
-        there = Path(configured).expanduser() if isinstance(configured, str) else home / name
-        if not there.is_dir():
-            continue
-        done = copy_tree(there, config.workspace(agent), write=report.applied)
-        report.workspaces.append({"agent": agent, "from": str(there), **_counts(done)})
-        for what, why in done.refused:
-            report.leave(str(there / what), why)
-
-
-def _counts(done: Copied) -> dict[str, int]:
-    return {"copied": done.copied, "same": done.same, "bytes": done.bytes}
-
-
-def _credentials(home: Path, loaded: Loaded, report: _Report) -> None:
+def _credentials(home: Path, loaded: Loaded, report: Report) -> None:
     for agent, folder in _agents(home):
         if agent not in loaded.config.agents.ids:
             continue
@@ -197,7 +194,7 @@ def _credentials(home: Path, loaded: Loaded, report: _Report) -> None:
                 report.leave(f"credential {label}", str(error))
 
 
-def _profiles(folder: Path, report: _Report) -> dict[str, Any]:
+def _profiles(folder: Path, report: Report) -> dict[str, Any]:
     """Return the profiles of an agent, from the file or the database."""
     content: Any = {}
     try:
@@ -236,7 +233,7 @@ def _entered(name: str, entry: Any) -> Entered:
     return Entered(provider, label, Kind(kind), secrets, more)
 
 
-async def _sessions(home: Path, config: Config, report: _Report) -> None:
+async def _sessions(home: Path, config: Config, report: Report) -> None:
     found = list(_transcripts(home, config, report))
     if not report.applied:
         for _ in found:
@@ -251,7 +248,7 @@ async def _sessions(home: Path, config: Config, report: _Report) -> None:
         await mirror.flush(store)
 
 
-def _transcripts(home: Path, config: Config, report: _Report) -> Iterator[Incoming]:
+def _transcripts(home: Path, config: Config, report: Report) -> Iterator[Incoming]:
     """Yield every session, what was archived before what is present."""
     for agent, folder in _agents(home):
         if agent not in config.agents.ids:
@@ -263,7 +260,7 @@ def _transcripts(home: Path, config: Config, report: _Report) -> Iterator[Incomi
             yield from _stored(agent, file, report)
 
 
-def _files(agent: AgentId, folder: Path, report: _Report) -> Iterator[Incoming]:
+def _files(agent: AgentId, folder: Path, report: Report) -> Iterator[Incoming]:
     keys = mapped_keys(folder / "sessions.json")
     for file, archived in transcripts(folder) if folder.is_dir() else ():
         try:
@@ -276,7 +273,7 @@ def _files(agent: AgentId, folder: Path, report: _Report) -> Iterator[Incoming]:
             report.leave(str(file), f"{error}")
 
 
-def _stored(agent: AgentId, file: Path, report: _Report) -> Iterator[Incoming]:
+def _stored(agent: AgentId, file: Path, report: Report) -> Iterator[Incoming]:
     try:
         with database.opened(file) as opened:
             for one in database.sessions(opened):
@@ -304,22 +301,3 @@ def _incoming(agent: AgentId, key: str, made: Imported, archived: Archived | Non
     scope = SessionKey.parse(key, agent).scope
     session_id = SessionId(made.session_id)
     return Incoming(SessionKey(agent, scope), session_id, made.created_at, made.messages, archived)
-
-
-def _tell(report: _Report, *, as_json: bool) -> None:
-    if as_json:
-        show_json(asdict(report))
-        return
-    show(f"configuration  {', '.join(report.configuration) or 'nothing'}")
-    for one in report.workspaces:
-        numbers = f"{one['copied']} files, {one['bytes']} bytes; {one['same']} are there already"
-        show(f"workspace      {one['agent']}: {numbers}")
-    counted = ", ".join(f"{number} {outcome}" for outcome, number in report.sessions.items())
-    show(f"sessions       {counted or 'none'}")
-    show(f"credentials    {one_line(', '.join(report.credentials)) or 'none'}")
-    for place in report.kept:
-        notice(f"{one_line(place)}: yours is kept")
-    for left in report.unmapped:
-        notice(f"not taken over: {one_line(left.what)}: {one_line(left.why)}")
-    if not report.applied:
-        notice("Nothing was written: skerry import openclaw --apply")

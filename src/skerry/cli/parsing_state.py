@@ -74,3 +74,10 @@ def add_import(add: Add) -> None:
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--apply", action="store_true", help="do it; without it only look")
     either.add_argument("--dry-run", action="store_true", help="only look, as without --apply")
+    parser.add_argument(
+        "--yes-to",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="take this key, which needs a yes (an address, a path); repeatable",
+    )

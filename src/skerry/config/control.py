@@ -10,39 +10,58 @@ from skerry.config.references import refers
 from skerry.config.source import Source
 from skerry.model.errors import ConfigProtectedError
 
-ALLOWED: Final = tuple(
-    tuple(pattern.split("."))
-    for pattern in (
-        "$schema",
-        "agents.defaults.maxConcurrent",
-        "agents.defaults.model",
-        "agents.defaults.models",
-        "agents.defaults.thinkingDefault",
-        "agents.defaults.timeoutSeconds",
-        "agents.defaults.userTimezone",
-        "agents.list.*.identity",
-        "agents.list.*.model",
-        "agents.list.*.name",
-        "agents.list.*.thinkingDefault",
-        "bindings",
-        "gateway.drainSeconds",
-        "gateway.mode",
-        "gateway.port",
-        "gateway.tickIntervalMs",
-        "messages",
-        "meta",
-        "models.mode",
-        "models.providers",
-        "session.idleMinutes",
-        "session.reset",
-        "session.resetByChannel",
-        "session.resetByType",
-        "wizard",
-    )
+Pattern = tuple[str, ...]
+
+
+def _patterns(*texts: str) -> tuple[Pattern, ...]:
+    return tuple(tuple(text.split(".")) for text in texts)
+
+
+ALLOWED: Final = _patterns(
+    "$schema",
+    "agents.defaults.maxConcurrent",
+    "agents.defaults.model",
+    "agents.defaults.models",
+    "agents.defaults.thinkingDefault",
+    "agents.defaults.timeoutSeconds",
+    "agents.defaults.userTimezone",
+    "agents.list.*.identity",
+    "agents.list.*.model",
+    "agents.list.*.name",
+    "agents.list.*.thinkingDefault",
+    "bindings",
+    "gateway.drainSeconds",
+    "gateway.mode",
+    "gateway.port",
+    "gateway.tickIntervalMs",
+    "messages",
+    "meta",
+    "models.mode",
+    "models.providers",
+    "session.idleMinutes",
+    "session.reset",
+    "session.resetByChannel",
+    "session.resetByType",
+    "wizard",
 )
 """What clients may change. All else decides, or may do so in a later version, which code is loaded,
 which commands run, which files are read or who may connect. An agent's id, and which agent is the
 default, are not among it: they move workspaces, from which no code is loaded unseen."""
+IMPORTED: Final = (
+    *ALLOWED,
+    *_patterns(
+        "agents.list.*.default", "agents.list.*.id", "hooks.internal.entries.session-memory"
+    ),
+)
+"""What an import takes: also which agents there are, since their files arrive with them, and the
+bundled hook that only writes notes."""
+CONFIRMED: Final = {
+    ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
+    ("session", "dmScope"): "it decides whose direct messages share a conversation",
+    ("session", "identityLinks"): "it decides which senders are one person",
+}
+"""What an import takes with a yes to the key, and why it is asked. All else is for a person at the
+file."""
 
 CONTROL: Final[tuple[str, ...]] = ("gateway", "control")
 FLAG: Final[Place] = (*CONTROL, "allowCodeChanges")

@@ -17,15 +17,20 @@ from skerry.model.errors import ConfigInvalidError, ConfigIssue
 _OWN: Final[tuple[tuple[Place, str], ...]] = (
     (("gateway", "mode"), "this machine runs the gateway"),
     (("gateway", "remote"), "this machine runs the gateway"),
-    (("gateway", "port"), "the two may run beside each other"),
+    (
+        ("gateway", "port"),
+        "this gateway has its own; both use 18789, so stop the other one or set gateway.port",
+    ),
     (("agents", "defaults", "workspace"), "its files are copied"),
     (("plugins",), "plugins of OpenClaw are programs of Node"),
-    (("hooks",), "hooks of OpenClaw are programs of Node"),
     (("meta",), ""),
     (("wizard",), ""),
     (("$schema",), ""),
 )
 """What is ours to say; an empty reason is not worth a line."""
+ENTRIES: Final = ("hooks", "internal", "entries")
+_BUNDLED: Final = ("session-memory", "boot-md")
+"""Hooks of OpenClaw that this program has too."""
 _ROUNDS: Final = 500
 
 
@@ -50,12 +55,26 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
     """Return what the tree of an `openclaw.json`, its includes put in, means here."""
     migrated = migrate(tree)
     new, left = migrated.tree, list[Unmapped]()
+    new = replaced(new, ("hooks",), MISSING)
+    if ours := _bundled_hooks(migrated.tree):
+        new = replaced(new, ENTRIES, ours)
+    left += [
+        Unmapped(f"hooks.internal.entries.{name}", "hooks of OpenClaw are programs of Node")
+        for name in foreign_hooks(migrated.tree)
+    ]
     places = [*_OWN, *_agents(new)]
     for place, why in places:
         if lookup(new, place) is not MISSING:
             new = replaced(new, place, MISSING)
             if why:
                 left.append(Unmapped(show_place(place), why))
+    new, more = fitting(new)
+    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys([*left, *more])))
+
+
+def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
+    """Return what our check takes of the tree, and what it does not."""
+    new, left = dict(tree), list[Unmapped]()
     for _ in range(_ROUNDS):
         issues = _issues(new)
         if not issues:
@@ -67,7 +86,30 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
                 left.append(Unmapped(show_place(place), issue.message))
     else:
         new = {}
-    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys(left)))
+    return new, left
+
+
+def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
+    """Return the names of the hooks that are switched on and are none of ours."""
+    entries = lookup(tree, ENTRIES)
+    listed = entries if isinstance(entries, dict) else {}
+    return [
+        name
+        for name, one in listed.items()
+        if name not in _BUNDLED and not (isinstance(one, dict) and one.get("enabled") is False)
+    ]
+
+
+def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of hooks that both programs have; whether they are on, and no more."""
+    entries = lookup(tree, ENTRIES)
+    if not isinstance(entries, dict) or lookup(tree, ("hooks", "internal", "enabled")) is False:
+        return {}
+    return {
+        name: {"enabled": one["enabled"]}
+        for name in _BUNDLED
+        if isinstance(one := entries.get(name), dict) and isinstance(one.get("enabled"), bool)
+    }
 
 
 def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -1,6 +1,7 @@
-"""Copies a directory of plain files, never through a link and never over another file."""
+"""Copies a directory of plain files, never through a link, over a file only where it gives way."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +19,28 @@ class Copied:
     bytes: int = 0
     same: int = 0
     """They were there already."""
+    replaced: list[str] = field(default_factory=list)
+    """Relative paths of files whose place a copy took."""
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Relative paths that were not copied, and why."""
 
 
-def copy_tree(origin: Path, target: Path, *, write: bool) -> Copied:
+def copy_tree(
+    origin: Path,
+    target: Path,
+    *,
+    write: bool,
+    skip: Callable[[Path], str] = lambda _relative: "",
+    gives_way: Callable[[Path, bytes], bool] = lambda _relative, _data: False,
+) -> Copied:
     """Copy what `target` lacks, each file whole or not at all (0600); with `write` false only look.
+
+    Args:
+        origin: The directory to copy.
+        target: The directory to fill.
+        write: False counts only.
+        skip: From a relative path, why it is not copied; empty where it is.
+        gives_way: From a relative path and what `target` has there, whether the copy replaces it.
 
     Raises:
         OSError: something cannot be read or written.
@@ -38,11 +55,22 @@ def copy_tree(origin: Path, target: Path, *, write: bool) -> Copied:
         if write:
             make_private(target / relative)
         for name in sorted(files):
-            _one(Path(folder) / name, target, relative / name, done, write=write)
+            if why := skip(relative / name):
+                done.refused.append((str(relative / name), why))
+                continue
+            _one(Path(folder) / name, target, relative / name, done, gives_way, write=write)
     return done
 
 
-def _one(file: Path, target: Path, relative: Path, done: Copied, *, write: bool) -> None:
+def _one(
+    file: Path,
+    target: Path,
+    relative: Path,
+    done: Copied,
+    gives_way: Callable[[Path, bytes], bool],
+    *,
+    write: bool,
+) -> None:
     if file.is_symlink() or not file.is_file():
         done.refused.append((str(relative), "it is a link, or no plain file"))
         return
@@ -51,11 +79,14 @@ def _one(file: Path, target: Path, relative: Path, done: Copied, *, write: bool)
         return
     data, place = file.read_bytes(), target / relative
     if place.is_symlink() or place.exists():
-        if place.is_file() and not place.is_symlink() and place.read_bytes() == data:
+        present = place.read_bytes() if place.is_file() and not place.is_symlink() else None
+        if present == data:
             done.same += 1
-        else:
+            return
+        if present is None or not gives_way(relative, present):
             done.refused.append((str(relative), "there is another one already, which is kept"))
-        return
+            return
+        done.replaced.append(str(relative))
     if write:
         write_atomic(place, data)
     done.copied += 1

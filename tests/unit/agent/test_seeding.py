@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from skerry.agent import seeding
 from skerry.agent.seeding import seed
 from skerry.agent.workspace import BOOTSTRAP
 
@@ -80,3 +81,10 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     (workspace / "SOUL.md").symlink_to(target)
     seed(workspace)
     assert not target.exists()
+
+
+def test_every_template_is_known_as_written_by_us() -> None:
+    folder = Path(seeding.__file__).parent / "templates"
+    for file in sorted(folder.iterdir()):
+        assert seeding.is_untouched(file.read_bytes()), f"add the digest of {file.name} to WRITTEN"
+    assert not seeding.is_untouched(b"mine")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from skerry.agent.seeding import seed
 from skerry.cli.main import main
 from skerry.config.load import load
 from skerry.infra.lock import locked
@@ -131,6 +132,9 @@ def test_a_dry_run_says_it_all_and_writes_nothing(
     assert report["credentials"] == ["main/openai:default"]
     left = {one["what"]: one["why"] for one in report["unmapped"]}
     assert {"channels", "agents.defaults.heartbeat", "gateway.port", "cron"} <= left.keys()
+    assert "both use 18789" in left["gateway.port"]
+    missed = {one["what"]: one["names"] for one in report["missed"]}
+    assert missed == {"Channels": ["whatsapp"], "Heartbeat": ["every 30m"]}
     assert "packed" in left["session packed"]
     assert "link" in left[str(old / "workspace/outside")]
     assert "credential main/openai:odd" in left
@@ -140,12 +144,12 @@ def test_everything_comes_over_once_and_the_old_home_stays(
     old: Path, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = files(old)
-    first = brought(old, capsys, "--apply")
+    first = brought(old, capsys, "--apply", "--yes-to", "session.dmScope")
     assert first["sessions"] == {"imported": 2, "imported as an earlier session": 1}
     config = load({"SKERRY_STATE_DIR": str(state), "HOME": str(state.parent)}).config
     assert config.agents.ids == ("main", "work")
     assert config.agents.defaults.model.primary == "openai/gpt-5"
-    assert config.gateway.auth.secret == "5eed" * 12
+    assert config.gateway.auth.token is None
     assert config.gateway.port == 18789
     assert config.session.dm_scope == "per-peer"
     workspaces = {"main": "workspace-main", "work": "workspace"}
@@ -185,7 +189,8 @@ def test_what_is_there_already_is_kept_and_said(
     ours = {"agents": {"defaults": {"model": {"primary": "a/b"}}}}
     (state / "skerry.json").write_text(json.dumps(ours), encoding="utf-8")
     report = brought(old, capsys, "--apply")
-    assert report["kept"] == ["agents.defaults.model.primary"]
+    kept = [one["key"] for one in report["configuration"] if one["outcome"] == "yours is kept"]
+    assert kept == ["agents.defaults.model.primary"]
     assert (workspace / "MEMORY.md").read_text("utf-8") == "mine"
     assert any(one["what"].endswith("workspace/MEMORY.md") for one in report["unmapped"])
 
@@ -271,3 +276,76 @@ def test_lines_of_a_transcript_that_cannot_be_read_are_in_the_report(
     assert main(["import", "openclaw", str(old), *arguments]) == 0
     assert f"{file}: line 4: it is not JSON" in capsys.readouterr().err
     assert not state.exists()
+
+
+def test_untouched_templates_give_way_and_the_greeting_goes_and_what_was_changed_stays(
+    old: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = state / "workspace"
+    state.mkdir(mode=0o700)
+    seed(workspace)
+    (workspace / "USER.md").write_text("changed by me", encoding="utf-8")
+    for name in ("SOUL.md", "USER.md"):
+        (old / "workspace" / name).write_text(f"the old {name}", encoding="utf-8")
+    report = brought(old, capsys)
+    assert (workspace / "BOOTSTRAP.md").is_file()
+    assert report["workspaces"][1]["replaced"] == 1
+    brought(old, capsys, "--apply")
+    assert (workspace / "SOUL.md").read_text("utf-8") == "the old SOUL.md"
+    assert (workspace / "USER.md").read_text("utf-8") == "changed by me"
+    assert not (workspace / "BOOTSTRAP.md").exists()
+    again = brought(old, capsys, "--apply")
+    assert [one["replaced"] for one in again["workspaces"]] == [0, 0]
+
+
+def test_a_home_of_one_workspace_is_taken_and_every_folder_is_taken_or_named(
+    tmp_path: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "old"
+    for folder in ("workspace-main", "workspace-other", "odd", ".hidden"):
+        (home / folder).mkdir(parents=True)
+    (home / "workspace-main/MEMORY.md").write_text("likes tea", encoding="utf-8")
+    for ending in (".bak", ".bak.1"):
+        (home / f"openclaw.json{ending}").touch()
+    report = brought(home, capsys, "--apply")
+    assert (state / "workspace/MEMORY.md").read_text("utf-8") == "likes tea"
+    left = {one["what"] for one in report["unmapped"]}
+    assert left == {"workspace-other", "odd", ".hidden", "2 earlier copies of openclaw.json"}
+
+
+@pytest.mark.usefixtures("state")
+def test_the_report_opens_with_what_will_be_missed_and_counts_what_repeats(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = {"boot-md": {"enabled": False}, "session-memory": {"enabled": True}, "soul": {}}
+    tree = {**CONFIG, "hooks": {"internal": {"entries": hooks}}}
+    (old / "openclaw.json").write_text(json.dumps(tree), encoding="utf-8")
+    jobs = {"jobs": [{"name": "Brief"}, {"name": "Off", "enabled": False}]}
+    (old / "cron/jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+    (old / "workspace/skills/weather").mkdir(parents=True)
+    (old / "workspace/skills/weather/SKILL.md").touch()
+    for number in range(5):
+        lines = [*transcript(f"s{number}", "x"), line(type="model_change", id="m", parentId="b")]
+        file = old / f"agents/main/sessions/s{number}.jsonl"
+        file.write_text("\n".join(lines), encoding="utf-8")
+    assert main(["import", "openclaw", str(old)]) == 0
+    shown = capsys.readouterr()
+    first = shown.out.split("What would arrive", maxsplit=1)[0].splitlines()
+    assert [one.split(":")[0].strip() for one in first if one] == [
+        "You will miss",
+        "Channels",
+        "1 scheduled job",
+        "Heartbeat",
+        "Skills",
+        "Hooks",
+    ]
+    assert "whatsapp" in first[1]
+    assert "Brief" in first[2]
+    assert "every 30m" in first[3]
+    assert "soul" in first[5]
+    assert "hooks.internal.entries.session-memory.enabled" in shown.out
+    assert shown.err.count("model_change") == 1
+    assert "5 model_change" in shown.err
+    assert len(shown.err.splitlines()) < 20
+    for promise in ("anew;", "approved anew", "pair anew", "beside each other"):
+        assert promise not in shown.out + shown.err

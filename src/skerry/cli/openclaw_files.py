@@ -1,0 +1,152 @@
+"""Finds the workspaces of a home of OpenClaw, and copies those that are taken."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.agent.seeding import is_untouched
+from skerry.agent.workspace import BOOT, BOOTSTRAP, ORDER
+from skerry.cli.openclaw_home import inside, workspaces
+from skerry.cli.openclaw_report import Report, counted
+from skerry.config.paths import Place, show_place
+from skerry.config.proposal import Line, Outcome
+from skerry.config.root import Config
+from skerry.infra.copying import copy_tree
+from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
+
+_HOME: Final = ".openclaw"
+_PRIVATE: Final = frozenset({"agents", "credentials", "devices", "identity", "state"})
+_BOOT: Final = "it runs at each start; say yes to hooks.internal.entries.boot-md.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One agent's directory there."""
+
+    agent: AgentId
+    path: Path
+    line: Line | None
+    """What is asked where it lies outside of the home; None where it lies in it."""
+
+
+def find(
+    home: Path, theirs: Mapping[str, Any], config: Config, yes: Collection[str]
+) -> list[Workspace]:
+    """Return the workspace of each agent that has one."""
+    return [one for agent in config.agents.ids for one in _of(agent, home, theirs, config, yes)]
+
+
+def has_boot(home: Path, theirs: Mapping[str, Any]) -> bool:
+    """Return whether a workspace has a file that would run at each start."""
+    agents = theirs.get("agents", {})
+    listed = agents.get("list") if isinstance(agents, dict) else None
+    own = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    ids = [agent_id(str(one.get("id"))) for one in own] or [MAIN_AGENT]
+    texts = [text for agent in ids for _, text in _configured(agent, theirs, default=True)]
+    folders = [*workspaces(home), *(_moved(home, text) for text in texts)]
+    return any((folder / BOOT).is_file() for folder in folders)
+
+
+def copy(found: Collection[Workspace], config: Config, report: Report, *, boot: bool) -> None:
+    """Copy the workspaces; `boot`: also the file that runs at each start."""
+
+    def skip(relative: Path) -> str:
+        return "" if boot or relative != Path(BOOT) else _BOOT
+
+    for one in found:
+        if one.line is not None and one.line.outcome is not Outcome.TAKEN:
+            continue
+        target = config.workspace(one.agent)
+        done = copy_tree(
+            one.path,
+            target,
+            write=report.applied,
+            skip=skip,
+            gives_way=lambda relative, data: relative.name in ORDER and is_untouched(data),
+        )
+        _greet_nobody(one.path, target, report)
+        report.workspaces.append(counted(one.path, done, one.agent, target))
+        for what, why in done.refused:
+            report.leave(str(one.path / what), why)
+
+
+def _greet_nobody(origin: Path, target: Path, report: Report) -> None:
+    """Remove the first start's greeting where the person who arrives is known already."""
+    known = any((origin / name).is_file() for name in ORDER if name != BOOTSTRAP)
+    greeting = target / BOOTSTRAP
+    if not known or (origin / BOOTSTRAP).exists() or greeting.is_symlink():
+        return
+    if not greeting.is_file():
+        return
+    if not is_untouched(greeting.read_bytes()):
+        report.leave(str(greeting), "you changed it, so it stays: the agent still asks who you are")
+    elif report.applied:
+        greeting.unlink()
+
+
+def _of(
+    agent: AgentId, home: Path, theirs: Mapping[str, Any], config: Config, yes: Collection[str]
+) -> Iterator[Workspace]:
+    default = agent == config.agents.default_id
+    for place, text in _configured(agent, theirs, default=default):
+        path = _moved(home, text)
+        if not path.is_dir():
+            continue
+        if _is_workspace(home, path):
+            yield Workspace(agent, path.resolve(), None)
+        else:
+            outcome = Outcome.TAKEN if show_place(place) in yes else Outcome.ASKED
+            why = f"it is no workspace of {home}; its files go to {config.workspace(agent)}"
+            yield Workspace(agent, path.resolve(), Line(place, str(path), outcome, why))
+        return
+    for name in [*(["workspace"] if default else []), f"workspace-{agent}"]:
+        path = home / name
+        if not path.is_dir():
+            continue
+        if inside(home, path):
+            yield Workspace(agent, path, None)
+            return
+        # A link out of the home is nobody's configuration: there is no key to say yes to.
+        place = ("agents", "defaults", "workspace")
+        why = f"{path} is a link out of the home"
+        yield Workspace(agent, path, Line(place, str(path.resolve()), Outcome.REFUSED, why))
+        return
+
+
+def _configured(
+    agent: AgentId, theirs: Mapping[str, Any], *, default: bool
+) -> Iterator[tuple[Place, str]]:
+    agents = theirs.get("agents", {})
+    agents = agents if isinstance(agents, dict) else {}
+    listed = agents.get("list")
+    for number, one in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(one, dict) and agent_id(str(one.get("id"))) == agent:
+            text = one.get("workspace")
+            if isinstance(text, str):
+                yield ("agents", "list", number, "workspace"), text
+    defaults = agents.get("defaults")
+    text = defaults.get("workspace") if isinstance(defaults, dict) and default else None
+    if isinstance(text, str):
+        yield ("agents", "defaults", "workspace"), text
+
+
+def _is_workspace(home: Path, path: Path) -> bool:
+    """Return whether the directory lies in the home, and not where that keeps other things."""
+    if not inside(home, path) or path.resolve() == home.resolve():
+        return False
+    return path.resolve().relative_to(home.resolve()).parts[0] not in _PRIVATE
+
+
+def _moved(home: Path, text: str) -> Path:
+    """Return the directory that the text names, in this home where it has it too.
+
+    A home that was copied from another machine names itself by its old path.
+    """
+    path = Path(text).expanduser()
+    if _HOME in path.parts:
+        rest = path.parts[path.parts.index(_HOME) + 1 :]
+        here = home.joinpath(*rest)
+        if rest and ".." not in rest and here.is_dir():
+            return here
+    return path if path.is_absolute() else home / path

@@ -1,0 +1,154 @@
+"""What a home of OpenClaw holds beside what is taken: for people, by name."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from skerry.cli.openclaw_report import Missed, Report
+from skerry.config.openclaw import foreign_hooks
+from skerry.config.paths import lookup
+from skerry.infra.foreign import UNREADABLE
+
+_HANDLED: Final = frozenset({"openclaw.json", "agents"})
+_EARLIER: Final = "openclaw.json."
+_LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of a file that is looked into for names."""
+_WHY: Final = {
+    ".env": "variables of the environment; set those that you want where the gateway starts",
+    "browser": "profiles of a browser, which this version does not drive",
+    "canvas": "this version has no canvas",
+    "credentials": "who was let in on channels; this version has no channels",
+    "cron": "this version has no schedules",
+    "delivery-queue": "messages of channels; this version has no channels",
+    "devices": "clients of the other gateway; connect each to this one and approve it",
+    "exec-approvals.json": "approved shell commands; this version runs none",
+    "extensions": "plugins of OpenClaw are programs of Node",
+    "hooks": "hooks of OpenClaw are programs of Node",
+    "identity": "keys of a device; this gateway has its own",
+    "logs": "logs",
+    "media": "files that channels brought",
+    "memory": "an index, which is built anew from the files in the workspaces",
+    "sandboxes": "copies for sandboxes",
+    "skills": "this version does not run skills; copy those that you want into a workspace",
+    "state": "internal state of the other gateway",
+    "subagents": "internal state of the other gateway",
+    "update-check.json": "internal state of the other gateway",
+}
+
+
+def is_home(home: Path) -> bool:
+    """Return whether the directory looks like a home of OpenClaw."""
+    if (home / "openclaw.json").is_file() or (home / "agents").is_dir():
+        return True
+    return any(workspaces(home))
+
+
+def workspaces(home: Path) -> Iterator[Path]:
+    """Yield the folders of the home that are workspaces by their names."""
+    for one in sorted(home.iterdir()) if home.is_dir() else ():
+        if one.is_dir() and (one.name == "workspace" or one.name.startswith("workspace-")):
+            yield one
+
+
+def inside(home: Path, path: Path) -> bool:
+    """Return whether the path, links followed, lies in the home."""
+    return path.resolve().is_relative_to(home.resolve())
+
+
+def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
+    """Yield what the person had there and will not have here."""
+    if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
+        yield Missed("Channels", names, "This version has no channels; nobody reaches it there.")
+    if names := tuple(_jobs(home)):
+        what = f"{len(names)} scheduled {'job' if len(names) == 1 else 'jobs'}"
+        yield Missed(what, names, "This version has no schedules; they do not run.")
+    if names := tuple(dict.fromkeys(_heartbeats(theirs))):
+        yield Missed("Heartbeat", names, "The agent does not act by itself here; it only answers.")
+    if names := tuple(dict.fromkeys(_skills(home))):
+        yield Missed("Skills", names, "This version does not run skills.")
+    hooks = dict.fromkeys([*foreign_hooks(theirs), *_folders(home / "hooks")])
+    if hooks:
+        yield Missed("Hooks", tuple(hooks), "Hooks of OpenClaw are programs of Node.")
+    plugins = dict.fromkeys([*_plugins(theirs), *_folders(home / "extensions")])
+    if plugins:
+        yield Missed("Plugins", tuple(plugins), "Plugins of OpenClaw are programs of Node.")
+    if names := tuple(_devices(home)):
+        yield Missed(
+            "Paired devices", names, "Connect each to this gateway and approve it: skerry devices."
+        )
+
+
+def name_the_rest(home: Path, taken: set[Path], report: Report) -> None:
+    """Name everything in the home that is not taken."""
+    earlier = 0
+    for one in sorted(home.iterdir()):
+        if one.name in _HANDLED or one in taken:
+            continue
+        if one.name.startswith(_EARLIER):
+            earlier += 1
+        elif one in set(workspaces(home)):
+            report.leave(one.name, "no agent of the configuration has this workspace")
+        else:
+            report.leave(one.name, _WHY.get(one.name, "this version has no use for it"))
+    if earlier:
+        report.leave(f"{earlier} earlier copies of openclaw.json", "the present one is read")
+
+
+def _keys(tree: Mapping[str, Any], *place: str, without: tuple[str, ...] = ()) -> tuple[str, ...]:
+    found = lookup(tree, place)
+    return tuple(name for name in found if name not in without) if isinstance(found, dict) else ()
+
+
+def _jobs(home: Path) -> Iterator[str]:
+    found = _json(home, home / "cron" / "jobs.json")
+    listed = found.get("jobs") if isinstance(found, dict) else found
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and one.get("enabled") is not False:
+            yield str(one.get("name") or one.get("id") or "unnamed")
+
+
+def _heartbeats(theirs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how often each agent acts by itself, as far as the configuration has it."""
+    listed = lookup(theirs, ("agents", "list"))
+    agents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    defaults = lookup(theirs, ("agents", "defaults", "heartbeat"))
+    for name, found in [("", defaults), *((f"{a.get('id')} ", a.get("heartbeat")) for a in agents)]:
+        if isinstance(found, dict) and found.get("every") not in ("0", "0m", "0s"):
+            yield f"{name}every {found.get('every', '30m')}"
+
+
+def _skills(home: Path) -> Iterator[str]:
+    for folder in (home, *workspaces(home)):
+        if inside(home, folder):
+            yield from _folders(folder / "skills", having="SKILL.md")
+
+
+def _plugins(theirs: Mapping[str, Any]) -> Iterator[str]:
+    entries = lookup(theirs, ("plugins", "entries"))
+    for name, one in entries.items() if isinstance(entries, dict) else ():
+        if not (isinstance(one, dict) and one.get("enabled") is False):
+            yield name
+
+
+def _devices(home: Path) -> Iterator[str]:
+    found = _json(home, home / "devices" / "paired.json")
+    for name, one in found.items() if isinstance(found, dict) else ():
+        about = one if isinstance(one, dict) else {}
+        yield str(about.get("displayName") or about.get("clientId") or name[:12])
+
+
+def _folders(folder: Path, having: str = "") -> Iterator[str]:
+    for one in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if one.is_dir() and not one.name.startswith(".") and (one / having).exists():
+            yield one.name
+
+
+def _json(home: Path, file: Path) -> Any:
+    try:
+        if inside(home, file) and file.is_file() and file.stat().st_size <= _LARGEST:
+            return msgspec.json.decode(file.read_bytes())
+    except (OSError, *UNREADABLE):  # nothing is taken from it: it only has names
+        pass
+    return None

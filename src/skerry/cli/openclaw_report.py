@@ -1,0 +1,185 @@
+"""The report of `skerry import openclaw`: what will be missed first, then what arrives."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.cli.imports import broken_lines
+from skerry.cli.render import notice, one_line, show, show_json, styled, table
+from skerry.config.openclaw import Unmapped
+from skerry.config.proposal import Line, Outcome
+from skerry.sessions.importing import Imported
+
+_NAMED: Final = 8
+"""Names in one line of the report; `--json` has them all."""
+_WIDEST: Final = 48
+"""Columns of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Something that the person had there and will not have here."""
+
+    what: str
+    """In words of people, such as `Scheduled jobs`."""
+    names: tuple[str, ...]
+    why: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What was, or would be, brought over."""
+
+    source: str
+    applied: bool
+    missed: list[Missed] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    """The keys of the configuration."""
+    workspaces: list[dict[str, Any]] = field(default_factory=list)
+    sessions: dict[str, int] = field(default_factory=dict)
+    """By what became of them."""
+    owners: list[str] = field(default_factory=list)
+    """Conversations whose user messages are taken as the owner's."""
+    credentials: list[str] = field(default_factory=list)
+    """By name."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Parts of sessions that are not taken, by their kind."""
+    unmapped: list[Unmapped] = field(default_factory=list)
+
+    def leave(self, what: str, why: str) -> None:
+        """Note something that has no place here."""
+        self.unmapped.append(Unmapped(what, why))
+
+    def leave_out(self, what: str, made: Imported) -> None:
+        """Count the entries of a session that are not taken; name the lines that are broken."""
+        if made.report.other_branch:
+            self.left_out["entry of a branch that was left"] += made.report.other_branch
+        self.left_out.update(made.report.left_out)
+        for why in broken_lines(made.report):
+            self.leave(what, why)
+
+    def count(self, outcome: str) -> None:
+        """Count a session."""
+        self.sessions[outcome] = self.sessions.get(outcome, 0) + 1
+
+
+def tell(report: Report, *, as_json: bool) -> None:
+    """Print the report."""
+    if as_json:
+        show_json(_plain(report))
+        return
+    _missed(report)
+    _arrives(report)
+    _asked(report)
+    _rest(report)
+    if not report.applied:
+        notice("Nothing was written. To do it: skerry import openclaw --apply")
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    configuration = [
+        {
+            "key": one.key,
+            "value": one.value,
+            "outcome": one.outcome.value,
+            "why": one.why,
+            "byHand": one.by_hand,
+        }
+        for one in report.lines
+    ]
+    told = asdict(report)
+    del told["lines"]
+    return {**told, "configuration": configuration, "leftOut": told.pop("left_out")}
+
+
+def _missed(report: Report) -> None:
+    if not report.missed:
+        return
+    show(styled("You will miss", "bold"))
+    for one in report.missed:
+        named = f": {_named(one.names)}" if one.names else ""
+        show(f"  {one.what}{one_line(named)}. {one_line(one.why)}")
+    show()
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _arrives(report: Report) -> None:
+    show(styled("What arrived" if report.applied else "What would arrive", "bold"))
+    taken = [one for one in report.lines if one.outcome is Outcome.TAKEN]
+    if taken:
+        show("  configuration")
+        show(_table([(one.key, _short(one.value), one.why) for one in taken]))
+    else:
+        show("  configuration  nothing")
+    for one in report.workspaces:
+        numbers = f"{one['copied']} files, {one['bytes']} bytes; {one['same']} are there already"
+        replaced = f"; {one['replaced']} templates replaced" if one["replaced"] else ""
+        show(f"  workspace      {one['agent']}: {numbers}{replaced}")
+        show(f"                 {one_line(one['from'])} -> {one_line(one['to'])}")
+    counted = ", ".join(f"{number} {outcome}" for outcome, number in report.sessions.items())
+    show(f"  sessions       {counted or 'none'}")
+    if report.owners:
+        show(f"  your words     {one_line(_named(report.owners))}: user messages count as yours")
+    show(f"  credentials    {one_line(', '.join(report.credentials)) or 'none'}")
+
+
+def _asked(report: Report) -> None:
+    """Print the keys that are not taken, and how each can be."""
+    asked = [one for one in report.lines if one.outcome is Outcome.ASKED]
+    if asked:
+        show()
+        show(styled("Not taken without your yes (--yes-to KEY)", "bold"))
+        show(_table([(one.key, _short(one.value), one.why) for one in asked]))
+    hand = [one for one in report.lines if one.outcome is Outcome.BY_HAND]
+    if hand:
+        show()
+        show(styled("Not taken; to set one: skerry config set KEY VALUE", "bold"))
+        show(_table([(one.key, _short(one.value)) for one in hand]))
+    other = [one for one in report.lines if one.outcome in {Outcome.REFUSED, Outcome.KEPT}]
+    if other:
+        show()
+        show(styled("Not taken", "bold"))
+        rows = [(one.key, _short(one.value), one.why or one.outcome.value) for one in other]
+        show(_table(rows))
+
+
+def _rest(report: Report) -> None:
+    """Print what else stays behind: one line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for left in report.unmapped:
+        by_reason.setdefault(left.why, []).append(left.what)
+    for why, names in by_reason.items():
+        notice(f"not taken over: {one_line(_named(names))}: {one_line(why)}")
+    if report.left_out:
+        counted = ", ".join(f"{number} {kind}" for kind, number in sorted(report.left_out.items()))
+        notice(f"left out of the sessions: {one_line(counted)}")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = table([[one_line(cell) for cell in row] for row in rows])
+    return "\n".join(f"    {line}" for line in lines.splitlines())
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def counted(path: Path, done: Any, agent: str, target: Path) -> dict[str, Any]:
+    """Return what the report has of a workspace."""
+    return {
+        "agent": agent,
+        "from": str(path),
+        "to": str(target),
+        "copied": done.copied,
+        "replaced": len(done.replaced),
+        "same": done.same,
+        "bytes": done.bytes,
+    }

@@ -1,0 +1,235 @@
+"""Sorts the keys of a configuration from elsewhere: taken, asked for, or left to a person (pure).
+
+The lists are those of `skerry.config.control`. Whatever names an address, a path or a variable is
+asked for, wherever it is written; a secret that a program or a file gives is never taken.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from skerry.config.control import CONFIRMED, IMPORTED
+from skerry.config.paths import MISSING, Place, lookup, replaced, show_place, within
+from skerry.config.redact import JSON, REDACTED, is_fetched, is_reference, redact
+from skerry.config.references import names
+
+HIDDEN: Final = "(hidden)"
+PROVIDERS: Final = ("models", "providers")
+_ADDRESSES: Final = ("baseUrl", "base_url")
+_MODELS: Final = (
+    ("agents", "defaults", "model"),
+    ("agents", "defaults", "models"),
+    ("agents", "list", "*", "model"),
+)
+_PATH: Final = re.compile(r"(?:[~/\\]|\.\.?/|[A-Za-z]:\\)")
+
+
+class Outcome(StrEnum):
+    """What becomes of one key."""
+
+    TAKEN = "taken"
+    ASKED = "needs your yes"
+    BY_HAND = "by hand"
+    """It is not for an import; the person can set it."""
+    REFUSED = "not taken"
+    """A secret of another program, or a key that makes no sense without one that is not taken."""
+    KEPT = "yours is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The address and the variables of a provider that the program has in its catalogue."""
+
+    base_url: str
+    variables: tuple[str, ...]
+
+
+Catalogue = Callable[[str], Known | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One key of the other configuration."""
+
+    place: Place
+    value: JSON
+    """Without secrets."""
+    outcome: Outcome
+    why: str = ""
+    """Where it leads to, or why it is not taken."""
+
+    @property
+    def key(self) -> str:
+        """Return the key as a person writes it."""
+        return show_place(self.place)
+
+    @property
+    def by_hand(self) -> str:
+        """Return the command that sets it; empty where there is nothing to set."""
+        if self.outcome is not Outcome.BY_HAND:
+            return ""
+        return f"skerry config set {self.key} VALUE"
+
+
+def sorted_out(
+    tree: Mapping[str, Any], catalogue: Catalogue, yes: Collection[str] = ()
+) -> list[Line]:
+    """Return a line for each key of the tree, in its order.
+
+    Args:
+        tree: One that the check takes, references as they are written.
+        catalogue: The providers that are known.
+        yes: The keys that a person has agreed to.
+
+    """
+    found = [_line(place, value, tree, catalogue, yes) for place, value in _keys(tree)]
+    found = [_with_provider(one, found) for one in found]
+    return [_with_model(one, tree, found, catalogue) for one in found]
+
+
+def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
+    """Return what the tree has of the keys that are taken."""
+    new: Any = dict(tree)
+    for line in lines:
+        if line.outcome is not Outcome.TAKEN:
+            new = replaced(new, line.place, MISSING)
+    made: dict[str, Any] = _without_empty(new)
+    return made
+
+
+def _keys(tree: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield the keys with their values; a list is one value, but for the list of the agents."""
+    if isinstance(tree, list) and place == ("agents", "list"):
+        for number, one in enumerate(tree):
+            yield from _keys(one, (*place, number))
+    elif isinstance(tree, dict) and tree and not (is_reference(tree) or is_fetched(tree)):
+        for key, one in tree.items():
+            yield from _keys(one, (*place, key))
+    else:
+        yield place, tree
+
+
+def _line(place: Place, value: Any, tree: Any, catalogue: Catalogue, yes: Collection[str]) -> Line:
+    shown = _shown(place, value)
+    if place[:2] == ("secrets", "providers"):
+        return Line(place, shown, Outcome.REFUSED, "where secrets are fetched is for you to say")
+    if program := next(_fetched(value), None):
+        why = f"its secret comes from {program}, which is neither asked nor run"
+        return Line(place, shown, Outcome.REFUSED, why)
+    agreed = Outcome.TAKEN if show_place(place) in yes else Outcome.ASKED
+    for pattern, why in CONFIRMED.items():
+        if within(place, pattern):
+            return Line(place, shown, agreed, why)
+    if not any(within(place, pattern) for pattern in IMPORTED):
+        return Line(place, shown, Outcome.BY_HAND, "an import does not decide this")
+    where = _destination(place, value, tree, catalogue)
+    return Line(place, shown, agreed if where else Outcome.TAKEN, where)
+
+
+def _destination(place: Place, value: Any, tree: Any, catalogue: Catalogue) -> str:
+    """Return where the value leads to, in words; empty where it stays inside."""
+    known = catalogue(str(place[2])) if place[:2] == PROVIDERS and len(place) > 2 else None  # noqa: PLR2004 - models.providers.NAME
+    own = known is not None and _is_own(known, lookup(tree, place[:3]))
+    texts = list(_texts(value))
+    may = known.variables if own and known is not None else ()
+    if foreign := [name for name in names(value) if name not in may]:
+        to = _address(lookup(tree, place[:3])) if place[:2] == PROVIDERS else "the configuration"
+        return f"your variable {', '.join(dict.fromkeys(foreign))} goes to {to}"
+    if place[-1] in _ADDRESSES and place[:2] == PROVIDERS:
+        return "" if own else f"conversations and the key go to {value}"
+    if any("://" in text for text in texts):
+        return "it is an address"
+    return "it is a path" if any(_PATH.match(text) for text in texts) else ""
+
+
+def _is_own(known: Known, provider: Any) -> bool:
+    return _address(provider).rstrip("/") == known.base_url
+
+
+def _address(provider: Any) -> str:
+    found = [provider.get(key) for key in _ADDRESSES] if isinstance(provider, dict) else []
+    return next((str(one) for one in found if one is not None), "")
+
+
+def _with_provider(line: Line, lines: Collection[Line]) -> Line:
+    """Return the line of a provider as the line of its address has it: they belong together."""
+    if line.place[:2] != PROVIDERS or line.place[-1] in _ADDRESSES:
+        return line
+    whole = line.place[:3]
+    lacks = [one for one in lines if one.place[:3] == whole and one.place[-1] in _ADDRESSES]
+    if line.outcome is Outcome.TAKEN and lacks and lacks[0].outcome is not Outcome.TAKEN:
+        return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {lacks[0].key}")
+    return line
+
+
+def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catalogue) -> Line:
+    """Return the line of a model of a provider that is not taken as one that is not either."""
+    if line.outcome is not Outcome.TAKEN or not any(within(line.place, one) for one in _MODELS):
+        return line
+    said = [*_texts(lookup(tree, line.place)), *(str(one) for one in line.place[3:])]
+    for provider in {text.partition("/")[0] for text in said if "/" in text}:
+        own = [one for one in lines if one.place[:3] == (*PROVIDERS, provider)]
+        address = [one for one in own if one.place[-1] in _ADDRESSES]
+        if address and address[0].outcome is not Outcome.TAKEN and catalogue(provider) is None:
+            return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {address[0].key}")
+    return line
+
+
+def _shown(place: Place, value: Any) -> Any:
+    """Return the value as it may be printed."""
+    parts = [part for part in place if isinstance(part, str)]
+    for part in reversed(parts):
+        value = {part: value}
+    value = redact(value)
+    for part in parts:
+        value = value[part]
+    return _hidden(value)
+
+
+def _hidden(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace(REDACTED, HIDDEN)
+        case dict():
+            return {key: _hidden(one) for key, one in value.items()}
+        case list():
+            return [_hidden(one) for one in value]
+        case _:
+            return value
+
+
+def _fetched(value: Any) -> Iterator[str]:
+    """Yield in words where each secret of the value comes from that no variable has."""
+    match value:
+        case dict() if is_fetched(value):
+            yield f"the {value['source']} provider {value['provider']!r}"
+        case dict():
+            for one in value.values():
+                yield from _fetched(one)
+        case list():
+            for one in value:
+                yield from _fetched(one)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for one in value.values():
+                yield from _texts(one)
+        case list():
+            for one in value:
+                yield from _texts(one)
+
+
+def _without_empty(tree: Any) -> Any:
+    """Return the tree without sections of which nothing is left."""
+    if isinstance(tree, list):
+        return [_without_empty(one) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    kept = {key: _without_empty(one) for key, one in tree.items()}
+    return {key: one for key, one in kept.items() if one != {}}
