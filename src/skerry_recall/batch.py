@@ -2,7 +2,7 @@
 
 import hashlib
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,9 +16,9 @@ from skerry_recall.embed import (
     Kind,
     checked,
 )
-from skerry_recall.lengths import joined, pieces
+from skerry_recall.lengths import answered, of_size, pieces
 from skerry_recall.remote import RemoteEmbedder, Spent
-from skerry_recall.wires import OpenAiAnswer
+from skerry_recall.wires import OpenAiAnswer, matrix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,14 +112,29 @@ class BatchEmbedder:
         if few or kind is Kind.QUERY or self._failures >= _FAILURES:
             return await self._inner.embed(texts, kind)
         try:
-            rows = await self._by_job(texts)
+            done = await self._by_job(texts)
         except EmbeddingError:
             self._failures += 1
             return await self._inner.embed(texts, kind)
         self._failures = 0
-        return rows
+        left = [place for place in range(len(texts)) if place not in done]
+        if left:
+            done |= await self._at_once(texts, left, done)
+        return of_size([done[place] for place in range(len(texts))], self.dims)
 
-    async def _by_job(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    async def _at_once(
+        self, texts: Sequence[str], left: Sequence[int], done: "Mapping[int, NDArray[np.float32]]"
+    ) -> "dict[int, NDArray[np.float32]]":
+        """Return what the job left out; where that fails, what it did is paid and kept."""
+        try:
+            rows = await self._inner.embed([texts[place] for place in left], Kind.PASSAGE)
+        except EmbeddingError as error:
+            error.done = {**done, **{left[at]: row for at, row in error.done.items()}}
+            raise
+        return dict(zip(left, rows, strict=True))
+
+    async def _by_job(self, texts: Sequence[str]) -> "dict[int, NDArray[np.float32]]":
+        """Return the vectors of the texts that the job has, by place."""
         all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
         lines = b"\n".join(
             _line(place, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
@@ -138,7 +153,7 @@ class BatchEmbedder:
             self._inner.on_spent(
                 Spent(self.model, tokens, anyio.current_time() - begin, batch=True)
             )
-            return joined(rows, all_pieces, len(texts))
+            return answered(rows, all_pieces, len(texts), self.dims)
         raise EmbeddingTimeoutError(f"{self.model}: the job was not done in time.")
 
     async def _job(self, lines: bytes) -> _Job:
@@ -168,22 +183,30 @@ class BatchEmbedder:
             return await self._inner.asking.ask(method, path, content, kind=kind)
         raise EmbeddingTimeoutError(f"{self.model} needed more than {_REQUEST_SECONDS:g} s.")
 
-    def _answer(self, output: bytes, count: int) -> "tuple[NDArray[np.float32], int]":
-        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
-        found: dict[str, list[float]] = {}
+    def _answer(
+        self, output: bytes, count: int
+    ) -> "tuple[Sequence[NDArray[np.float32] | None], int]":
+        """Return the rows that the job has, None for a line that failed, and what they cost."""
+        places: list[int] = []
+        found: list[list[float | None] | None] = []
         tokens = 0
         for raw in output.splitlines():
             line = self._read(raw, _Line)
             body = line.response.body if line.response else None
-            if body is None or len(body.data) != 1:
-                raise EmbeddingAnswerError(f"{self.model}: the job left out a text.")
-            found[line.custom_id] = body.data[0].embedding
+            place = int(line.custom_id) if line.custom_id.isdecimal() else count
+            if body is None or len(body.data) != 1 or place >= count:
+                continue
+            places.append(place)
+            found.append(body.data[0].embedding)
             tokens += body.usage.total_tokens or 0
-        rows = [found.get(str(place), []) for place in range(count)]
-        if len({len(row) for row in rows}) != 1:
-            raise EmbeddingAnswerError(f"{self.model}: the job left out a text.")
-        return checked(np.array(rows), count, self.dims, str(self.model)), tokens
+        if not found:
+            raise EmbeddingAnswerError(f"{self.model}: the job has no vector.")
+        given = checked(matrix(found), len(found), None, str(self.model))
+        self._inner.dims = given.shape[1]
+        rows: list[NDArray[np.float32] | None] = [None] * count
+        for place, row in zip(places, given, strict=True):
+            rows[place] = row
+        return rows, tokens
 
     def _read(self, body: bytes, shape: type[T]) -> T:
         try:

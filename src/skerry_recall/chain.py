@@ -1,6 +1,5 @@
 """The embedding models in the order in which they are used; one that fails rests for a while."""
 
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -17,14 +16,13 @@ from skerry_recall.embed import (
     EmbeddingTimeoutError,
     EmbeddingUnavailableError,
     Kind,
+    directed,
     is_loading,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-logger = logging.getLogger(__name__)
 
 RESTS: Final = (60.0, 300.0, 1500.0)
 """Seconds after the first, second and each later failure in a row."""
@@ -45,18 +43,6 @@ class Trouble:
     """In a row."""
     until: float
     """When it is asked again, by the monotonic clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """Passages with their vectors."""
-
-    model: EmbeddingModel
-    """Who answered."""
-    vectors: "Sequence[NDArray[np.float32] | None]"
-    """One a text; None for one that the model refuses."""
-    refused: Sequence[tuple[int, str]] = ()
-    """Which text it refuses, from 0, and why."""
 
 
 class Chain:
@@ -121,48 +107,20 @@ class Chain:
             self._questions.move_to_end((model, text))
             return known
         rows = await self._ask(self._awake(model), [text], Kind.QUERY, self._search_seconds)
-        vector: NDArray[np.float32] = rows[0]
+        vector = directed(rows[0], str(model))
         self._questions[model, text] = vector
         if len(self._questions) > _KEPT:
             self._questions.popitem(last=False)
         return vector
 
-    async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> Embedded:
-        """Return the vectors of passages by `model`. Texts that it refuses are named.
+    async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> "NDArray[np.float32]":
+        """Return the vectors of passages by `model`, a row each.
 
         Raises:
-            EmbeddingError: the model is not in the chain, rests, or fails. `chosen` says what next.
+            EmbeddingError: the model is not in the chain, rests, fails, or refuses one of the
+                texts. `chosen` says what next.
         """
-        embedder = self._awake(model)
-        try:
-            return Embedded(model, list(await self._ask(embedder, texts, Kind.PASSAGE)))
-        except EmbeddingRefusedError as error:
-            if len(texts) == 1:
-                return Embedded(model, [None], [(0, str(error))])
-        # One of them spoils the rest: halves find it with few questions.
-        half = len(texts) // 2
-        first = await self.passages(texts[:half], model)
-        second = await self.passages(texts[half:], model)
-        return Embedded(
-            model,
-            [*first.vectors, *second.vectors],
-            [*first.refused, *((half + place, why) for place, why in second.refused)],
-        )
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Return the vectors of passages by the first model that answers.
-
-        Raises:
-            EmbeddingUnavailableError: none does; it says why not.
-        """
-        told: list[str] = []
-        for one in self.embedders:
-            try:
-                return await self.passages(texts, one.model)
-            except EmbeddingError as error:
-                told.append(str(error))
-        why = " ".join(told) or "None is configured."
-        raise EmbeddingUnavailableError(f"No embedding model answers. {why}")
+        return await self._ask(self._awake(model), texts, Kind.PASSAGE)
 
     def _awake(self, model: EmbeddingModel) -> Embedder:
         trouble = self._resting(model)
@@ -228,17 +186,9 @@ class _Face:
         return is_loading(self._inner)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text. A passage that the model refuses among others gets only zeros."""
+        """Return one row a text; see `embed.Embedder`."""
+        if kind is Kind.PASSAGE:
+            return await self._chain.passages(texts, self.model)
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
-        if kind is Kind.QUERY:
-            return np.stack([await self._chain.query(text, self.model) for text in texts])
-        found = await self._chain.passages(texts, self.model)
-        sound = next((one for one in found.vectors if one is not None), None)
-        if sound is None and texts:
-            raise EmbeddingRefusedError(found.refused[0][1])
-        for place, reason in found.refused:
-            logger.warning("passage %d of %d has no vector: %s", place + 1, len(texts), reason)
-        empty = np.zeros_like(sound) if sound is not None else np.zeros(0, np.float32)
-        rows = [empty if one is None else one for one in found.vectors]
-        return np.stack(rows) if rows else np.zeros((0, self.dims or 0), np.float32)
+        return np.stack([await self._chain.query(text, self.model) for text in texts])

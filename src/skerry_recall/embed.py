@@ -1,6 +1,6 @@
 """What turns texts into vectors, and the rules that every vector follows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+USELESS: Final = "no usable vector: only zeros, no numbers, or another size than the others"
 _NOTHING: Final = 1e-10
 """A vector shorter than this has no direction."""
 
@@ -46,6 +47,8 @@ class EmbeddingError(Exception):
         self.remedy = remedy
         self.retry_after = retry_after
         """Seconds after which the provider wants to be asked again; None where it did not say."""
+        self.done: Mapping[int, NDArray[np.float32]] = {}
+        """Rows that were answered, and perhaps paid, before it failed, by the place of the text."""
         super().__init__(message)
 
 
@@ -96,10 +99,11 @@ class Embedder(Protocol):
         """Return one row a text, in their order, each `normalised`; shape (texts, dims).
 
         Any number of texts of any length may be asked for: they are batched as the model wants it,
-        and a text that is too long for it gets the mean of its pieces. Cancelling is safe.
+        and a text that is too long for it gets the mean of its pieces. Cancelling is safe. A text
+        to which the model answered nothing of use has a row of zeros; see `has_direction`.
 
         Raises:
-            EmbeddingError: one of its kinds; nothing of the answer is given then.
+            EmbeddingError: one of its kinds; `done` has the rows that were answered before.
         """
         ...
 
@@ -143,11 +147,8 @@ def checked(
     `dims` is the length of its earlier vectors; None is any.
 
     Raises:
-        EmbeddingAnswerError: it is not one vector a text, they have another length, or one has no
-            finite number that is not 0 where it should have.
+        EmbeddingAnswerError: it is not one vector a text, or they have another length.
     """
-    import numpy as np  # noqa: PLC0415 - see above
-
     if vectors.ndim != 2 or vectors.shape[0] != texts or not vectors.shape[1]:  # noqa: PLR2004 - a matrix
         said = " x ".join(map(str, vectors.shape))
         raise EmbeddingAnswerError(f"{who} answered {said} numbers to {texts} texts.")
@@ -156,10 +157,22 @@ def checked(
             f"{who} answered vectors of {vectors.shape[1]} numbers where they had {dims}.",
             "Its model has changed: name it anew, so that all is embedded again.",
         )
-    finite = np.isfinite(vectors)
-    if not finite.all():
-        left = np.where(finite, vectors, 0.0)
-        broken = ~finite.all(axis=1)
-        if not left[broken].any(axis=1).all():
-            raise EmbeddingAnswerError(f"{who} answered a vector without any number in it.")
     return normalised(vectors)
+
+
+def has_direction(row: "NDArray[np.float32]") -> bool:
+    """Return whether a row is a vector: a text to which nothing of use was answered has none."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _NOTHING)
+
+
+def directed(row: "NDArray[np.float32]", who: str) -> "NDArray[np.float32]":
+    """Return the row, which is a vector.
+
+    Raises:
+        EmbeddingAnswerError: it is none.
+    """
+    if not has_direction(row):
+        raise EmbeddingAnswerError(f"{who} answered {USELESS}.")
+    return row

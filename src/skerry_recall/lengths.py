@@ -83,6 +83,33 @@ def joined(
     return normalised(sums)
 
 
+def of_size(
+    rows: "Sequence[NDArray[np.float32] | None]", dims: int | None
+) -> "NDArray[np.float32]":
+    """Return the rows as a matrix; one of another size, or none, is all zeros."""
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    found = np.zeros((len(rows), dims or 0), np.float32)
+    for into, row in zip(found, rows, strict=True):
+        if row is not None and len(row) == dims:
+            into[:] = row
+    return found
+
+
+def answered(
+    rows: "Sequence[NDArray[np.float32] | None]",
+    all_pieces: Sequence[Piece],
+    texts: int,
+    dims: int | None,
+) -> "dict[int, NDArray[np.float32]]":
+    """Return the vectors of the texts all of whose pieces were answered, by place."""
+    lacking = {piece.owner for piece, row in zip(all_pieces, rows, strict=True) if row is None}
+    if len(lacking) == texts:
+        return {}
+    whole = joined(of_size(rows, dims), all_pieces, texts)
+    return {place: row for place, row in enumerate(whole) if place not in lacking}
+
+
 def _readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", " ")
 

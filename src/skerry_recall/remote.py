@@ -13,11 +13,12 @@ from skerry_recall.embed import (
     EmbeddingAnswerError,
     EmbeddingError,
     EmbeddingModel,
+    EmbeddingRefusedError,
     EmbeddingTimeoutError,
     Kind,
     checked,
 )
-from skerry_recall.lengths import Piece, joined, pieces, requests
+from skerry_recall.lengths import Piece, answered, joined, of_size, pieces, requests
 from skerry_recall.refusals import Failure, failure
 from skerry_recall.wires import Wire
 
@@ -158,35 +159,45 @@ class RemoteEmbedder:
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
         all_pieces = pieces(texts, self.wire.limits.text_tokens)
-        batches = list(requests(all_pieces, self.wire.limits))
-        rows: list[NDArray[np.float32]] = [np.zeros((0, 0), np.float32)] * len(batches)
+        rows: list[NDArray[np.float32] | None] = []
         failed: list[EmbeddingError] = []
 
-        async def one(place: int, batch: list[Piece]) -> None:
-            try:
-                async with self._slots:
-                    rows[place] = await self._patiently([piece.text for piece in batch], kind)
-            except EmbeddingError as error:
-                failed.append(error)
-                tasks.cancel_scope.cancel()
+        async def one(batch: list[Piece], begin: int) -> None:
+            async with self._slots:
+                if failed:
+                    return  # what is on its way is paid, and waited for; nothing more is sent
+                try:
+                    found = await self._patiently([piece.text for piece in batch], kind, failed)
+                except EmbeddingError as error:
+                    if not isinstance(error, EmbeddingRefusedError):  # that is about these texts
+                        failed.append(error)
+                    refused.append(error)
+                    return
+                rows[begin : begin + len(batch)] = list(found)
 
+        refused: list[EmbeddingError] = []
         async with anyio.create_task_group() as tasks:
-            for place, batch in enumerate(batches):
-                tasks.start_soon(one, place, batch)
-        if failed:
-            raise failed[0]
+            for batch in requests(all_pieces, self.wire.limits):
+                tasks.start_soon(one, batch, len(rows))
+                rows += [None] * len(batch)
         if not rows:
             return np.zeros((0, self.dims or 0), np.float32)
-        return joined(np.concatenate(rows), all_pieces, len(texts))
+        if refused:
+            error = (failed or refused)[0]
+            error.done = answered(rows, all_pieces, len(texts), self.dims)
+            raise error
+        return joined(of_size(rows, self.dims), all_pieces, len(texts))
 
-    async def _patiently(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
-        """Ask, and again after what may pass."""
+    async def _patiently(
+        self, texts: list[str], kind: Kind, failed: Sequence[EmbeddingError]
+    ) -> "NDArray[np.float32]":
+        """Ask, and again after what may pass, unless another request failed for good meanwhile."""
         for failures in range(RETRIES + 1):
             try:
                 return await self._booked(texts, kind)
             except EmbeddingError as error:
                 pause = delay(failures, error, self._chance())
-                if pause is None:
+                if pause is None or failed:
                     raise
             await self._sleep(pause)
         raise AssertionError("the last failure is raised")
@@ -212,8 +223,8 @@ class RemoteEmbedder:
             text = f"{self.model} needed more than {seconds:g} s."
             raise EmbeddingTimeoutError(text) from error
         answer = self.wire.answer(body)
-        rows = checked(answer.rows, len(texts), self.dims, str(self.model))
-        self.dims = rows.shape[1]
+        rows = checked(answer.rows, len(texts), None, str(self.model))
+        self.dims = rows.shape[1]  # of the last answer: a server may have another model by now
         return rows, answer.tokens
 
 

@@ -23,7 +23,7 @@ class Scores:
     """BM25, 0 where no word is shared."""
     vector: Floats | None
     """Cosine, -1 to 1, exact among the best and estimated elsewhere; None without a question vector
-    or without vectors. A passage that has none yet has the lowest score that any has."""
+    or without vectors. A passage that has none has one that its words speak for."""
     id: Longs
     """Of the passage."""
     document: Ints

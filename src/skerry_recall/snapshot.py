@@ -15,6 +15,9 @@ from skerry_recall.vectors import SizeError, Vectors
 
 MAX_TERMS: Final = 64
 """Of one question; the rarest are looked for."""
+SURE: Final = 0.4
+"""The share of a question's words, by rarity, with which a passage is as near as can be."""
+_LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,16 @@ class Snapshot:
     ) -> Scores:
         """Return how well each passage fits; see `Collection.scores`."""
         found = self._found(terms)
+        text, possible = self._text(found), sum(one.weight for one in found)
         return Scores(
-            text=self._text(found),
-            vector=self.cosines(vector),
+            text=text,
+            vector=_fair(self.cosines(vector), text, possible),
             id=self.id,
             document=self.document,
             place=self.place,
             at=self.at,
             length=self.length,
-            possible=sum(one.weight for one in found),
+            possible=possible,
             mask=self._mask(documents, since, until),
         )
 
@@ -91,7 +95,7 @@ class Snapshot:
         return into[0] if self.order is None else np.concatenate(into)[self.order]
 
     def cosines(self, question: Floats | None) -> Floats | None:
-        """Return the cosine of each row; the lowest of all for a row without a vector.
+        """Return the cosine of each row, NaN for one without a vector; None where all are.
 
         Raises:
             SizeError: the question has not as many dimensions as the vectors.
@@ -110,11 +114,7 @@ class Snapshot:
             values = one.cosines(question)
             held = np.arange(len(one)) if rows is None else rows
             found[held[held >= 0]] = values[held >= 0]
-        lacking = np.isnan(found)
-        if lacking.all():
-            return None
-        found[lacking] = found[~lacking].min()
-        return found
+        return None if np.isnan(found).all() else found
 
     def _having(self, lists: Iterable[tuple[Ints, Array]]) -> int:
         """Return how many rows that are held are in the lists."""
@@ -137,6 +137,21 @@ class Snapshot:
         if until is not None:
             parts.append((self.at >= 0) & (self.at < until))
         return np.logical_and.reduce(parts) if parts else None
+
+
+def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | None:
+    """Return the cosines with one for each row that has no vector: as good as its words are.
+
+    A row without a word of the question gets the mean, which neither hides nor lifts it; the one
+    with the best words the best cosine, if these are good enough to speak for the meaning.
+    """
+    if cosines is None or not (lacking := np.isnan(cosines)).any():
+        return cosines
+    known = cosines[~lacking]
+    mean, best = float(known.mean()), float(known.max())
+    enough = max(float(text.max()), SURE * possible, _LEAST)
+    cosines[lacking] = mean + (best - mean) * text[lacking] / np.float32(enough)
+    return cosines
 
 
 def snapshot(parts: Parts) -> Snapshot:

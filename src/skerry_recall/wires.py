@@ -1,5 +1,6 @@
 """How the embedding APIs of OpenAI, which many speak, of Voyage and Gemini are spoken to (pure)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -56,7 +57,7 @@ class Wire(Protocol):
 
 
 class _Row(msgspec.Struct):
-    embedding: list[float]
+    embedding: list[float | None] | None
     index: int
 
 
@@ -99,7 +100,7 @@ class OpenAiWire:
         told.data.sort(key=lambda row: row.index)
         if [row.index for row in told.data] != list(range(len(told.data))):
             raise EmbeddingAnswerError("the answer does not say which vector is which text's")
-        return Answer(_matrix([row.embedding for row in told.data]), told.usage.total_tokens)
+        return Answer(matrix([row.embedding for row in told.data]), told.usage.total_tokens)
 
 
 class VoyageWire(OpenAiWire):
@@ -112,7 +113,7 @@ class VoyageWire(OpenAiWire):
 
 
 class _Values(msgspec.Struct):
-    values: list[float]
+    values: list[float | None] | None = None
 
 
 class _GeminiUsage(msgspec.Struct, rename="camel"):
@@ -157,7 +158,7 @@ class GeminiWire:
     def answer(self, body: bytes) -> Answer:
         """Return what the response says."""
         told = _decoded(body, _GeminiAnswer)
-        rows = _matrix([one.values for one in told.embeddings])
+        rows = matrix([one.values for one in told.embeddings])
         return Answer(rows, told.usage_metadata.prompt_token_count)
 
 
@@ -168,9 +169,12 @@ def _decoded(body: bytes, shape: type[T]) -> T:
         raise EmbeddingAnswerError(f"the answer cannot be read: {error}") from error
 
 
-def _matrix(rows: list[list[float]]) -> "NDArray[np.float64]":
+def matrix(rows: Sequence[list[float | None] | None]) -> "NDArray[np.float64]":
+    """Return the rows of an answer; one of another size than most is all zeros, as is a missing."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
-    if len({len(row) for row in rows}) > 1:
-        raise EmbeddingAnswerError("the vectors of one answer have different lengths")
-    return np.array(rows, np.float64).reshape(len(rows), -1 if rows else 0)
+    sizes = Counter(len(row) for row in rows if row)
+    size = sizes.most_common(1)[0][0] if sizes else 0
+    nothing: list[float | None] = [0.0] * size
+    sound = [row if row is not None and len(row) == size else nothing for row in rows]
+    return np.array(sound, np.float64).reshape(len(rows), size)

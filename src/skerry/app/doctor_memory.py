@@ -104,7 +104,13 @@ def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
 
 def _vectors(found: "Found") -> Iterator[Check]:
     """Yield how many passages are found by their meaning."""
-    lacking = found.passages - found.vectors
+    refused = sum(count for _, count in found.refused)
+    lacking = found.passages - found.vectors - refused
+    if refused:
+        why = "; ".join(f"{count}: {reason}" for reason, count in found.refused[:SHOWN])
+        message = f"{refused} of {found.passages} passages got none from {found.model} ({why})."
+        remedy = "Words find them. They are asked for again after a day; now: skerry memory index"
+        yield Check("memory vectors refused", Level.WARNING, message, f"{remedy} --force")
     if lacking:
         message = f"{lacking} of {found.passages} passages have none: words alone find them."
         yield Check("memory vectors", Level.WARNING, message, INDEX)

@@ -69,9 +69,10 @@ def _show(found: dict[str, Any], workspace: str) -> None:
     show(table(rows))
     for one in found["sources"]:
         files, passages = one["files"], one["chunks"]
+        meant = f", {one['vectors']} found by meaning too" if found["model"] else ""
         show(
             f"  {one['source']}: {files} file{'s' * (files != 1)},"
-            f" {passages} passage{'s' * (passages != 1)}"
+            f" {passages} passage{'s' * (passages != 1)}{meant}"
         )
     if found["fallback"]:
         notice(f"{found['fallback']['from']}: {one_line(found['fallback']['reason'])}")

@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from skerry_recall.embed import Embedder, EmbeddingTimeoutError, Kind, checked, is_loading
+from skerry_recall.embed import (
+    Embedder,
+    EmbeddingTimeoutError,
+    Kind,
+    checked,
+    directed,
+    is_loading,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +48,8 @@ async def ask(
                 if not is_loading(embedder):
                     raise
             else:
-                vector: NDArray[np.float32] = checked(
-                    answered, 1, embedder.dims, str(embedder.model)
-                )[0]
-                return vector
+                who = str(embedder.model)
+                return directed(checked(answered, 1, None, who)[0], who)
         loading = is_loading(embedder)
         if anyio.current_time() >= end or not (loading or was_loading):
             raise LoadingError if loading else TimeoutError

@@ -50,9 +50,6 @@ alone are compared."""
 READY_SECONDS: Final = 3.0
 """What both together may take: a tool has 4 seconds, and the search comes after them."""
 LOADING: Final = "its model is being loaded; ask again in a few seconds"
-COVERED: Final = 0.9
-"""The share of passages that have a vector, from which on meaning counts: below it, what has none
-yet would not be found."""
 
 
 class BuiltinMemory:
@@ -84,6 +81,7 @@ class BuiltinMemory:
         self._dirty = True
         self._fallback: MemoryFallback | None = None
         self._progress: MemoryProgress | None = None
+        self._resized = False
 
     @property
     def name(self) -> str:
@@ -94,6 +92,11 @@ class BuiltinMemory:
     def fallback(self) -> MemoryFallback | None:
         """Return why the model did not answer when it was asked last, or None if it did."""
         return self._fallback
+
+    @property
+    def resized(self) -> bool:
+        """Return whether vectors have another size than before, so that all want to be made."""
+        return self._resized
 
     @property
     def dirty(self) -> bool:
@@ -112,7 +115,7 @@ class BuiltinMemory:
         left = min(QUERY_SECONDS, READY_SECONDS - (anyio.current_time() - begun))
         vector, label, waits = await self._vector(question.text, left, question.patience)
         found = await self._mended(partial(self._search, question, vector, label))
-        hits, meant, lacks = found
+        hits, meant, lacks, waiting = found
         used = label if meant else ""
         return MemoryAnswer(
             hits=hits,
@@ -121,7 +124,7 @@ class BuiltinMemory:
             model=used.partition("/")[2],
             mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
             fallback=self._fallback or waits or lacks,
-            notes=(*self._index.notes, *notes),
+            notes=(*self._index.notes, *notes, *waiting),
         )
 
     async def sync(
@@ -138,7 +141,7 @@ class BuiltinMemory:
             MemoryBackendError: the index cannot be written.
         """
         report = await self.read(force=force, progress=progress)
-        return replace(report, embedded=await self.embed(progress))
+        return replace(report, embedded=await self.embed(progress, force=force))
 
     async def read(
         self,
@@ -149,9 +152,8 @@ class BuiltinMemory:
         """Do `sync` without the vectors."""
         self._configure()
         self._dirty = False
-
-        report = partial(self._tell, progress)
-        work = partial(self._index.sync, force=force, talks=self._talks, report=report)
+        tell = partial(self._tell, progress)
+        work = partial(self._index.sync, force=force, talks=self._talks, report=tell)
         try:
             return await _thread(work)
         except BaseException as error:
@@ -162,10 +164,16 @@ class BuiltinMemory:
         finally:
             self._progress = None
 
-    async def embed(self, progress: Callable[[MemoryProgress], None] | None = None) -> int:
+    async def embed(
+        self,
+        progress: Callable[[MemoryProgress], None] | None = None,
+        *,
+        force: bool = False,
+    ) -> int:
         """Give every passage its vector; return how many texts the model was asked for.
 
         Where the model fails, what it did stays, and `status` says why; the next call goes on.
+        With `force` a server is asked first whether it still has the same model behind its name.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -178,7 +186,8 @@ class BuiltinMemory:
 
         async with self._embedding:
             try:
-                done = await embed(self._index, embedder, partial(self._tell, progress))
+                report = partial(self._tell, progress)
+                done = await embed(self._index, embedder, report, probes=force)
             except EmbeddingError as error:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
                 logger.warning("the memory is searched by words: %s", error)
@@ -187,7 +196,7 @@ class BuiltinMemory:
                 raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
             finally:
                 self._progress = None
-        self._fallback = None
+        self._fallback, self._resized = None, False
         return done
 
     async def forget(self, redaction: Redaction) -> int:
@@ -218,7 +227,7 @@ class BuiltinMemory:
         try:
             return await self._mended(partial(self._status, embedder))
         except MemoryBackendError as error:
-            return self._state(embedder, (), (0, 0), None, (str(error),))
+            return self._state(embedder, (), (0, 0), None, (str(error),), None)
 
     async def listing(self) -> Sequence[MemoryFile]:
         """Return every document of the index. Implements `ports.memory.MemoryListing`.
@@ -292,24 +301,26 @@ class BuiltinMemory:
 
     def _search(
         self, question: MemoryQuestion, vector: "NDArray[np.float32] | None", label: str
-    ) -> tuple[list[MemoryHit], bool, MemoryFallback | None]:
-        """Return the hits, whether meaning was compared, and why not where vectors are lacking."""
-        lacks = None
+    ) -> "tuple[list[MemoryHit], bool, MemoryFallback | None, Sequence[str]]":
+        """Return the hits, whether meaning was compared, what keeps it from all, and what waits."""
+        lacks: MemoryFallback | None = None
+        notes: Sequence[str] = ()
         weighing, now = self._weighing(), self._clock.now_ms()
         try:
             with self._index.reading() as (tables, collection):
-                from skerry.memory.embedding import label_of  # noqa: PLC0415 - as said above
+                if vector is not None:
+                    from skerry.memory.lacking import lacking  # noqa: PLC0415 - as said above
 
-                have, there = tables.vector_counts()
-                have = have if label_of(tables) == label else 0
-                if vector is not None and there and have < COVERED * there:
-                    vector, lacks = None, _lacking(label, have, there)
+                    lack = lacking(tables, label, len(vector))
+                    self._resized |= lack.resized
+                    vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
                 found = search(tables, collection, question, vector, weighing, now)
-                return found, vector is not None, lacks
+                return found, vector is not None, lacks, notes
         except (OSError, ValueError) as error:  # what is derived can neither be read nor made
             logger.warning("the memory is searched by its tables alone: %s", error)
+            lacks = MemoryFallback(NAME, f"what is derived of its tables cannot be used: {error}")
         with self._index.tables() as tables:
-            return by_words(tables, question), False, lacks
+            return by_words(tables, question), False, lacks, notes
 
     def _document(self, path: str) -> MemoryDocument | None:
         if self._talks is None or not path.startswith(SESSIONS):
@@ -345,7 +356,15 @@ class BuiltinMemory:
             failed = [f"{path}: {reason}" for path, reason in tables.failed()]
             when = None if at is None else int(at)
             counts, vectors = tables.counts(), tables.vector_counts()
-            return self._state(embedder, counts, vectors, when, failed)
+            if embedder is None:
+                return self._state(embedder, counts, vectors, when, failed, None)
+            from skerry.memory.lacking import without  # noqa: PLC0415 - as said above
+
+            model = embedder.model
+            refused = without(tables, str(model))
+            lacks = tables.lacks(model.provider, model.model)
+            state = self._state(embedder, counts, vectors, when, failed, refused)
+            return replace(state, lacking=tuple(lacks))
 
     def _state(
         self,
@@ -354,9 +373,10 @@ class BuiltinMemory:
         vectors: tuple[int, int],
         at: int | None,
         notes: Sequence[str],
+        refused: MemoryFallback | None,
     ) -> MemoryStatus:
         have, there = vectors
-        meant = embedder is not None and have > 0 and have >= COVERED * there
+        meant = embedder is not None and have > 0 and not self._resized
         return MemoryStatus(
             agent=self._agent,
             backend=NAME,
@@ -368,17 +388,12 @@ class BuiltinMemory:
             model="" if embedder is None else embedder.model.model,
             mode=MemoryMode.HYBRID if meant and not self._fallback else MemoryMode.TEXT,
             vectors=have,
-            fallback=self._fallback,
+            fallback=self._fallback or refused,
             sources=tuple(sources),
             database=str(self._index.database.path),
             notes=(*self._index.notes, *notes),
             progress=self._progress,
         )
-
-
-def _lacking(label: str, have: int, there: int) -> MemoryFallback:
-    told = f"{have} of {there} passages have a vector so far; ask again later"
-    return MemoryFallback(label.partition("/")[0], told)
 
 
 async def _thread(work: Callable[[], T]) -> T:

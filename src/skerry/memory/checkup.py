@@ -24,6 +24,10 @@ class Found:
     vectors: int = 0
     model: str = ""
     """Of the vectors, as `provider/model`."""
+    refused: Sequence[tuple[str, int]] = ()
+    """Why that model gave passages no vector, and how many each."""
+    lacks: Sequence[tuple[str, int, int]] = ()
+    """Each source with its passages without a vector, and those of them that were refused."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that cannot be indexed, each with the reason."""
     stale: Sequence[tuple[str, int]] = ()
@@ -58,11 +62,15 @@ def _read(tables: Tables, places: Places) -> Found:
     ]
     gone = [(name, 0) for name, one in known.items() if name not in there and not one.error]
     vectors, passages = tables.vector_counts()
+    label = tables.meta(EMBEDDED_WITH) or ""
+    provider, _, model = label.partition("/")
     return Found(
         files=sum(files for _, files, _ in tables.counts()),
         passages=passages,
         vectors=vectors,
-        model=tables.meta(EMBEDDED_WITH) or "",
+        model=label,
+        refused=tables.refused(provider, model),
+        lacks=tables.lacks(provider, model),
         failed=tables.failed(),
         stale=sorted([*stale, *gone]),
     )

@@ -4,24 +4,20 @@ Every batch is written into the cache before the next is asked for, so that a st
 costs one batch. Passages get theirs a thousand at a time: taking in one costs much the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import anyio
 import anyio.to_thread
 
-from skerry.memory.derived import EMBEDDED_WITH
+from skerry.infra.clock import DAY_MS
+from skerry.memory.derived import EMBEDDED_WITH, SIZE, is_sound, kind
 from skerry.memory.index import Index
 from skerry.memory.tables import Change, Tables
-from skerry.model.memory import MemoryProgress
-from skerry_recall.embed import (
-    Embedder,
-    EmbeddingError,
-    EmbeddingModel,
-    EmbeddingRefusedError,
-    Kind,
-    checked,
-)
+from skerry.model.memory import MemoryProgress, MemorySource
+from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
+from skerry_recall.passages import EASY, passages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,49 +28,179 @@ LOT: Final = 1000
 """Texts between two times at which passages get their vectors."""
 ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
+AGAIN_MS: Final = DAY_MS
+"""After which a text is asked for again that the model gave no vector."""
+ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
+"""In which passages get their vectors: notes are written to be found."""
 CACHE_MOST: Final = 20_000
 """Vectors, 30 MB, from which on those of texts that are gone are forgotten."""
 _FLOAT: Final = "<f4"
 
 
-async def embed(index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]) -> int:
-    """Give every passage a vector of this model; return how many texts the model was asked for.
+async def embed(
+    index: Index,
+    embedder: Embedder,
+    report: Callable[[MemoryProgress], None],
+    *,
+    probes: bool = False,
+) -> int:
+    """Give passages their vectors of this model, notes first; return how many texts it was given.
 
-    Where the index has vectors of another model they are taken out first: until all is embedded
-    again, words alone are compared.
+    Where the index has vectors of another model, or of another size, they are taken out first:
+    until all is embedded again, words alone are compared for the rest. A text without a vector is
+    noted with the reason, and asked for again after `AGAIN_MS`. `probes` asks a server first how
+    long its vectors are by now.
 
     Raises:
         EmbeddingError: the model fails. What was embedded before stays.
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    model, done, whole = embedder.model, 0, 0
-    await _thread(partial(_prepare, index, model))
-    while True:
-        era = index.era
-        lacking, left = await _thread(partial(_lacking, index, embedder))
-        if not lacking:
-            break
-        whole = max(whole, left)
-        for begin in range(0, len(lacking), embedder.bulk):
-            texts = dict(lacking[begin : begin + embedder.bulk])
-            try:
-                vectors = await embedder.embed(list(texts.values()), Kind.PASSAGE)
-                if embedder.model != model:
-                    raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
-                keep = partial(_keep, index, model, embedder.dims, list(texts), vectors, era)
-                kept = await _thread(keep)
-            except EmbeddingError:
-                await _thread(partial(_adopt, index, model, embedder.dims))
-                raise
-            if not kept:
-                break  # something was forgotten: what is asked for is looked up again
-            done += len(texts)
-            so_far = whole - left + begin + len(texts)
-            report(MemoryProgress("embeddings", min(so_far, whole), whole))
-    if done:
+    job = _Job(index, embedder, report)
+    try:
+        if probes and not embedder.local:
+            await embedder.embed([EASY], Kind.PASSAGE)
+        await job.run()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _thread(job.adopt)
+    if job.done:
         await _thread(partial(_tidy, index))
-    return done
+    return job.done
+
+
+class _Job:
+    """One round over what has no vector."""
+
+    def __init__(
+        self, index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]
+    ) -> None:
+        self.done = 0
+        self._index = index
+        self._embedder = embedder
+        self._model = embedder.model
+        self._report = report
+        self._asked: set[str] = set()
+        """Hashes of texts: none is asked for twice in a round, whatever becomes of its vector."""
+        self._resized = False
+        self._given: Sequence[int] | None = None
+        """The passages of the lot; at first it may be any that the cache knows."""
+        self._whole = 0
+
+    async def run(self) -> None:
+        """Ask until nothing lacks a vector that could have one."""
+        await _thread(self._prepare)
+        while lot := await _thread(self._lot):
+            era, bulk = self._index.era, max(1, self._embedder.bulk)
+            for begin in range(0, len(lot), bulk):
+                if not await self._ask(dict(lot[begin : begin + bulk]), era):
+                    break  # something was forgotten, or the size changed: looked up again
+
+    async def _ask(self, texts: dict[str, str], era: int) -> bool:
+        """Ask for some texts by hash; return whether what is to be asked for is still the same."""
+        found = await passages(self._embedder, list(texts.values()))
+        if self._embedder.model != self._model:
+            raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
+        hashes = list(texts)
+        vectors = {hashes[place]: row for place, row in found.vectors.items()}
+        reasons = {hashes[place]: why for place, why in found.refused.items()}
+        kept = await _thread(partial(self._keep, vectors, reasons, era))
+        if found.error is not None:
+            raise found.error
+        if not kept:
+            return False
+        self._asked.update(texts)
+        self.done += len(texts)
+        self._report(MemoryProgress("embeddings", min(self.done, self._whole), self._whole))
+        sizes = {len(row) for row in vectors.values()}
+        return not sizes or not await _thread(partial(self._resize, sizes.pop()))
+
+    def adopt(self, among: Sequence[int] | None = None) -> None:
+        """Give passages, those or all, the vectors that the cache has."""
+        with self._index.tables() as tables:
+            ours, size = label_of(tables) == str(self._model), size_of(tables)
+        if ours and size:
+            _adopt(self._index, self._model, size, among)
+
+    def _prepare(self) -> None:
+        """Take out vectors of another model or size."""
+        with self._index.tables() as tables:
+            label, size = label_of(tables), size_of(tables)
+            cached = tables.size_of(self._model.provider, self._model.model)
+        now = self._embedder.dims
+        if label != str(self._model):
+            self._renew(now or cached)
+        elif size is None:
+            self._note_size(now or cached)
+        elif now is not None and now != size:
+            self._renew(now)
+
+    def _lot(self) -> list[tuple[str, str]]:
+        """Return the next texts that the model is asked for, by hash, after using the cache."""
+        provider, model = self._model.provider, self._model.model
+        self.adopt(self._given)
+        since = self._index.clock.now_ms() - AGAIN_MS
+        limit = max(LOT, self._embedder.bulk) + len(self._asked)
+        with self._index.tables() as tables:
+            have, there = tables.vector_counts()
+            for source in ORDER:
+                rows = tables.lacking(source.value, provider, model, limit, since)
+                lot = {sha: text for _, sha, text in rows if sha not in self._asked}
+                if lot:
+                    self._given = [key for key, sha, _ in rows if sha in lot]
+                    self._whole = max(self._whole, self.done + there - have)
+                    return list(lot.items())
+        return []
+
+    def _keep(
+        self, vectors: "Mapping[str, NDArray[np.float32]]", reasons: Mapping[str, str], era: int
+    ) -> bool:
+        """Put the vectors in the cache, from which all passages with such a text get theirs.
+
+        Not where something was forgotten since: it may be one of these texts. Returns whether.
+        """
+        index, provider, model = self._index, self._model.provider, self._model.model
+        blobs = [(sha, row.astype(_FLOAT).tobytes()) for sha, row in vectors.items()]
+
+        def write(tables: Tables) -> Change:
+            if index.era == era:
+                tables.cache(provider, model, blobs)
+                tables.refuse(provider, model, reasons.items(), index.clock.now_ms())
+                if vectors and size_of(tables) is None:
+                    tables.note(SIZE, str(len(next(iter(vectors.values())))))
+            return Change()
+
+        index.write(write)
+        return index.era == era
+
+    def _resize(self, size: int) -> bool:
+        """Let the index have vectors of this size; return whether it had others."""
+        with self._index.tables() as tables:
+            before = size_of(tables)
+        if before in {None, size} or self._resized:
+            return False
+        self._resized = True  # once in a round: two servers behind one name may take turns
+        self._renew(size)
+        self._given = None
+        return True
+
+    def _renew(self, size: int | None) -> None:
+        def change(tables: Tables) -> Change:
+            tables.unembed()
+            tables.note(EMBEDDED_WITH, str(self._model))
+            tables.note(SIZE, str(size or ""))
+            return Change()
+
+        self._index.renew(kind(str(self._model), size), change)
+
+    def _note_size(self, size: int | None) -> None:
+        if size:
+            self._index.write(lambda tables: _sized(tables, size))
+
+
+def _sized(tables: Tables, size: int) -> Change:
+    tables.note(SIZE, str(size))
+    return Change()
 
 
 def label_of(tables: Tables) -> str:
@@ -82,76 +208,30 @@ def label_of(tables: Tables) -> str:
     return tables.meta(EMBEDDED_WITH) or ""
 
 
-def _prepare(index: Index, model: EmbeddingModel) -> None:
-    """Take out the vectors of another model."""
-    with index.tables() as tables:
-        if label_of(tables) == str(model):
-            return
-
-    def change(tables: Tables) -> Change:
-        tables.unembed()
-        tables.note(EMBEDDED_WITH, str(model))
-        return Change()
-
-    index.renew(str(model), change)
+def size_of(tables: Tables) -> int | None:
+    """Return how many numbers the vectors of the tables have; None before the first."""
+    return int(tables.meta(SIZE) or 0) or None
 
 
-def _lacking(index: Index, embedder: Embedder) -> tuple[list[tuple[str, str]], int]:
-    """Give what the cache has; return the next texts that a model is asked for, by hash.
-
-    Beside them stands how many passages are left.
-    """
-    _adopt(index, embedder.model, embedder.dims, among=max(ADOPTED, embedder.bulk))
-    with index.tables() as tables:
-        have, there = tables.vector_counts()
-        rows = tables.lacking(max(LOT, embedder.bulk))
-    return list({sha: text for _, sha, text in rows}.items()), there - have
-
-
-def _adopt(index: Index, model: EmbeddingModel, dims: int | None, among: int = -1) -> None:
-    """Give passages the vectors that the cache has of their texts.
-
-    At the end none of the first `among` without a vector could have one; of all, with -1.
-    """
+def _adopt(
+    index: Index, model: EmbeddingModel, size: int, among: Sequence[int] | None = None
+) -> None:
+    """Give passages the vectors that the cache has of their texts."""
     while True:
         with index.tables() as tables:
-            found = tables.cached(model.provider, model.model, ADOPTED, among)
+            found = tables.cached(model.provider, model.model, size, ADOPTED, among)
         if not found:
             return
-        sound = [(key, blob) for key, blob in found if is_sound(blob, dims)]
+        sound = [(key, blob) for key, blob in found if is_sound(blob, size)]
         if len(sound) < len(found):
-            unsound = [key for key, blob in found if not is_sound(blob, dims)]
-            index.write(partial(_uncache, model=model, keys=unsound))
-        index.embed(str(model), sound)
+            unsound = [key for key, blob in found if not is_sound(blob, size)]
+            index.write(partial(_uncache, model=model, size=size, keys=unsound))
+        index.embed(kind(str(model), size), sound)
 
 
-def _uncache(tables: Tables, model: EmbeddingModel, keys: Sequence[int]) -> Change:
-    tables.uncache(model.provider, model.model, keys)
+def _uncache(tables: Tables, model: EmbeddingModel, size: int, keys: Sequence[int]) -> Change:
+    tables.uncache(model.provider, model.model, size, keys)
     return Change()
-
-
-def _keep(
-    index: Index,
-    model: EmbeddingModel,
-    dims: int | None,
-    hashes: Sequence[str],
-    vectors: "NDArray[np.float32]",
-    era: int,
-) -> bool:
-    """Put the vectors in the cache, from which all passages with such a text get theirs.
-
-    Not where something was forgotten since: it may be one of these texts. Returns whether it did.
-    """
-    sound = checked(vectors, len(hashes), dims, str(model))
-    blobs = [row.astype(_FLOAT).tobytes() for row in sound]
-
-    def write(tables: Tables) -> Change:
-        if index.era == era:
-            tables.cache(model.provider, model.model, list(zip(hashes, blobs, strict=True)))
-        return Change()
-
-    index.write(write)
-    return index.era == era
 
 
 def _tidy(index: Index) -> None:
@@ -162,22 +242,6 @@ def _tidy(index: Index) -> None:
         return Change()
 
     index.write(write)
-
-
-def vector_of(blob: bytes) -> "NDArray[np.float32]":
-    """Return a vector as the tables have it."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    return np.frombuffer(blob, _FLOAT)
-
-
-def is_sound(blob: bytes, dims: int | None) -> bool:
-    """Return whether it is a vector of this length, without what is no number."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    if len(blob) % 4 or not blob or (dims is not None and len(blob) != 4 * dims):
-        return False
-    return bool(np.isfinite(vector_of(blob)).all())
 
 
 async def _thread(work: Callable[[], T]) -> T:

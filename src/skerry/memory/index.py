@@ -75,7 +75,7 @@ class Index:
         """What went wrong and was mended, for people."""
         self.era = 0
         """How often something was forgotten; what was read in an earlier one may be gone."""
-        self._clock = clock
+        self.clock = clock
         self._reach = reach
         self._derived = path.with_suffix(".derived")
         self._job = threading.Lock()
@@ -280,7 +280,7 @@ class Index:
         every: bool = False,
     ) -> None:
         """Bring the conversations in, those that are kept."""
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         there = talks.conversations(now - self.settings.retention_days * DAY_MS)
         filling.sessions(known, there, talks.document, report, None if every else now)
 
@@ -306,11 +306,11 @@ class Index:
 
     def _filling(self, write: Write, made_with: str | None = None) -> Filling:
         settings = self.settings.as_made(made_with)
-        return Filling(settings, write, lambda: self._clock.now_ms() * 1_000_000, self._pace)
+        return Filling(settings, write, lambda: self.clock.now_ms() * 1_000_000, self._pace)
 
     def _done(self, tables: Tables, made_with: str) -> Change:
         tables.note(MADE_WITH, made_with)
-        tables.note(INDEXED_AT, str(self._clock.now_ms()))
+        tables.note(INDEXED_AT, str(self.clock.now_ms()))
         if tables.meta(GENERATION) is None:
             tables.note(GENERATION, secrets.token_hex(8))
         return Change()

@@ -111,6 +111,8 @@ class Keeper(Struct):
                 self._behind = now if self._behind is None else self._behind
         # A provider that was away for a moment is asked again soon, one that stays away less often.
         patience = min(COALESCE_SECONDS * 2**self._failures, EMBED_SECONDS)
+        if self._synced > float("-inf") and self.memory().resized and self._behind is None:
+            self._behind = now
         behind = self._behind is not None and now - self._behind >= patience
         if behind or now - self._embedded >= self.rhythm().embed:
             self._embedded, self._behind = now, None

@@ -1,5 +1,8 @@
 """Documents and their passages as rows of the index (pure)."""
 
+import json
+from collections.abc import Iterable
+
 from skerry.memory.documents import Document, Piece
 from skerry_recall.passage import Passage
 
@@ -35,6 +38,11 @@ def chunk(number: int, file: int, document: Document, part: Piece) -> tuple[obje
         part.hash,
         part.at,
     )
+
+
+def as_json(ids: Iterable[int]) -> str:
+    """Return numbers as SQLite's `json_each` takes them."""
+    return json.dumps(list(ids))
 
 
 def passage(number: int, file: int, part: Piece) -> Passage:

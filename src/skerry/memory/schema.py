@@ -5,7 +5,9 @@ files       one row a file or conversation that is remembered; `error` says why 
 chunks      its passages; `model` is that of the vector which `chunks_vec` has, empty without one
 chunks_fts  full text over them, for phrases and as a last resort; it holds no text of its own
 chunks_vec  their vectors of the present model: float32, little-endian, length 1
-embedding_cache  vectors by provider, model and SHA-256 of the text, for texts that come again
+embedding_cache  vectors by provider, model and SHA-256 of the text, for texts that come again; the
+            model is `name@size`: a server that changed behind a name and changes back costs nothing
+refusals    texts that the model gave no vector, why, and when it was asked, in ms since 1970
 meta        how the index was made
 
 Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
@@ -64,5 +66,26 @@ STEPS: Final = (
     );
 
     CREATE TABLE chunks_vec (chunk_id INTEGER PRIMARY KEY, embedding BLOB NOT NULL)
+    """,
+    """
+    CREATE TABLE refusals (
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (provider, model, content_hash)
+    ) WITHOUT ROWID;
+
+    CREATE INDEX chunks_lacking ON chunks (source, id) WHERE model = '';
+
+    DELETE FROM embedding_cache WHERE embedding = zeroblob(length(embedding));
+    UPDATE embedding_cache SET model = model || '@' || (length(embedding) / 4);
+
+    INSERT INTO meta SELECT 'vector size', length(embedding) / 4 FROM chunks_vec
+    GROUP BY length(embedding) ORDER BY count(*) DESC LIMIT 1;
+    DELETE FROM chunks_vec WHERE embedding = zeroblob(length(embedding))
+    OR length(embedding) <> 4 * (SELECT value FROM meta WHERE key = 'vector size');
+    UPDATE chunks SET model = '' WHERE model <> '' AND id NOT IN (SELECT chunk_id FROM chunks_vec)
     """,
 )

@@ -1,13 +1,13 @@
-"""Every SQL statement of the index."""
+"""Every SQL statement of the index, but those about vectors."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from skerry.memory.documents import Document, Piece, Stamp
-from skerry.memory.rows import chunk, columns, passage
+from skerry.memory.rows import as_json, chunk, columns, passage
+from skerry.memory.vector_rows import VectorRows
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
@@ -59,13 +59,10 @@ class Row:
     session: str | None
 
 
-class Tables:
+class Tables(VectorRows):
     """The tables of one connection. Whoever holds it begins and ends the transaction."""
 
-    __slots__ = ("_db",)
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    __slots__ = ()
 
     # meta
 
@@ -231,7 +228,7 @@ class Tables:
 
     def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
         """Yield those passages, or all, in the order of their documents."""
-        given = None if ids is None else _json(ids)
+        given = None if ids is None else as_json(ids)
         for row in self._db.execute(_PASSAGES, (given, given)):
             yield Passage(*row)
 
@@ -239,7 +236,7 @@ class Tables:
         """Return the texts of passages by number; those that are gone are left out."""
         rows = self._db.execute(
             "SELECT id, content FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
-            (_json(ids),),
+            (as_json(ids),),
         )
         return dict(rows.fetchall())
 
@@ -249,7 +246,7 @@ class Tables:
             "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
             " session FROM chunks c JOIN files f ON f.id = file_id"
             " WHERE c.id IN (SELECT value FROM json_each(?))",
-            (_json(ids),),
+            (as_json(ids),),
         )
         return {
             row[0]: Row(Passage(*row[:7]), row[7], MemorySource(row[8]), row[9]) for row in rows
@@ -262,92 +259,6 @@ class Tables:
             (expression, limit),
         )
         return [key for (key,) in rows]
-
-    # vectors
-
-    def lacking(self, limit: int) -> list[tuple[int, str, str]]:
-        """Return passages without a vector: number, hash and text."""
-        return self._db.execute(
-            "SELECT id, hash, content FROM chunks WHERE model = '' ORDER BY id LIMIT ?", (limit,)
-        ).fetchall()
-
-    def cached(
-        self, provider: str, model: str, limit: int, among: int = -1
-    ) -> list[tuple[int, bytes]]:
-        """Return passages without a vector for whose text the cache has one, with it.
-
-        Looks through the first `among` passages without a vector; through all with -1.
-        """
-        return self._db.execute(
-            "SELECT id, embedding FROM"
-            " (SELECT id, hash FROM chunks WHERE model = '' ORDER BY id LIMIT ?)"
-            " CROSS JOIN embedding_cache ON content_hash = hash AND provider = ? AND model = ?"
-            " LIMIT ?",
-            (among, provider, model, limit),
-        ).fetchall()
-
-    def cache(self, provider: str, model: str, rows: Iterable[tuple[str, bytes]]) -> None:
-        """Keep vectors by the hash of their texts."""
-        self._db.executemany(
-            "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?)",
-            [(provider, model, sha, blob) for sha, blob in rows],
-        )
-
-    def uncache(self, provider: str, model: str, ids: Iterable[int]) -> None:
-        """Forget the vectors of these passages' texts."""
-        self._db.execute(
-            "DELETE FROM embedding_cache WHERE provider = ? AND model = ? AND content_hash IN"
-            " (SELECT hash FROM chunks WHERE id IN (SELECT value FROM json_each(?)))",
-            (provider, model, _json(ids)),
-        )
-
-    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Give passages their vectors; `label` names the model. Those that are gone get none."""
-        self._db.executemany(
-            "UPDATE chunks SET model = ? WHERE id = ?", [(label, key) for key, _ in rows]
-        )
-        self._db.executemany(
-            "INSERT OR REPLACE INTO chunks_vec SELECT id, ? FROM chunks WHERE id = ?",
-            [(blob, key) for key, blob in rows],
-        )
-
-    def unembed(self) -> None:
-        """Take all vectors from the passages; the cache keeps them."""
-        self._db.execute("DELETE FROM chunks_vec")
-        self._db.execute("UPDATE chunks SET model = '' WHERE model <> ''")
-
-    def embedded(self) -> set[int]:
-        """Return the number of every passage that has a vector."""
-        rows = self._db.execute(
-            "SELECT id FROM chunks WHERE id NOT IN (SELECT id FROM chunks WHERE model = '')"
-        )
-        return {key for (key,) in rows}
-
-    def vectors(self, ids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield the vectors of passages."""
-        yield from self._db.execute(
-            "SELECT chunk_id, embedding FROM chunks_vec"
-            " WHERE chunk_id IN (SELECT value FROM json_each(?))",
-            (_json(ids),),
-        )
-
-    def vector_counts(self) -> tuple[int, int]:
-        """Return how many passages have a vector, and how many there are.
-
-        Of indexes: to count the vectors themselves is to read them, 80 ms for 100,000.
-        """
-        lacking, there = self._db.execute(
-            "SELECT (SELECT count(*) FROM chunks WHERE model = ''), (SELECT count(*) FROM chunks)"
-        ).fetchone()
-        return there - lacking, there
-
-    def prune_cache(self, most: int) -> None:
-        """Forget vectors of texts that are gone, where more than `most` are kept."""
-        (rows,) = self._db.execute("SELECT count(*) FROM embedding_cache").fetchone()
-        if rows > most:
-            self._db.execute(
-                "DELETE FROM embedding_cache WHERE content_hash NOT IN (SELECT hash FROM chunks)"
-            )
 
     def merge_text(self) -> None:
         """Write the full-text index anew, without what was deleted."""
@@ -365,7 +276,7 @@ class Tables:
         )
 
     def _delete(self, ids: Sequence[int]) -> None:
-        some = (_json(ids),)
+        some = (as_json(ids),)
         self._db.execute(
             "INSERT INTO chunks_fts (chunks_fts, rowid, content) SELECT 'delete', id, content"
             " FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
@@ -394,7 +305,3 @@ class Tables:
             "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
             " WHERE content_hash IN (SELECT hash FROM chunks)"
         )
-
-
-def _json(ids: Iterable[int]) -> str:
-    return json.dumps(list(ids))

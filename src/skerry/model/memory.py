@@ -283,6 +283,8 @@ class MemoryStatus(Struct, frozen=True):
     fallback: MemoryFallback | None = None
     sources: Sequence[tuple[str, int, int]] = ()
     """Each source with its files and passages."""
+    lacking: Sequence[tuple[str, int, int]] = ()
+    """Each source with its passages that have no vector, and those of them that never get one."""
     database: str = ""
     """Where the index is."""
     notes: Sequence[str] = ()

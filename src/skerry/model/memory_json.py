@@ -10,6 +10,7 @@ from skerry.model.memory import MemoryStatus, SyncReport
 def status_of(found: MemoryStatus) -> dict[str, Any]:
     """Return the state, ready for JSON."""
     fallback = found.fallback
+    lacks = {source: (lacking, refused) for source, lacking, refused in found.lacking}
     return {
         "agentId": found.agent,
         "backend": found.backend,
@@ -23,7 +24,13 @@ def status_of(found: MemoryStatus) -> dict[str, Any]:
         "mode": found.mode.value,
         "fallback": fallback and {"from": fallback.origin, "reason": fallback.reason},
         "sources": [
-            {"source": source, "files": files, "chunks": chunks}
+            {
+                "source": source,
+                "files": files,
+                "chunks": chunks,
+                "vectors": chunks - lacks.get(source, (0, 0))[0] if found.model else 0,
+                "refused": lacks.get(source, (0, 0))[1],
+            }
             for source, files, chunks in found.sources
         ],
         "database": found.database,

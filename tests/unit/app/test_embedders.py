@@ -25,6 +25,7 @@ from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
 from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.facts import Facts
+from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError
 from skerry_recall.remote import Spent
 from tests.unit.recall.embedding_server import Reply, embedding_server
@@ -63,6 +64,10 @@ async def _embedders(
     async with HttpClient() as http, anyio.create_task_group() as tasks:
         yield Embedders(lambda: config, http, environ, tasks, book=calls, allow=allow)
         tasks.cancel_scope.cancel()
+
+
+async def _embed(chain: Chain, texts: list[str]) -> None:
+    await chain.passages(texts, chain.embedders[0].model)
 
 
 def _search(**values: Any) -> MemorySearchConfig:
@@ -153,19 +158,19 @@ async def test_a_key_that_a_person_entered_is_used_for_embeddings_too(tmp_path: 
         tree = {"agents": {"defaults": {"memorySearch": {"provider": "openai"}}}, "models": models}
         config, _ = check(tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
         async with _embedders(config) as embedders:
-            await embedders.of(MAIN).embed(["a"])
+            await _embed(embedders.of(MAIN), ["a"])
             _kept(tmp_path, {"openai:mine": _entry("openai", "mine", **base_url)})
-            await embedders.of(MAIN).embed(["a"])
+            await _embed(embedders.of(MAIN), ["a"])
             vault_of(config, KEYS).put("openai", {"mine": "sealed-away"})
             sealed = {"source": "vault", "id": "mine"}
             _kept(tmp_path, {"openai:mine": _entry("openai", sealed, **base_url)})
-            await embedders.of(AgentId("other")).embed(["a"])
+            await _embed(embedders.of(AgentId("other")), ["a"])
             server.replies = [Reply(401, {"error": "sealed-away is no good key"})]
             with pytest.raises(EmbeddingError) as refused:
-                await embedders.of(MAIN).embed(["a"])
+                await _embed(embedders.of(MAIN), ["a"])
             vault_of(config, KEYS).drop("openai", {"mine"})
             with pytest.raises(EmbeddingUnavailableError, match="has no mine"):
-                await embedders.of(AgentId("other")).embed(["a"])
+                await _embed(embedders.of(AgentId("other")), ["a"])
     keys = [one.headers["authorization"].removeprefix("Bearer ") for one in server.asked]
     assert keys == ["of-the-file", "mine", "sealed-away", "sealed-away"]
     assert "sealed-away" not in str(refused.value)
@@ -213,7 +218,7 @@ async def test_a_provider_without_its_key_says_what_is_missing() -> None:
     async with _embedders(_config({"provider": "voyage"}), {}) as embedders:
         chain = embedders.of(MAIN)
         with pytest.raises(EmbeddingUnavailableError, match="no key for voyage"):
-            await chain.embed(["a"])
+            await _embed(chain, ["a"])
         trouble = chain.trouble()
     assert trouble is not None
     assert trouble.remedy == "Set VOYAGE_API_KEY, or: skerry auth add voyage"
@@ -258,10 +263,10 @@ async def test_what_a_hosted_model_costs_is_booked() -> None:
         config = _config({"provider": "openai", "remote": remote})
         async with _embedders(config, book=book) as embedders:
             chain = embedders.of(MAIN)
-            await chain.embed(["abc", "d"])
+            await _embed(chain, ["abc", "d"])
             server.replies = [Reply(401, {"error": "no"})]
             with pytest.raises(EmbeddingError):
-                await chain.embed(["abc"])
+                await _embed(chain, ["abc"])
     good, bad = book.calls
     assert (good.purpose, good.usage.input, good.error) == (Purpose.EMBEDDING, 2, None)
     assert not good.priced, "nobody knows what a server of one's own costs"
@@ -276,7 +281,7 @@ async def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
         config = _config({"provider": "openai", "remote": {"baseUrl": server.url}})
         async with _embedders(config, book=book) as embedders:
             with pytest.raises(EmbeddingError, match="main has used up its day"):
-                await embedders.of(MAIN).embed(["a"])
+                await _embed(embedders.of(MAIN), ["a"])
     assert server.asked == []
 
 

@@ -33,6 +33,7 @@ class Counted:
         self.embedded = 0
         self.touched = 0
         self.fallback: MemoryFallback | None = None
+        self.resized = False
 
     async def read(self) -> object:
         self.read_at.append(0)
@@ -102,6 +103,16 @@ async def test_vectors_that_could_not_be_had_are_asked_for_again_soon_then_less_
     memory.embedded = 0
     await made._do_due(1e5 + EMBED_SECONDS - 1)
     assert memory.embedded == 0, "it had them all"
+
+
+async def test_vectors_of_another_size_are_made_anew_soon() -> None:
+    memory = Counted()
+    made = keeper(memory)
+    memory.resized = True
+    await made._do_due(1001)
+    assert memory.embedded == 0
+    await made._do_due(1001 + COALESCE_SECONDS)
+    assert memory.embedded == 1
 
 
 @pytest.mark.requirement("memory-dirty-marking")

@@ -124,19 +124,35 @@ async def test_the_job_of_an_earlier_life_is_found_and_not_paid_twice(bench: Ben
     assert bench.asked("/v1/files") == 2, "other texts are another job"
 
 
-@pytest.mark.parametrize("fault", ["failed", "expired", "short", "nonsense", "wide"])
-async def test_after_two_failures_there_are_no_more_jobs(bench: Bench, fault: str) -> None:
-    def wide(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        lines[0]["response"]["body"]["data"][0]["embedding"] = [1.0]
+async def test_a_line_that_a_job_left_out_is_asked_at_once_and_the_others_are_kept(
+    bench: Bench,
+) -> None:
+    bench.jobs.spoil = lambda lines: lines[:-2]
+    async with bench.embedder() as embedder:
+        assert _right(await embedder.embed(TEXTS, Kind.PASSAGE))
+        assert embedder.bulk == 5000
+    asked = [one for one in bench.server.asked if one.path == "/v1/embeddings"]
+    assert [len(one.json["input"]) for one in asked] == [2]
+
+
+async def test_a_vector_of_another_size_in_a_job_is_none_for_that_text(bench: Bench) -> None:
+    def narrow(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines[7]["response"]["body"]["data"][0]["embedding"] = [1.0]
         return lines
 
+    bench.jobs.spoil = narrow
+    async with bench.embedder() as embedder:
+        rows = await embedder.embed(TEXTS, Kind.PASSAGE)
+    assert [place for place, row in enumerate(rows) if not row.any()] == [7]
+
+
+@pytest.mark.parametrize("fault", ["failed", "expired", "empty", "nonsense"])
+async def test_after_two_failures_there_are_no_more_jobs(bench: Bench, fault: str) -> None:
     match fault:
-        case "short":
-            bench.jobs.spoil = lambda lines: lines[:-1]
+        case "empty":
+            bench.jobs.spoil = lambda lines: lines[:0]
         case "nonsense":
             bench.jobs.spoil = lambda lines: [{"what": "is"}, *lines]
-        case "wide":
-            bench.jobs.spoil = wide
         case end:
             bench.jobs.end = end
     async with bench.embedder() as embedder:

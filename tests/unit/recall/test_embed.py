@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_recall.embed import EmbeddingAnswerError, checked, normalised
+from skerry_recall.embed import (
+    EmbeddingAnswerError,
+    checked,
+    directed,
+    has_direction,
+    normalised,
+)
 
 
 def _seed(vector: list[float]) -> list[float]:
@@ -45,10 +51,9 @@ def test_each_row_of_a_matrix_is_a_vector() -> None:
         ([[1.0], [2.0], [3.0]], None, "3 x 1 numbers to 2 texts"),
         ([[], []], None, "2 x 0 numbers to 2 texts"),
         ([[1.0, 2.0], [3.0, 4.0]], 3, "vectors of 2 numbers where they had 3"),
-        ([[1.0, 2.0], [math.nan, math.inf]], None, "a vector without any number"),
     ],
 )
-def test_an_answer_of_another_size_or_without_numbers_is_refused(
+def test_an_answer_of_another_size_is_refused(
     answer: list[list[float]], dims: int | None, told: str
 ) -> None:
     with pytest.raises(EmbeddingAnswerError, match=told):
@@ -57,6 +62,14 @@ def test_an_answer_of_another_size_or_without_numbers_is_refused(
 
 def test_a_broken_number_among_sound_ones_counts_as_nothing() -> None:
     assert checked(np.array([[math.nan, 2.0]]), 1, 2, "it").tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("row", [[0.0, 0.0], [math.nan, math.inf], [1e-12, 0.0]])
+def test_a_vector_without_a_direction_is_that_text_s_alone(row: list[float]) -> None:
+    found = checked(np.array([[1.0, 2.0], row]), 2, None, "it")
+    assert [has_direction(one) for one in found] == [True, False]
+    with pytest.raises(EmbeddingAnswerError, match="it answered no usable vector"):
+        directed(found[1], "it")
 
 
 def test_a_text_of_which_the_model_knows_no_word_has_no_direction() -> None:

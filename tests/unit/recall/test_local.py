@@ -107,7 +107,13 @@ async def test_a_text_that_is_too_long_gets_the_mean_of_its_pieces() -> None:
     assert Path("seen").read_text().splitlines()[1].startswith("passage 4 word")
 
 
-@pytest.mark.parametrize("text", ["refuse", "nan", "wide", "short"])
+async def test_a_vector_without_numbers_is_that_text_s_alone() -> None:
+    async with _embedder() as embedder:
+        rows = await embedder.embed(["nan"], Kind.PASSAGE)
+    assert not rows.any()
+
+
+@pytest.mark.parametrize("text", ["refuse", "wide", "short"])
 async def test_an_answer_of_no_use_is_an_error_and_the_process_goes_on(text: str) -> None:
     async with _embedder() as embedder:
         with pytest.raises(EmbeddingRefusedError):

@@ -22,7 +22,13 @@ from skerry_recall.embed import (
 )
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent, delay
 from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
-from tests.unit.recall.embedding_server import EmbeddingServer, Reply, embedding_server
+from tests.unit.recall.embedding_server import (
+    Asked,
+    EmbeddingServer,
+    Reply,
+    embedding_server,
+    openai,
+)
 
 KEY = "sk-0123456789abcdef"
 
@@ -198,9 +204,8 @@ def _rows(*rows: object) -> Reply:
     "reply",
     [
         _rows([1.0, 2.0]),
-        _rows([1.0, 2.0], [1.0]),
         _rows([], []),
-        _rows([1.0, None], [1.0, 2.0]),
+        _rows(None, None),
         Reply(body=b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}'),
         Reply(body=b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}'),
         Reply(body=b'{"data": [{"ind'),
@@ -218,12 +223,59 @@ async def test_an_answer_of_no_use_is_an_error_after_three_more_tries(
     assert len(bench.server.asked) == 4
 
 
-async def test_vectors_of_another_length_than_before_are_refused(bench: Bench) -> None:
+async def test_vectors_of_another_length_than_before_are_told_by_their_size(bench: Bench) -> None:
     async with bench.embedder() as embedder:
         await embedder.embed(["a"], Kind.PASSAGE)
-        bench.server.replies = [_rows([1.0, 2.0, 3.0])] * 4
-        with pytest.raises(EmbeddingAnswerError, match="3 numbers where they had 2"):
-            await embedder.embed(["a"], Kind.PASSAGE)
+        bench.server.replies = [_rows([1.0, 2.0, 3.0])]
+        assert (await embedder.embed(["a"], Kind.PASSAGE)).shape == (1, 3)
+        assert embedder.dims == 3
+        await embedder.embed(["a"], Kind.PASSAGE)
+        assert embedder.dims == 2
+
+
+@pytest.mark.parametrize("row", [[1.0], [0.0, 0.0], [], None, [None, None]])
+async def test_one_useless_vector_of_an_answer_is_one_text_s(bench: Bench, row: object) -> None:
+    bench.server.replies = [_rows([3.0, 4.0], row, [4.0, 3.0])]
+    rows = await _embed(bench, "a", "b", "c")
+    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0.8, 0.6]]))
+    assert len(bench.server.asked) == 1
+
+
+async def test_what_was_answered_before_a_request_failed_is_paid_and_handed_over(
+    bench: Bench,
+) -> None:
+    texts = ["x" * 1000 + str(place) for place in range(300)]
+
+    def third(asked: Asked) -> Reply:
+        busy = len(bench.server.asked) > 2
+        return Reply(500, {"error": "busy"}) if busy else openai(asked)
+
+    bench.server.handler = third
+    async with bench.embedder() as embedder:
+        with pytest.raises(EmbeddingError, match="busy") as told:
+            await embedder.embed(texts, Kind.PASSAGE)
+    paid = [text for one in bench.server.asked[:2] for text in one.json["input"]]
+    assert sorted(texts[place] for place in told.value.done) == sorted(paid)
+    assert all(row.shape == (2,) for row in told.value.done.values())
+
+
+async def test_a_refused_request_does_not_keep_the_others_from_being_answered(
+    bench: Bench,
+) -> None:
+    texts = ["x" * 1000 + str(place) for place in range(100)]
+
+    def picky(asked: Asked) -> Reply:
+        bad = texts[50] in asked.json["input"]
+        return Reply(400, {"error": {"message": "no"}}) if bad else openai(asked)
+
+    bench.server.handler = picky
+    async with bench.embedder() as embedder:
+        with pytest.raises(EmbeddingRefusedError) as told:
+            await embedder.embed(texts, Kind.PASSAGE)
+    (request,) = [one for one in bench.server.asked if texts[50] in one.json["input"]]
+    assert {texts[at] for at in range(100) if at not in told.value.done} == set(
+        request.json["input"]
+    )
 
 
 async def test_an_answer_without_end_is_cut(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""What of an index cannot be found by its meaning, and why, in words."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.memory.derived import EMBEDDED_WITH, SIZE
+from skerry.memory.tables import Tables
+from skerry.model.memory import MemoryFallback, MemorySource
+
+SHOWN: Final = 3
+"""Reasons that are told."""
+REASON: Final = 200
+"""Characters of a model's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """What keeps a question's meaning from being compared with that of every passage."""
+
+    meant: bool = True
+    """Whether it is compared with any."""
+    fallback: MemoryFallback | None = None
+    """What is not as it should be."""
+    notes: tuple[str, ...] = ()
+    """What passes by itself."""
+    resized: bool = False
+    """Whether the model answers vectors of another size than the index has."""
+
+
+def lacking(tables: Tables, label: str, size: int) -> Lacking:
+    """Return what is lacking for a question whose vector has that size and that model."""
+    provider, _, model = label.partition("/")
+    have, there = tables.vector_counts()
+    if not there:
+        return Lacking(meant=False)
+    ours, before = tables.meta(EMBEDDED_WITH) == label, int(tables.meta(SIZE) or 0)
+    if ours and have and before != size:
+        fallback = MemoryFallback(provider, resized(label, size, before))
+        return Lacking(meant=False, fallback=fallback, resized=True)
+    refused = without(tables, label) if have < there else None
+    if not ours or not have:
+        told = f"0 of {there} passages have a vector so far; ask again later"
+        return Lacking(meant=False, fallback=refused or MemoryFallback(provider, told))
+    if have == there:
+        return Lacking()
+    waits = {source: count - no for source, count, no in tables.lacks(provider, model)}
+    notes = waits.get(MemorySource.MEMORY.value, 0)
+    told = f"{notes} of {there} passages wait for their vectors; until then words find them."
+    return Lacking(fallback=refused, notes=(told,) if notes else ())
+
+
+def without(tables: Tables, label: str) -> MemoryFallback | None:
+    """Return how many passages the model gave no vector, and why; None where it gave all."""
+    provider, _, model = label.partition("/")
+    reasons = tables.refused(provider, model)
+    count = sum(number for _, number in reasons)
+    told = "; ".join(f"{number}: {reason[:REASON]}" for reason, number in reasons[:SHOWN])
+    are = "passage has" if count == 1 else "passages have"
+    message = f"{count} {are} no vector, so words alone find it ({told})"
+    return MemoryFallback(provider, message) if count else None
+
+
+def resized(label: str, size: int, before: int) -> str:
+    """Return that a server has another model behind the same name."""
+    return (
+        f"{label} answers vectors of {size} numbers, the index has {before}: its server has another"
+        " model behind that name. All is embedded again by itself; until then words answer"
+    )

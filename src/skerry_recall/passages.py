@@ -1,0 +1,105 @@
+"""Asks a model for the vectors of passages, so that one without a vector spoils no other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from skerry_recall.embed import (
+    USELESS,
+    Embedder,
+    EmbeddingAnswerError,
+    EmbeddingError,
+    EmbeddingRefusedError,
+    Kind,
+    checked,
+    has_direction,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EASY: Final = "memory"
+"""A text that every model takes: one that refuses it too refuses not the text but the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What a model gave for passages; a place in none of the two was not answered."""
+
+    vectors: "Mapping[int, NDArray[np.float32]]" = field(default_factory=dict)
+    """By the place of the text, from 0."""
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """Of the texts that have no vector, why: asking again helps nobody."""
+    error: EmbeddingError | None = None
+    """Why the model was asked no further."""
+
+
+async def passages(embedder: Embedder, texts: Sequence[str]) -> Embedded:
+    """Return the vectors that there are of the texts, which of them have none, and why."""
+    asking = _Asking(embedder, texts)
+    error = None
+    try:
+        await asking.ask(range(len(texts)))
+    except EmbeddingError as failed:
+        error = failed
+    return Embedded(asking.rows, asking.refused, error)
+
+
+class _Asking:
+    """Asks for some texts; where they are refused, for halves of them."""
+
+    def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
+        self._embedder = embedder
+        self._texts = texts
+        self._is_able = False
+        self.rows: dict[int, NDArray[np.float32]] = {}
+        self.refused: dict[int, str] = {}
+
+    async def ask(self, places: Sequence[int]) -> None:
+        """Ask for the texts of these places.
+
+        Raises:
+            EmbeddingError: the model fails, or refuses whatever it is asked.
+        """
+        if not places:
+            return
+        asked = [self._texts[place] for place in places]
+        try:
+            found = await self._embedder.embed(asked, Kind.PASSAGE)
+            rows = checked(found, len(asked), None, str(self._embedder.model))
+        except EmbeddingRefusedError as error:
+            await self._take(places, error.done)
+            left = [one for one in places if one not in self.rows and one not in self.refused]
+            await self._try(error)
+            if len(left) == 1:
+                self.refused[left[0]] = str(error)
+                return
+            half = len(left) // 2  # they find what is refused with few questions
+            await self.ask(left[:half])
+            await self.ask(left[half:])
+        except EmbeddingError as error:
+            await self._take(places, error.done)
+            raise
+        else:
+            await self._take(places, dict(enumerate(rows)))
+
+    async def _take(self, places: Sequence[int], rows: "Mapping[int, NDArray[np.float32]]") -> None:
+        useless: list[int] = []
+        for at, row in rows.items():
+            if has_direction(row):
+                self.rows[places[at]] = row
+            else:
+                useless.append(places[at])
+        if useless:
+            await self._try(EmbeddingAnswerError(f"{self._embedder.model} answered {USELESS}."))
+        self.refused.update(dict.fromkeys(useless, f"the model answered {USELESS}"))
+
+    async def _try(self, error: EmbeddingError) -> None:
+        """Make sure that it is the text: raise the error where the model takes no text at all."""
+        if self._is_able or self.rows:
+            return
+        (row,) = await self._embedder.embed([EASY], Kind.PASSAGE)
+        if not has_direction(row):
+            raise error
+        self._is_able = True
