@@ -23,6 +23,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import StopReason
 from skerry.store import Unit
 from skerry.store import sessions as table
+from tests.conformance import published
 from tests.conformance.schema import definitions, judge, problems
 from tests.support.gateway import FAILED, Rig, running_gateway
 from tests.support.wire import Wire, connected, dial, request
@@ -101,8 +102,6 @@ async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> Non
     assert problems("MissingScopeErrorDetails", error["details"]) == []
 
 
-_SENT_ALL_THE_SAME = {"AgentParams": {"label"}, "ChatHistoryParams": {"maxBytes"}}
-"""What their clients send although their published schema does not list it (as captured)."""
 _OURS = {"idempotencyKey", "instructions"}
 """What we take besides, and never ask for: a repeat is told from a new request, a summary led."""
 
@@ -138,8 +137,14 @@ _OURS = {"idempotencyKey", "instructions"}
 def test_our_parameters_are_among_theirs(ours: type[Params], theirs: str) -> None:
     schema = definitions()[theirs]
     wire_names = {field.alias: field for field in ours.model_fields.values()}
-    extra = _OURS | _SENT_ALL_THE_SAME.get(theirs, set())
-    assert set(wire_names) - extra <= set(schema["properties"])
+    known = {
+        name
+        for row in published.table()
+        if published.definition(row.pop("method")) == theirs
+        for properties in row.values()
+        for name in properties
+    }
+    assert set(wire_names) - _OURS <= known
     needed = {name for name, field in wire_names.items() if field.is_required()}
     assert needed == set(schema["required"]) if "required" in schema else not needed
 

@@ -66,6 +66,10 @@ def _declared(method: Method[Any]) -> Mapping[str, str]:
     return {**params.ignored, **params.refused} if issubclass(params, Params) else {}
 
 
+def _word(usual: str | None) -> bytes:
+    return msgspec.json.encode(usual)
+
+
 def _extra(error: ValidationError) -> set[str]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
     return {str(one["loc"][0]) for one in details if one["type"] == _EXTRA and len(one["loc"]) == 1}
@@ -77,7 +81,7 @@ def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes
     refused, ignored = method.params.refused, method.params.ignored
     warnings: list[Json] = []
     for name in [name for name in given if name in extra]:
-        asks = bytes(given[name]).strip() not in _NOTHING
+        asks = bytes(given[name]) not in {*_NOTHING, _word(method.params.usual.get(name))}
         if name in refused and asks:
             raise RefusedError(
                 ErrorCode.INVALID_REQUEST,

@@ -91,6 +91,7 @@ class ConnectParams(Params):
     permissions: dict[Name, bool] = Field(default_factory=dict[Name, bool], max_length=256)
     computer_use: Any = None
     worker_runs: Annotated[dict[Name, Any], Field(max_length=256)] | None = None
+    model_catalog: Annotated[dict[Name, Any], Field(max_length=64)] | None = None
     path_env: Annotated[str, Field(max_length=32_768)] | None = None
     role: Name = "operator"
     scopes: Names | None = None

@@ -21,6 +21,8 @@ Name = Annotated[
     str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
 """A short text without control characters, so that it can be shown anywhere."""
+EntryId = Annotated[str, StringConstraints(max_length=8, pattern=r"^[0-9a-f]{8}$")]
+"""The name of a message of a transcript."""
 Message = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 IdempotencyKey = Annotated[
     str, StringConstraints(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]*$")
@@ -41,6 +43,8 @@ class Params(BaseModel):
     """What is accepted without effect: told in `warnings` of the answer."""
     refused: ClassVar[Mapping[str, str]] = NONE
     """What would change the outcome and cannot be done: the reason, told in the error."""
+    usual: ClassVar[Mapping[str, str]] = NONE
+    """Of those, the word that asks for what is done anyway."""
 
     model_config = ConfigDict(
         frozen=True,

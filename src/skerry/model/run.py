@@ -109,6 +109,8 @@ class RunRequest(Struct, frozen=True):
     reply_to: ReplyTo | None = None
     thinking: ThinkingLevel | None = None
     """None is the configured default."""
+    model: str | None = None
+    """`provider/model` that this run asks; None is what the conversation has."""
     images: tuple[ImageBlock, ...] = ()
     """Come with the text, behind it."""
     origin: Origin = Origin.STRANGER
@@ -129,6 +131,8 @@ class RunRequest(Struct, frozen=True):
 
     def settled(self, settings: SessionSettings) -> SessionSettings:
         """Return what holds for its run in a conversation with these settings."""
+        if self.model is not None:
+            settings = msgspec.structs.replace(settings, model=self.model)
         return self.inline.settings.over(settings) if self.inline else settings
 
     @property

@@ -13,11 +13,17 @@ from skerry.model.thinking import ThinkingLevel
 
 _ID_MASK = 0xFFFF_FFFF
 _ID_STEP = 0x9E37_79B1  # odd, so multiplying is a bijection of 32-bit numbers: ids never collide
+_ID_BACK = pow(_ID_STEP, -1, _ID_MASK + 1)
 
 
 def entry_id(seq: int) -> str:
     """Return the 8 hex digits that name entry `seq` of a session; distinct for 2**32 entries."""
     return f"{seq * _ID_STEP & _ID_MASK:08x}"
+
+
+def entry_seq(name: str) -> int:
+    """Return the number of the entry that `entry_id` named so."""
+    return int(name, 16) * _ID_BACK & _ID_MASK
 
 
 class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -26,6 +26,15 @@ class Wanted(Struct, frozen=True):
     """True: archived sessions with content; None: these and the present ones."""
     unlisted: frozenset[str] = frozenset()
     """Names in the agent's scope that are left out, such as `global`."""
+    without: frozenset[str] = frozenset()
+    """Kinds of conversations that are left out, by the first word in the agent's scope: `cron`."""
+    keys: frozenset[str] | None = None
+    """Only these conversations."""
+    pinned: bool | None = None
+    heard: bool = False
+    """Only those in which a person spoke."""
+    by_heard: bool = False
+    """The one in which a person spoke last comes first."""
 
 
 _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
@@ -36,6 +45,9 @@ _FIRST: Final = (  # a notice may stand before it
     " AND json_extract(CAST(body AS TEXT), '$.role') = 'user' ORDER BY seq LIMIT 1)"
 )
 _LAST: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq = tail)"
+_UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
+_WITHOUT: Final = "key NOT LIKE 'agent:' || agent_id || ':' || ? || ':%'"
+_ORDER: Final = ("updated_at DESC, key", "user_at DESC, updated_at DESC, key")
 EVERY: Final = Wanted()
 """Every present session."""
 
@@ -48,12 +60,13 @@ def recent(
     A search reads every session's first and last message: O(n) of the sessions.
     """
     where, parameters = _conditions(wanted)
+    order = _ORDER[wanted.by_heard]
     if wanted.search:
         found = list(_found(reader, wanted, where, parameters))
         return found[offset : None if limit < 0 else offset + limit]
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
-        " ORDER BY updated_at DESC, key LIMIT ? OFFSET ?",
+        f" ORDER BY {order} LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
     )
     return [sessions.entry(row) for row in rows]
@@ -75,7 +88,7 @@ def _found(
     needle = wanted.search.casefold()
     rows = reader.all(
         f"SELECT {_FIRST}, {_LAST}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
-        " ORDER BY updated_at DESC, key",
+        f" ORDER BY {_ORDER[wanted.by_heard]}",
         parameters,
     )
     for first, last, *row in rows:
@@ -91,22 +104,21 @@ def _text(body: bytes | None) -> str:
 
 
 def _conditions(wanted: Wanted) -> tuple[str, Row]:
-    conditions = [_ARCHIVED[wanted.archived]]
-    parameters: list[object] = []
-
-    def add(condition: str, *values: object) -> None:
-        conditions.append(condition)
-        parameters.extend(values)
-
-    if wanted.agent is not None:
-        add("agent_id = ?", wanted.agent)
-    if wanted.agents is not None:
-        places = ", ".join("?" * len(wanted.agents))
-        add(f"agent_id IN ({places})", *sorted(wanted.agents))
-    if wanted.label is not None:
-        add("label = ?", wanted.label)
-    if wanted.active_since:
-        add("updated_at >= ?", wanted.active_since)
-    for name in sorted(wanted.unlisted):
-        add("key <> 'agent:' || agent_id || ':' || ?", name)
-    return " AND ".join(conditions), tuple(parameters)
+    found: dict[str, tuple[object, ...]] = {_ARCHIVED[wanted.archived]: ()}
+    one_value: dict[str, object] = {
+        "agent_id = ?": wanted.agent,
+        "label = ?": wanted.label,
+        "updated_at >= ?": wanted.active_since or None,
+        "coalesce(json_extract(settings, '$.pinned'), 0) = ?": wanted.pinned,
+    }
+    found |= {condition: (one,) for condition, one in one_value.items() if one is not None}
+    for column, among in (("agent_id", wanted.agents), ("key", wanted.keys)):
+        if among is not None:
+            found[f"{column} IN ({', '.join('?' * len(among))})"] = tuple(sorted(among))
+    if wanted.heard:
+        found["user_at > 0"] = ()
+    conditions, values = [*found], [value for one in found.values() for value in one]
+    for names, condition in ((wanted.unlisted, _UNLISTED), (wanted.without, _WITHOUT)):
+        conditions += [condition] * len(names)
+        values += sorted(names)
+    return " AND ".join(conditions), tuple(values)

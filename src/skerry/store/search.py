@@ -54,6 +54,8 @@ class Question:
     """Also in the owner's other conversations, if this one is the owner's."""
     everywhere: bool = False
     """In every conversation of the agent; for whom may read them all."""
+    only: frozenset[str] | None = None
+    """Of those, only in the ones with these keys."""
     within: SessionId | None = None
     """Only in this incarnation."""
     until: tuple[SessionId, int] | None = None
@@ -97,6 +99,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
         for session_id, key, archived in rows
         if (key == own or question.everywhere or SessionKey.parse(key).is_owners)
         and question.within in {None, session_id}
+        and (question.only is None or key in question.only)
     }
 
 

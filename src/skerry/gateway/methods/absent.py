@@ -36,6 +36,8 @@ class CronListParams(Params):
     sort_by: Literal["nextRunAtMs", "updatedAtMs", "name"] | None = None
     sort_dir: Literal["asc", "desc"] | None = None
     agent_id: Name | None = None
+    session_agent_id: Name | None = None
+    session_key: Name | None = None
     compact: bool | None = None
     include_delivery_previews: bool | None = None
 

@@ -1,20 +1,18 @@
 """Methods that change sessions: patch, reset, delete, restore, compact."""
 
 import uuid
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 from pydantic import Field
 
 from skerry.commands.table import CommandCall, tell_command
-from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
-from skerry.gateway.methods import rows
+from skerry.gateway.methods import overrides, rows
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.once import once
 from skerry.hooks.events import WEBCHAT
-from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
@@ -25,6 +23,7 @@ from skerry.store.listing import Wanted
 NOTHING_TO_COMPACT: Final = "nothing to compact"
 _HARMLESS: Final = frozenset({"label", "pinned", "unread"})
 """What a writer may patch; the rest decides what a run does or costs, and needs admin."""
+_MARK: Final = "expected_marked_unread_at"
 
 Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
@@ -41,6 +40,50 @@ class SessionParams(OnceParams):
 class SessionsPatchParams(SessionParams):
     """Parameters of `sessions.patch`; null takes a setting back, what is left out stays."""
 
+    ignored: ClassVar = {
+        "autoLabel": "A conversation without a label shows what was first said in it.",
+    }
+    refused: ClassVar = {
+        **dict.fromkeys(
+            ("icon", "color", "category", "boardFace", "boardPresentation"),
+            "of its looks a conversation keeps its label and whether it is pinned.",
+        ),
+        **dict.fromkeys(
+            ("statusNote", "attention", "ttlMinutes"),
+            "conversations have no notes of their state.",
+        ),
+        **dict.fromkeys(
+            ("elevatedLevel", "execHost", "execSecurity", "execAsk", "execNode", "sandboxMode"),
+            "no agent of this gateway runs commands.",
+        ),
+        **dict.fromkeys(
+            ("permissionMode", "toolOverrides", "inheritedToolAllow", "inheritedToolDeny"),
+            "tools are allowed by the configuration, not by conversation.",
+        ),
+        **dict.fromkeys(
+            (
+                "expectedPermissionMode",
+                "expectedToolOverrides",
+                "expectedSandboxMode",
+                "expectedNativeRuntimeConsent",
+            ),
+            "a conversation has no such setting that could be expected.",
+        ),
+        **dict.fromkeys(
+            ("spawnedBy", "spawnDepth", "completionOwnerSessionKey", "inheritedToolPolicyVersion"),
+            "conversations have no parents.",
+        ),
+        **dict.fromkeys(
+            ("agentRuntime", "nativeRuntimeConsent"), "runs have one runtime, the gateway's own."
+        ),
+        "archived": "`sessions.delete` archives a conversation, `sessions.restore` returns it.",
+        "contextWindow": "the window is the model's; choose another model.",
+        "fastMode": "models are asked at one speed.",
+        "traceLevel": "what is logged is set for the whole gateway: `logging.level`.",
+        "groupActivation": "when an agent answers in a group is set in its channel's section.",
+    }
+    usual: ClassVar = {"elevatedLevel": "off", "sandboxMode": "off", "boardFace": "chat"}
+
     label: Label | None = None
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
     thinking_level: Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None = None
@@ -50,6 +93,8 @@ class SessionsPatchParams(SessionParams):
     send_policy: Literal["allow", "deny"] | None = None
     pinned: bool | None = None
     unread: bool | None = None
+    expected_marked_unread_at: Annotated[float, Field(ge=0)] | None = None
+    """With null, `unread: false` leaves a mark that a person set."""
 
 
 class SessionsResetParams(OnceParams):
@@ -57,13 +102,22 @@ class SessionsResetParams(OnceParams):
 
     key: Name
     agent_id: Name | None = None
+    expected_session_id: Name | None = None
     reason: Literal["new", "reset"] = "reset"
 
 
 class SessionsDeleteParams(SessionParams):
-    """Parameters of `sessions.delete`. The transcript is kept whatever `deleteTranscript` says."""
+    """Parameters of `sessions.delete`."""
 
-    delete_transcript: bool = True
+    ignored: ClassVar = {
+        "deleteTranscript": "The transcript is archived; `memory.forget` and the retention of"
+        " `session.maintenance` remove what was said."
+    }
+    refused: ClassVar = {
+        "archivedOnly": "what is archived is removed by `sessions.prune`, and by age."
+    }
+
+    expected_session_updated_at: Annotated[float, Field(ge=0)] | None = None
     emit_lifecycle_hooks: bool = True
 
 
@@ -76,23 +130,24 @@ class SessionsRestoreParams(OnceParams):
 class SessionsCompactParams(OnceParams):
     """Parameters of `sessions.compact`."""
 
+    ignored: ClassVar = {"maxLines": "The conversation is summarised; every message is kept."}
+
     key: Name
     agent_id: Name | None = None
     instructions: Annotated[str, Field(max_length=4000)] = ""
-    max_lines: Annotated[int, Field(ge=1)] | None = None
-    """How many lines OpenClaw keeps of a file; every message is kept here."""
 
 
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     """Change what holds for one conversation; one that has none begins."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
-    given = params.model_fields_set - SessionParams.model_fields.keys()
-    _check_scope(call, given)
+    given = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
+    if not given <= _HARMLESS:
+        overrides.need_admin(call)
     changes = {name: getattr(params, name) for name in given - {"label"}}
     model = changes.get("model")
     if model is not None:
-        changes["model"] = await _known_model(call, model)
+        changes["model"] = await overrides.known_model(call, model)
     for flag in {"pinned", "unread"} & changes.keys():
         changes[flag] = bool(changes[flag])
     if changes.get("thinking_level"):
@@ -102,11 +157,14 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     def write(unit: Unit) -> SessionEntry:
         call.effect(unit)
         now = context.clock.now_ms()
-        _expect(sessions.find(unit, str(key)), params)
+        seen = (params.expected_session_id, params.expected_lifecycle_revision)
+        _expect(sessions.find(unit, str(key)), params.key, *seen)
         session_id, _ = sessions.ensure(unit, key, SessionId(str(uuid.uuid4())), now)
         session = _present(unit, session_id)
         if label:
             _check_free(unit, session, label)
+        if _only_seen(params) and session.settings.unread:
+            changes.pop("unread")
         settings = msgspec.structs.replace(session.settings, **changes)
         own = session.label if label is None else label
         archive.change(unit, session_id, label=own, settings=settings)
@@ -123,10 +181,18 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     }
 
 
+def _only_seen(params: SessionsPatchParams) -> bool:
+    """Return whether a page was opened: a mark that a person set is more than that."""
+    return _MARK in params.model_fields_set and params.unread is False
+
+
 async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     """Begin a conversation anew; what was said is archived. Its runs are stopped."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
+    if params.expected_session_id is not None:  # before runs are stopped for nothing
+        seen = await context.store.read(lambda reader: sessions.find(reader, str(key)))
+        _expect(seen, params.key, params.expected_session_id)
     tell_command(context.hooks, CommandCall(params.reason, "", key, WEBCHAT, is_owner=True))
     new_id = SessionId(str(uuid.uuid4()))
 
@@ -137,6 +203,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
 
     async def work() -> tuple[SessionEntry | None, SessionEntry]:
         present = await context.store.read(lambda reader: sessions.find(reader, str(key)))
+        _expect(present, params.key, params.expected_session_id)
         await lifecycle.will_reset(context.hooks, context.store, present, params.reason)
         return await context.store.write(write)
 
@@ -160,10 +227,10 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
         remedy = "`skerry sessions reset` begins it anew and archives what was said."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
     # Before runs are stopped for nothing.
-    _expect(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
+    _expect_seen(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
 
     def write(unit: Unit) -> SessionEntry | None:
-        _expect(sessions.find(unit, str(key)), params)
+        _expect_seen(sessions.find(unit, str(key)), params)
         call.effect(unit)
         return archive.delete(unit, key, context.clock.now_ms())
 
@@ -243,20 +310,6 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
     return session
 
 
-def _check_scope(call: Call, given: set[str]) -> None:
-    if given <= _HARMLESS or access.ADMINS.met(call.role, call.scopes):
-        return
-    raise RefusedError(
-        ErrorCode.FORBIDDEN,
-        f"missing scope: {access.ADMIN}",
-        details={
-            "code": "MISSING_SCOPE",
-            "missingScope": access.ADMIN,
-            "requiredScopes": [access.ADMIN],
-        },
-    )
-
-
 def _check_free(reader: Reader, session: SessionEntry, label: str) -> None:
     """Refuse a label that another conversation of the agent has: it must name one."""
     found = listing.recent(reader, Wanted(session.agent_id, label=label), limit=2)
@@ -268,28 +321,23 @@ def _check_free(reader: Reader, session: SessionEntry, label: str) -> None:
         )
 
 
-def _expect(session: SessionEntry | None, params: SessionParams) -> None:
+def _expect(session: SessionEntry | None, key: str, *wanted: str | None) -> None:
     """Refuse to change another session than the one that the client saw."""
-    for wanted in (params.expected_session_id, params.expected_lifecycle_revision):
-        if wanted is not None and (session is None or session.session_id != wanted):
-            message = f"Session {params.key} changed since it was read; read it again."
-            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    for one in wanted:
+        if one is not None and (session is None or session.session_id != one):
+            raise _changed(key)
 
 
-async def _known_model(call: Call, ref: str) -> str:
-    """Return the model's full name.
+def _changed(key: str) -> RefusedError:
+    message = f"Session {key} changed since it was read; read it again."
+    return RefusedError(ErrorCode.INVALID_REQUEST, message)
 
-    Raises:
-        RefusedError: it cannot be used.
-    """
-    try:
-        _, info = await call.context.models.choose(ref)
-    except ModelUnavailableError as error:
-        provider, slash, _ = ref.partition("/")
-        message = f'Unknown provider "{provider}"' if slash else f'Unknown model "{ref}"'
-        details = {"code": error.code, "remedy": error.remedy or str(error)}
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
-    return info.ref
+
+def _expect_seen(session: SessionEntry | None, params: SessionsDeleteParams) -> None:
+    _expect(session, params.key, params.expected_session_id, params.expected_lifecycle_revision)
+    at = params.expected_session_updated_at
+    if at is not None and (session is None or session.updated_at != at):
+        raise _changed(params.key)
 
 
 async def _resolved(call: Call, settings: SessionSettings) -> Json:

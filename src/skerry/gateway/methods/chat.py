@@ -1,7 +1,7 @@
 """Methods about one conversation: its history, what a page needs at once, a note in it."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Raw
@@ -12,6 +12,7 @@ from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import (
     Call,
+    EntryId,
     Message,
     Method,
     Name,
@@ -29,7 +30,7 @@ from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
-from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
+from skerry.model.session import SessionEntry, TranscriptEntry, entry_id, entry_seq
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.dispatch import InLine
 from skerry.ports.model import ModelInfo
@@ -44,22 +45,40 @@ _CUT: Final = "\n…(cut)…"
 class ChatHistoryParams(Params):
     """Parameters of `chat.history`. `offset` leaves out that many of the newest messages.
 
-    With `sessionId` the transcript is that session's, also when it is archived. `inputRunIds` names
-    messages of which the client wants to know whether they came: those in the transcript tell.
+    With `sessionId` the transcript is that session's, also when it is archived. With `messageId`
+    the page is the one that has this message in its middle. `inputRunIds` names messages of which
+    the client wants to know whether they came: those in the transcript tell.
     """
+
+    ignored: ClassVar = {"pendingBefore": "Every message that waits is told in `activeRuns`."}
+    refused: ClassVar = {
+        "cursor": "no answer has one; `offset` with `nextOffset` of the last answer goes on."
+    }
 
     session_key: Name
     agent_id: Name | None = None
     session_id: Name | None = None
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    message_id: EntryId | None = None
     max_chars: Annotated[int, Field(ge=1, le=500_000)] | None = None
     max_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = _HISTORY_BYTES
     input_run_ids: Annotated[list[Name], Field(min_length=1, max_length=50)] | None = None
 
 
+class ChatStartupParams(ChatHistoryParams):
+    """Parameters of `chat.startup`: those of `chat.history`."""
+
+    refused: ClassVar = {
+        **ChatHistoryParams.refused,
+        **dict.fromkeys(("shortId", "slugHint"), "conversations have no short names."),
+    }
+
+
 class ChatMetadataParams(Params):
     """Parameters of `chat.metadata`."""
+
+    ignored: ClassVar = {"authProfileId": "Models are the same for whoever asks."}
 
     agent_id: Name | None = None
     session_key: Name | None = None
@@ -74,7 +93,7 @@ class ChatInjectParams(OnceParams):
     label: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] | None = None
 
 
-async def chat_startup(call: Call, params: ChatHistoryParams) -> Json:
+async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
     """Return what a page needs when it opens: the conversation, the agents, models, commands."""
     payload = await chat_history(call, params)
     payload["agentsList"] = await agents.agents_list(call, NoParams())
@@ -137,7 +156,8 @@ def _read(
     if session is None:
         nothing = {"messages": [], "totalMessages": 0, "hasMore": False}
         return {"sessionKey": str(key), "sessionId": None, **nothing}
-    newest = session.tail - params.offset
+    offset = _offset(params, session.tail)
+    newest = session.tail - offset
     found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
     shown: list[Raw] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
@@ -167,8 +187,15 @@ def _read(
     if settings.verbose_level is not None:
         payload["verboseLevel"] = settings.verbose_level
     if payload["hasMore"]:
-        payload["nextOffset"] = params.offset + len(shown)
+        payload["nextOffset"] = offset + len(shown)
     return payload
+
+
+def _offset(params: ChatHistoryParams, tail: int) -> int:
+    """Return how many of the newest messages are left out."""
+    if params.message_id is None:
+        return params.offset
+    return max(0, tail - entry_seq(params.message_id) - params.limit // 2)
 
 
 def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntry | None:
@@ -331,7 +358,7 @@ async def _after_hooks(
 
 METHODS: Final = (
     Method("chat.history", ChatHistoryParams, chat_history),
-    Method("chat.startup", ChatHistoryParams, chat_startup),
+    Method("chat.startup", ChatStartupParams, chat_startup),
     Method("chat.metadata", ChatMetadataParams, chat_metadata),
     Method("chat.inject", ChatInjectParams, once("chat.inject", chat_inject)),
 )

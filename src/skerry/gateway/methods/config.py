@@ -1,7 +1,7 @@
 """Methods that show and change the configuration: `config.get`, `set`, `patch`, `apply`."""
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import anyio.to_thread
 from pydantic import Field
@@ -16,7 +16,7 @@ from skerry.config.source import MAX_BYTES, Source
 from skerry.config.wire import Shown, as_object, is_hash_of, keyed_hash, patched, replacement, shown
 from skerry.gateway.configuration import WRITES, Applied, Look
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
 from skerry.infra.clock import iso
 from skerry.model.errors import (
     ConfigInvalidError,
@@ -44,28 +44,25 @@ class SetParams(Params):
     base_hash: BaseHash | None = None
 
 
-class DeliveryContext(Params):
-    """Where other gateways tell of the restart; this one tells in its answer."""
-
-    channel: Name | None = None
-    to: Name | None = None
-    account_id: Name | None = None
-    thread_id: Name | float | None = None
-
-
 class ApplyParams(SetParams):
-    """Parameters of `config.apply`. All but the first two are what clients send without need."""
+    """Parameters of `config.apply`."""
 
-    session_key: Annotated[str, Field(max_length=512)] | None = None
-    delivery_context: DeliveryContext | None = None
-    note: Annotated[str, Field(max_length=4096)] | None = None
-    restart_delay_ms: Annotated[int, Field(ge=0, le=1 << 40)] | None = None
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            ("sessionKey", "deliveryContext", "note"),
+            "What became of the change stands in this answer, and in no conversation.",
+        ),
+        "restartDelayMs": "A restart that is due waits for the runs under way.",
+    }
 
 
 class PatchParams(ApplyParams):
-    """Parameters of `config.patch`. Lists are always replaced whole."""
+    """Parameters of `config.patch`."""
 
-    replace_paths: Annotated[list[Name], Field(max_length=256)] | None = None
+    ignored: ClassVar = {
+        **ApplyParams.ignored,
+        "replacePaths": "Lists are always replaced whole.",
+    }
 
 
 async def config_get(call: Call, _params: NoParams) -> Json:

@@ -20,6 +20,7 @@ class CommandsListParams(Params):
     provider: Name | None = None
     scope: Name | None = None
     include_args: bool | None = None
+    session_key: Name | None = None
 
 
 def commands_list(call: Call, _: CommandsListParams) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Methods about models: which there are, which answers now, and how to get another."""
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -21,14 +21,23 @@ def _is_key(value: SecretStr) -> SecretStr:
 
 
 class ModelsListParams(Params):
-    """Parameters of `models.list`; they choose nothing, for only usable models are listed."""
+    """Parameters of `models.list`. Usable models are the same for every agent and session."""
+
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            ("view", "preparedOnly", "includeDefaultModels"), "Only usable models are listed."
+        ),
+        **dict.fromkeys(
+            ("includeProviderCapabilities", "includeDetails"), "Every row has all that is known."
+        ),
+        "refresh": "Models are looked up anew at every request.",
+        "authProfileId": "Models are the same for whoever asks.",
+    }
+    usual: ClassVar = {"view": "default"}
 
     agent_id: Name | None = None
     session_key: Name | None = None
-    view: Name | None = None
-    include_provider_capabilities: bool | None = None
-    prepared_only: bool | None = None
-    refresh: bool | None = None
+    provider: Name | None = None
 
 
 class ModelsConfigureParams(Params):
@@ -48,10 +57,15 @@ class ModelsUseParams(Params):
     pin: bool = False
 
 
-async def models_list(call: Call, _params: ModelsListParams) -> Json:
+async def models_list(call: Call, params: ModelsListParams) -> Json:
     """Return the models that can be used now, the one in use first."""
     listing = await call.context.models.listing()
-    return {"models": [_model(model, default=not place) for place, model in enumerate(listing)]}
+    rows = [
+        _model(model, default=not place)
+        for place, model in enumerate(listing)
+        if params.provider in {None, model.provider}
+    ]
+    return {"models": rows}
 
 
 async def models_status(call: Call, _params: NoParams) -> Json:

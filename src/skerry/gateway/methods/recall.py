@@ -1,6 +1,6 @@
 """The method that finds what was said, for the owner at the gateway itself."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -14,11 +14,14 @@ from skerry.store.search import MAX_HITS, Question, search
 class SessionsSearchParams(Params):
     """Parameters of `sessions.search`; without `key` all conversations of the agent are searched.
 
-    What was deleted is not found.
+    With `sessionKeys` only those of the conversations. What was deleted is not found.
     """
 
-    query: Annotated[str, Field(min_length=1, max_length=1000)]
+    ignored: ClassVar = {"scope": "Conversations to search are named by `sessionKeys`."}
+
+    query: Annotated[str, Field(min_length=1, max_length=4096)]
     key: Name | None = None
+    session_keys: Annotated[list[Name], Field(min_length=1, max_length=200)] | None = None
     agent_id: Name | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 8
 
@@ -27,7 +30,11 @@ async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
     """Return the exchanges that fit the words best, the best first."""
     key = session_key(call, params.key, params.agent_id)
     everywhere = params.key is None
-    question = Question(key, params.query, params.limit, everywhere=everywhere)
+    only: frozenset[str] | None = None
+    if params.session_keys is not None:
+        keys = (session_key(call, one, params.agent_id) for one in params.session_keys)
+        only = frozenset(map(str, keys))
+    question = Question(key, params.query, params.limit, everywhere=everywhere, only=only)
     found = await search(call.context.store, question)
     return {"complete": found.complete, "hits": [_hit(one) for one in found.hits]}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
@@ -13,6 +13,7 @@ from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import (
     MAX_TEXT,
     Call,
+    EntryId,
     IdempotencyKey,
     Message,
     Method,
@@ -20,12 +21,15 @@ from skerry.gateway.method import (
     Params,
     RefusedError,
 )
+from skerry.gateway.methods import overrides
 from skerry.gateway.methods.keys import session_key
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
+from skerry.model.rights import Rights
 from skerry.model.run import Admission, AdmissionStatus, Expected, RunRequest, RunResult
+from skerry.model.session import entry_seq
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
 
@@ -51,8 +55,63 @@ Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT
 Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
+_NOT_DELIVERED: Final = "The answer goes to the clients of the gateway, to no channel."
+_NO_MESSAGE_TOOL: Final = "Agents have no tool that sends messages."
+_INTERNAL: Final = "it is for OpenClaw's own processes."
+_PROVENANCE: Final = "what a connection sends is said by whom it belongs to."
+_KEPT: Final = "every message stands in its transcript."
+
+
 class AgentParams(Params):
-    """Parameters of `agent`. Those behind `attachments` clients send in vain."""
+    """Parameters of `agent`; `model`, with or without `provider`, is for this run alone."""
+
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            (
+                *("to", "replyTo", "deliver", "bestEffortDeliver", "channel", "replyChannel"),
+                *("accountId", "replyAccountId", "threadId", "groupId", "groupChannel"),
+                "groupSpace",
+            ),
+            _NOT_DELIVERED,
+        ),
+        **dict.fromkeys(("disableMessageTool", "sourceReplyDeliveryMode"), _NO_MESSAGE_TOOL),
+        **dict.fromkeys(
+            ("promptMode", "bootstrapContextMode", "bootstrapContextRunKind"),
+            "The system prompt is the agent's whole one.",
+        ),
+        **dict.fromkeys(
+            ("forceRestartSafeTools", "forceCodeModeTools", "cleanupBundleMcpOnRunEnd"),
+            "Tools are those of the configuration, for every run.",
+        ),
+        "lane": "Runs of one conversation follow each other; lanes cannot be chosen.",
+        "label": "A run gives its conversation no name; `sessions.patch` does.",
+        "voiceWakeTrigger": "Nothing listens for a word here.",
+        "spawnedBy": "Conversations have no parents.",
+    }
+    refused: ClassVar = {
+        **dict.fromkeys(
+            (
+                *("acpTurnSource", "internalRuntimeHandoffId", "internalEvents"),
+                *("internalExecutionIdentityRetry", "internalExecutionIdentityRecoveryAttempt"),
+                "execApprovalFollowupExpectedSessionId",
+            ),
+            _INTERNAL,
+        ),
+        **dict.fromkeys(("suppressPromptPersistence", "sessionEffects"), _KEPT),
+        **dict.fromkeys(
+            ("swarmCollector", "swarmOutputSchema"), "answers are text, of no given form."
+        ),
+        "cwd": "a run works in its agent's workspace.",
+        "modelRun": "a run is one of an agent; there is none of a model alone.",
+        "inputProvenance": _PROVENANCE,
+    }
+    usual: ClassVar = {
+        "promptMode": "full",
+        "bootstrapContextMode": "full",
+        "bootstrapContextRunKind": "default",
+        "sourceReplyDeliveryMode": "automatic",
+        "sessionEffects": "visible",
+    }
 
     message: Message
     idempotency_key: IdempotencyKey
@@ -63,13 +122,9 @@ class AgentParams(Params):
     timeout: Annotated[int, Field(ge=0, le=_LONGEST_MS // 1000)] | None = None
     thinking: Thinking | None = None
     attachments: Attachments | None = None
-    to: Name | None = None
-    deliver: bool | None = None
-    best_effort_deliver: bool | None = None
-    channel: Name | None = None
-    reply_channel: Name | None = None
-    lane: Name | None = None
-    label: Name | None = None
+    model: Name | None = None
+    provider: Name | None = None
+    expected_existing_session_id: Name | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -87,15 +142,39 @@ class AgentWaitParams(Params):
 class ChatSendParams(Params):
     """Parameters of `chat.send`; with `sessionId` it goes to no other conversation than shown."""
 
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            (
+                *("deliver", "originatingChannel", "originatingTo", "originatingAccountId"),
+                "originatingThreadId",
+            ),
+            _NOT_DELIVERED,
+        ),
+        **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are asked at one speed."),
+        "replyToId": "The model is not told which message this answers.",
+        "mentions": "There are no people to mention but the owner.",
+        "workContext": "The model is not told what the page shows.",
+    }
+    refused: ClassVar = {
+        **dict.fromkeys(("systemInputProvenance", "systemProvenanceReceipt"), _PROVENANCE),
+        **dict.fromkeys(
+            ("expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
+            "a conversation has no such setting that could be expected.",
+        ),
+        "toolBindings": "tools are those of the configuration, for every message.",
+        "intent": "there are no goals that a message could begin.",
+    }
+
     session_key: Name
     message: Annotated[str, Field(max_length=MAX_TEXT)]
     idempotency_key: IdempotencyKey
     agent_id: Name | None = None
     session_id: Name | None = None
     timeout_ms: Milliseconds | None = None
-    queue_mode: Literal["steer", "followup"] | None = None
+    queue_mode: Literal["steer", "followup", "collect", "interrupt"] | None = None
     thinking: Thinking | None = None
-    deliver: bool | None = None
+    expected_leaf_entry_id: EntryId | None = None
+    suppress_command_interpretation: bool = False
     attachments: Attachments | None = None
 
     @model_validator(mode="after")
@@ -106,6 +185,8 @@ class ChatSendParams(Params):
 
 class ChatAbortParams(Params):
     """Parameters of `chat.abort`."""
+
+    ignored: ClassVar = {"preserveSideRuns": "A conversation has no runs beside the one shown."}
 
     session_key: Name
     run_id: Name | None = None
@@ -123,7 +204,27 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         thinking=params.thinking,
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
+        expected=_existing(params),
     )
+    if params.model is not None or params.provider is not None:
+        overrides.need_admin(call)
+        return _agent_with(call, request, params)
+    return _agent_in(call, request, params)
+
+
+async def _agent_with(call: Call, request: RunRequest, params: AgentParams) -> Json:
+    if params.model is None:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"provider {params.provider!r} is named without a model",
+            details={"remedy": "Name the model too, as `model`."},
+        )
+    named = (params.provider, params.model)
+    ref = await overrides.known_model(call, "/".join(one for one in named if one))
+    return await _agent_in(call, replace(request, model=ref), params)
+
+
+def _agent_in(call: Call, request: RunRequest, params: AgentParams) -> Coroutine[Any, Any, Json]:
     if params.session_id is None or params.session_key is not None:
         return _agent(call, request)
     return _agent_by_id(call, request, params.session_id, params.agent_id)
@@ -198,15 +299,24 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         thinking=params.thinking,
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
+        rights=Rights.NONE if params.suppress_command_interpretation else None,
         expected=_expected(params),
     )
     return _chat_send(call, request)
 
 
 def _expected(params: ChatSendParams) -> Expected | None:
-    if params.session_id is None:
+    leaf: int | None = None
+    if "expected_leaf_entry_id" in params.model_fields_set:  # null expects that there is none
+        leaf = entry_seq(params.expected_leaf_entry_id) if params.expected_leaf_entry_id else 0
+    if params.session_id is None and leaf is None:
         return None
-    return Expected(params.session_id)
+    return Expected(params.session_id or "", leaf=leaf)
+
+
+def _existing(params: AgentParams) -> Expected | None:
+    wanted = params.expected_existing_session_id
+    return Expected(wanted, present=True) if wanted else None
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:

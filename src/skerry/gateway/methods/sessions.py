@@ -1,6 +1,7 @@
 """Methods that read sessions: list, describe, preview, resolve."""
 
-from typing import Annotated, Final, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -23,6 +24,17 @@ _MOST: Final = 1000
 class SessionsListParams(Params):
     """Parameters of `sessions.list`. A page has at most 1,000 sessions, whatever `limit` says."""
 
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            (
+                *("creatorId", "ownerId", "ownerFirst", "includePeople"),
+                *("involvingMe", "involvingProfileId", "profileRelation"),
+            ),
+            "Every conversation belongs to the one owner.",
+        ),
+        "includeActivitySummary": "Runs that are on are told by `status` and by events.",
+    }
+
     limit: Annotated[int, Field(ge=1, le=1 << 40)] = 200
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
     active_minutes: Annotated[int, Field(ge=1, le=5_256_000)] | None = None
@@ -38,12 +50,29 @@ class SessionsListParams(Params):
     configured_agents_only: bool = False
     require_last_interaction: bool = False
     sort_by: Literal["updatedAt", "lastInteractionAt"] | None = None
+    active_only: bool = False
+    exclude_cron: bool = False
+    exclude_subagents: bool = False
+    exclude_system: bool = False
+    pinned: bool | None = None
+    workspace_dir: Name | None = None
+    board_face: Literal["chat", "dashboard"] | None = None
+    has_board: bool | None = None
+    group: Name | None = None
+    project_id: Name | None = None
+
+    @property
+    def asks_for_none(self) -> bool:
+        """Return whether it asks for what no conversation has: a parent, a board, a project."""
+        nowhere = (self.spawned_by, self.group, self.project_id)
+        return any(nowhere) or self.has_board is True or self.board_face == "dashboard"
 
 
 class SessionsDescribeParams(Params):
     """Parameters of `sessions.describe`."""
 
     key: Name
+    agent_id: Name | None = None
     include_derived_titles: bool = False
     include_last_message: bool = False
 
@@ -58,6 +87,10 @@ class SessionsPreviewParams(Params):
 
 class SessionsResolveParams(Params):
     """Parameters of `sessions.resolve`: one of `key`, `sessionId` and `label`."""
+
+    refused: ClassVar = dict.fromkeys(
+        ("shortId", "slugHint", "reference"), "conversations have no short names."
+    )
 
     key: Name | None = None
     session_id: Name | None = None
@@ -77,8 +110,8 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     limit = min(params.limit, _MOST)
 
     def read(reader: Reader) -> tuple[int, list[Json]]:
-        if params.spawned_by is not None:
-            return 0, []  # no session has been spawned by another yet
+        if params.asks_for_none:
+            return 0, []
         found = listing.recent(reader, wanted, limit=limit, offset=params.offset)
         shown: list[Json] = [_row(reader, one, params, call.protocol, model) for one in found]
         return listing.count(reader, wanted), shown
@@ -109,7 +142,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
 
 async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
     """Return the row of one session, `null` when there is none."""
-    key = session_key(call, params.key, None)
+    key = session_key(call, params.key, params.agent_id)
     model = (await call.context.models.status()).model
 
     def read(reader: Reader) -> Json:
@@ -163,9 +196,24 @@ def _wanted(call: Call, params: SessionsListParams) -> Wanted:
     config = call.context.config()
     included = {"global": params.include_global, "unknown": params.include_unknown}
     minutes = params.active_minutes
+    agents = frozenset(config.agents.ids) if params.configured_agents_only else None
+    if params.workspace_dir is not None:
+        place = Path(params.workspace_dir)
+        agents = frozenset(one for one in config.agents.ids if config.workspace(one) == place)
+    runs = call.context.dispatcher.queue().sessions if params.active_only else ()
+    excluded = {
+        "cron": params.exclude_cron or params.exclude_system,
+        "subagent": params.exclude_subagents,
+        "hook": params.exclude_system,
+    }
     return Wanted(
         agent=params.agent_id,
-        agents=frozenset(config.agents.ids) if params.configured_agents_only else None,
+        agents=agents,
+        keys=frozenset(one.key for one in runs) if params.active_only else None,
+        without=frozenset(name for name, out in excluded.items() if out),
+        pinned=params.pinned,
+        heard=params.require_last_interaction,
+        by_heard=params.sort_by == "lastInteractionAt",
         label=params.label,
         search=params.search.strip(),
         active_since=call.context.clock.now_ms() - minutes * _MINUTE_MS if minutes else 0,

@@ -5,7 +5,7 @@ All are read from the ledger of model calls. Days are those of the person's time
 
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -29,17 +29,19 @@ Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_is_d
 
 
 class _RangeParams(Params):
-    """The last `days`, or both dates.
+    """The last `days`, or both dates."""
 
-    How days are to be cut is what clients send and nothing heeds: they are the person's.
-    """
+    ignored: ClassVar = {
+        **dict.fromkeys(
+            ("mode", "utcOffset", "timeZone"),
+            "Days are those of the configured time zone, `agents.defaults.userTimezone`.",
+        ),
+    }
+    usual: ClassVar = {"mode": "gateway"}
 
     days: Annotated[int, Field(ge=1, le=_MOST_DAYS)] = 30
     start_date: Day | None = None
     end_date: Day | None = None
-    mode: Literal["utc", "gateway", "specific"] | None = None
-    utc_offset: Name | None = None
-    time_zone: Name | None = None
     agent_id: Name | None = None
     agent_scope: Literal["all"] | None = None
 

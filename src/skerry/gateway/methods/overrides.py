@@ -1,0 +1,32 @@
+"""What a request sets over the configuration, and who may."""
+
+from skerry.gateway import access
+from skerry.gateway.frames import ErrorCode
+from skerry.gateway.method import Call, RefusedError
+from skerry.model.errors import ModelUnavailableError
+
+
+def need_admin(call: Call) -> None:
+    """Check that the caller may decide what a run does or costs.
+
+    Raises:
+        RefusedError: `operator.admin` is missing.
+    """
+    if not access.ADMINS.met(call.role, call.scopes):
+        raise RefusedError.of(access.missing_scope(access.ADMIN), None)
+
+
+async def known_model(call: Call, ref: str) -> str:
+    """Return the model's full name.
+
+    Raises:
+        RefusedError: it cannot be used.
+    """
+    try:
+        _, info = await call.context.models.choose(ref)
+    except ModelUnavailableError as error:
+        provider, slash, _ = ref.partition("/")
+        message = f'Unknown provider "{provider}"' if slash else f'Unknown model "{ref}"'
+        details = {"code": error.code, "remedy": error.remedy or str(error)}
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
+    return info.ref

@@ -1,0 +1,73 @@
+"""Every property that OpenClaw publishes for a method of ours is heeded, told or refused."""
+
+import os
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.handshake import ConnectParams
+from skerry.gateway.method import Params
+from tests.conformance.published import SOURCES, lines, table
+
+OURS: dict[str, type[Params]] = {
+    "connect": ConnectParams,
+    **{one.name: one.params for one in MethodTable().methods},
+}
+ROWS = {row.pop("method"): row for row in table()}
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a field's type has somewhere."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(model_of, get_args(annotation))), None)
+
+
+def is_classified(params: type[BaseModel], path: str) -> bool:
+    """Return whether something is said of a property; free objects take what they are given."""
+    name, _, below = path.partition(".")
+    name = name.removesuffix("[]")
+    if issubclass(params, Params) and (name in params.ignored or name in params.refused):
+        return True
+    fields = {field.alias: field for field in params.model_fields.values()}
+    if name not in fields:
+        return params.model_config.get("extra") != "forbid"
+    inner = model_of(fields[name].annotation)
+    return not below or inner is None or is_classified(inner, below)
+
+
+@pytest.mark.parametrize("method", ROWS)
+def test_every_published_property_is_classified(method: str) -> None:
+    unsaid = {
+        version: missing
+        for version, properties in ROWS[method].items()
+        if (missing := [one for one in properties if not is_classified(OURS[method], one)])
+    }
+    assert unsaid == {}, f"{method}: make a field of it, or name it in `ignored` or `refused`"
+
+
+@pytest.mark.parametrize("method", OURS)
+def test_what_is_said_of_a_property_is_said_once_and_of_one_that_exists(method: str) -> None:
+    params = OURS[method]
+    fields = {field.alias for field in params.model_fields.values()}
+    assert not params.ignored.keys() & params.refused.keys()
+    assert not fields & (params.ignored.keys() | params.refused.keys())
+    declared = params.ignored.keys() | params.refused.keys()
+    known = {name for properties in ROWS.get(method, {}).values() for name in properties}
+    assert params.usual.keys() <= declared
+    unpublished = declared - known if method in ROWS else set()
+    assert unpublished <= {"maxBytes"}
+    for sentence in (*params.ignored.values(), *params.refused.values()):
+        assert sentence.endswith("."), sentence
+
+
+@pytest.mark.full("npm openclaw, both versions (their schemas)")
+@pytest.mark.skipif(
+    not all(Path(one).exists() for one in SOURCES.values()) and not os.environ.get("CI"),
+    reason="make conformance installs them",
+)
+def test_the_table_is_what_is_published() -> None:
+    assert lines() == table()
