@@ -203,7 +203,7 @@ async def test_what_cannot_be_honoured_is_refused(rig: Rig, either: Wire) -> Non
 
     assert await refused(model="no/such") == 'Unknown provider "no"'
     assert "at /thinkingLevel" in await refused(thinkingLevel="much")
-    assert "unexpected property 'execHost'" in await refused(execHost="gateway")
+    assert "cannot take 'execHost'" in await refused(execHost="gateway")
     assert "read it again" in await refused(label="x", expectedSessionId="other")
     await talk(rig, MAIN, "hi")
     await either.call("sessions.patch", {"key": "main", "label": "taken"})
