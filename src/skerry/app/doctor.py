@@ -72,7 +72,8 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks.append(doctor_files.mirror(state_dir, loaded))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
     checks.append(doctor_safety.log(state_dir))
-    checks += [doctor_state.database(state_dir), doctor_state.kept(state_dir)]
+    checks += [doctor_state.database(state_dir), doctor_state.recovered(state_dir)]
+    checks.append(doctor_state.kept(state_dir))
     return [*checks, _embedded()]
 
 

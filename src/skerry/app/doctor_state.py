@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from skerry.app.checks import Check, Level
 from skerry.infra.sqlite import quick_check
-from skerry.store import DATABASE, backups
+from skerry.store import DATABASE, aside, backups
 from skerry.store.condition import Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
@@ -37,6 +37,14 @@ def kept(state_dir: Path) -> Check:
         return Check(name, Level.OK, "none yet; a running gateway makes one a day.")
     newest = datetime.fromtimestamp(there[0].made_at / 1000, UTC).astimezone()
     return Check(name, Level.OK, f"{len(there)}, the newest of {newest:%Y-%m-%d %H:%M}")
+
+
+def recovered(state_dir: Path) -> Check:
+    """Return what transcript files have that the database does not."""
+    told = aside.told(state_dir)
+    if told is None:
+        return Check("recovered messages", Level.OK, "none: the database has all that files have.")
+    return Check("recovered messages", Level.WARNING, told.message, told.remedy)
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:

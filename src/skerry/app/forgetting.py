@@ -206,6 +206,7 @@ class Forgetter(Struct):
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Clean what no memory and no mirror looks after any more."""
         from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
+        from skerry.store import aside  # noqa: PLC0415 - the same
         from skerry.store.strays import clean  # noqa: PLC0415 - the same
 
         config = self.config()
@@ -213,6 +214,7 @@ class Forgetter(Struct):
         if self.alone or config.memory.backend != "qmd":
             QmdHome(folder / "qmd").forget(redaction)
         clean(folder / "sessions", frozenset(sessions), redaction)
+        clean(config.state_dir / aside.FOLDER / agent, (), redaction)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
         from skerry.store.holding import holding  # noqa: PLC0415 - as said above

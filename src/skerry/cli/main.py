@@ -21,7 +21,13 @@ from skerry.cli.options import reach as _reach
 from skerry.cli.options import session as _session
 from skerry.cli.options import timeout as _timeout
 from skerry.cli.parsing_memory import add_memory
-from skerry.cli.parsing_state import add_backup, add_import, add_outbox, add_usage
+from skerry.cli.parsing_state import (
+    add_backup,
+    add_import,
+    add_outbox,
+    add_recovered,
+    add_usage,
+)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -308,6 +314,7 @@ def _session_files(add: _Add) -> None:
     )
     mirror.set_defaults(action="mirror")
     _output(mirror)
+    add_recovered(add)
 
 
 def _sessions_command(add: _Add, action: str, text: str, *, name: bool = False) -> ArgumentParser:

@@ -51,6 +51,23 @@ def add_backup(add: Add) -> None:
         output(parser)
 
 
+def add_recovered(add: Add) -> None:
+    """Add `skerry sessions recovered`."""
+    text = "messages that transcript files have and the database does not"
+    group = command(add, "recovered", None, text)
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    listing = command(add, "list", "recovered", "what was found and kept aside")
+    taking = command(add, "import", "recovered", "take it in; the gateway must be stopped")
+    taking.add_argument("name", nargs="?", metavar="SESSION", help="only of this (default: all)")
+    discard = command(add, "discard", "recovered", "delete it")
+    which = discard.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="SESSION", help="of this session, key or file")
+    which.add_argument("--all", action="store_true", help="all of it")
+    for name, parser in {"list": listing, "import": taking, "discard": discard}.items():
+        parser.set_defaults(action=name)
+        output(parser)
+
+
 def add_usage(add: Add) -> None:
     """Add `skerry usage`."""
     parser = command(add, "usage", "usage", "what calls of models used, and what they cost")

@@ -96,6 +96,8 @@ class GatewayContext(Struct, frozen=True):
         told: dict[str, Json] = {"state": state}
         if state is not Storage.OK:
             told |= {"message": condition.damage or condition.message, "remedy": REMEDIES[state]}
+        if (aside := condition.aside) is not None:
+            told["recovered"] = {"message": aside.message, "remedy": aside.remedy}
         return told
 
     async def failing(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Final, TypeGuard
 from msgspec import Struct
 
 from skerry.model.errors import StoreFailedError
+from skerry.store.aside import Told
 
 
 class StoreDamagedError(StoreFailedError):
@@ -83,6 +84,8 @@ class Condition(Struct):
     damage: str = ""
     """What of the file cannot be read; it stays until a check finds the file sound."""
     checking: bool = False
+    aside: Told | None = None
+    """What transcript files have and the database does not; it is kept beside it."""
 
     @property
     def storage(self) -> Storage:

@@ -4,7 +4,8 @@ The gateway never reads them back. A commit only says which sessions it touched;
 reads what is new from the database and appends it, so a file can be repaired from any point. How
 far each file is written (entries and bytes) is kept in the database: what a crash wrote beyond that
 mark is cut off and written again, so no line is lost or doubled. A file that is shorter than its
-mark is written anew.
+mark is written anew. Lines that the database does not have are never cut: the file is kept aside
+first (see `aside`), also of a session that the database does not have at all.
 
 The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and back when it
 is restored. Which name is right follows from the database, so a crash between the two is repaired.
@@ -15,7 +16,6 @@ Format: pi session v3 lines and the session map of seed 003.
 import logging
 import os
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.store import compactions, sessions
+from skerry.store import aside, compactions, reached, session_map, sessions
 from skerry.store.listing import Wanted, recent
 from skerry.store.store import Store, nothing
 from skerry.store.unit import Reader, Unit
@@ -93,9 +93,69 @@ class Mirror(Struct):
                 next_index = now + max(INDEX_SECONDS, INDEX_SHARE * (now - began))
 
     async def repair(self, store: Store) -> None:
-        """Bring every file up to the database; for the start, before `run`."""
+        """Bring every file up to the database; for the start, before `run`.
+
+        What the files have and the database does not is kept aside, and told.
+        """
+        try:
+            await anyio.to_thread.run_sync(self._look_back, store)
+        except OSError as error:
+            # No room, say: a start must not fail of it. What it would keep stays where it is.
+            logger.warning("lost messages could not be kept aside; the next start tries: %s", error)
         self._dirty.update(await store.read(self._behind))
         await self.flush(store)
+        await anyio.to_thread.run_sync(self._tell, store)
+
+    def _look_back(self, store: Store) -> None:
+        """Note where the database went back, and keep files of sessions that it does not have."""
+        state_dir = self.agents_dir.parent
+        now = store.read_now(reached.read)
+        found = reached.compare(reached.noted(state_dir), now)
+        if found is not None:
+            logger.error("%s %s", found.message, aside.REMEDY)
+            reached.keep(state_dir / aside.FOLDER, found)
+            reached.write(state_dir, now)
+        rows = store.read_now(lambda reader: reader.all("SELECT session_id FROM session"))
+        known = {session_id for (session_id,) in rows}
+        for folder in sorted(self.agents_dir.glob("*/sessions")):
+            keys: dict[str, str] | None = None
+            for path in sorted(aside.files(folder)):
+                session_id = path.name.partition(".jsonl")[0]
+                if session_id in known:
+                    continue
+                keys = aside.mapped(folder) if keys is None else keys
+                agent, key = folder.parent.name, keys.get(session_id, "")
+                self._keep(path, (agent, session_id, key), 0, 0, {})
+
+    def _keep(
+        self,
+        path: Path,
+        whose: tuple[str, str, str],
+        start: int,
+        after: int,
+        known: dict[str, tuple[int, str]],
+    ) -> None:
+        """Keep the file aside if it has lines that the database does not have.
+
+        Raises:
+            OSError: it could not be kept; then it must not be cut.
+        """
+        count, first = aside.unknown(path, start, after, known)
+        if not count:
+            return
+        about = aside.Aside(*whose, count, first, path.stat().st_mtime_ns // 1_000_000)
+        kept = aside.keep(self.agents_dir.parent, path, about, move=not known)
+        logger.error(
+            "%s has %d messages that the database does not have; they are kept in %s. %s",
+            path,
+            count,
+            kept,
+            aside.REMEDY,
+        )
+
+    def _tell(self, store: Store) -> None:
+        """Let the store say what is kept aside."""
+        store.condition.aside = aside.told(self.agents_dir.parent)
 
     async def rebuild(self, store: Store) -> int:
         """Write every file anew from the database; return how many transcripts there are."""
@@ -149,14 +209,30 @@ class Mirror(Struct):
             return False
         session, mark, data, entries = behind
         self._stale.add(session.agent_id)
+        file = transcript_file(self.agents_dir, session)
+        # The reader is free again: nobody who reads waits for the disk of a file.
+        if _size(file) > mark.size:
+            self._spare(store, session, file, mark)
         if not (entries or mark.size):
             return False  # nothing was said: there is no file
-        # The reader is free again: nobody who reads waits for the disk of a file.
-        mark.size = _extend(transcript_file(self.agents_dir, session), mark.size, data)
+        mark.size = _extend(file, mark.size, data)
         mark.seq += entries
         self._marks[session_id] = mark
         self._unsaved.add(session_id)
         return entries > 0 and mark.seq < session.tail
+
+    def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
+        """Keep the file aside where what is cut off it does not stand in the database."""
+        rows = store.read_now(
+            lambda reader: reader.all(
+                "SELECT seq, at FROM entry WHERE session_id = ? AND seq > ?",
+                (session.session_id, mark.seq),
+            )
+        )
+        whose = (session.agent_id, session.session_id, session.key)
+        known = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
+        self._keep(file, whose, mark.size, mark.seq, known)
+        self._tell(store)
 
     def _behind_by(
         self, reader: Reader, session_id: str
@@ -213,7 +289,7 @@ class Mirror(Struct):
             "type": "session",
             "version": 3,
             "id": session_id,
-            "timestamp": _iso(created_at),
+            "timestamp": aside.iso(created_at),
             "cwd": str(self.cwd),
         }
         return _encode(header) + b"\n"
@@ -229,9 +305,10 @@ class Mirror(Struct):
         if not (stale or marks):
             return
         try:
-            maps = await store.read(lambda reader: _maps(reader, stale))
+            maps = await store.read(lambda reader: session_map.built(reader, stale))
             await anyio.to_thread.run_sync(self._write_maps, maps)
-            await store.write(lambda unit: _save_marks(unit, marks))
+            now = await store.write(lambda unit: _save_marks(unit, marks))
+            await anyio.to_thread.run_sync(reached.write, self.agents_dir.parent, now)
         except BaseException as error:
             self._stale |= stale
             self._unsaved |= unsaved
@@ -252,41 +329,8 @@ def transcript_file(agents_dir: Path, session: SessionEntry) -> Path:
     """Return where the mirror of the session's transcript is."""
     name = f"{session.session_id}.jsonl"
     if session.archived is not None:
-        name += f".{session.archived}.{_iso(session.archived_at).replace(':', '-')}"
+        name += f".{session.archived}.{aside.iso(session.archived_at).replace(':', '-')}"
     return agents_dir / session.agent_id / "sessions" / name
-
-
-def _maps(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]:
-    return {
-        agent: {
-            one.key: {
-                "sessionId": one.session_id,
-                "updatedAt": one.updated_at,
-                "sessionFile": f"{one.session_id}.jsonl",
-                "chatType": one.chat_type,
-                **({"label": one.label} if one.label else {}),
-                **one.settings.shown(),
-                "inputTokens": one.input_tokens,
-                "outputTokens": one.output_tokens,
-                "totalTokens": one.total_tokens,
-                **_compaction(one),
-                "abortedLastRun": bool(one.aborted_last_run),
-                "modelProvider": one.provider,
-                "model": one.model,
-            }
-            for one in recent(reader, Wanted(agent), limit=-1)
-        }
-        for agent in agents
-    }
-
-
-def _compaction(session: SessionEntry) -> dict[str, Any]:
-    """Return how far the session is compacted, where it is."""
-    found = {"compactionCount": session.compactions} if session.compactions else {}
-    if session.flushed_at:
-        found["memoryFlushAt"] = session.flushed_at
-        found["memoryFlushCompactionCount"] = session.flushed
-    return found
 
 
 def _read_mark(reader: Reader, session_id: str) -> _Mark:
@@ -294,10 +338,11 @@ def _read_mark(reader: Reader, session_id: str) -> _Mark:
     return _Mark(*row) if row else _Mark(0, 0)
 
 
-def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> None:
+def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> reached.Reached:
     unit.executemany(
         "INSERT OR REPLACE INTO mirror (session_id, seq, size) VALUES (?, ?, ?)", marks
     )
+    return reached.advance(unit)
 
 
 def _size(path: Path) -> int:
@@ -327,13 +372,8 @@ def _line(seq: int, parent: int, at: int, body: bytes, *, compaction: bool) -> b
     parent_id = f'"{entry_id(parent)}"' if parent else "null"
     kind = "compaction" if compaction else "message"
     head = (
-        f'{{"type":"{kind}","id":"{entry_id(seq)}","parentId":{parent_id},"timestamp":"{_iso(at)}",'
+        f'{{"type":"{kind}","id":"{entry_id(seq)}","parentId":{parent_id},"timestamp":"{aside.iso(at)}",'
     ).encode()
     if not compaction:
         return head + b'"message":' + body + b"}\n"
     return head + _encode(compactions.told(message.decode_compaction(body)))[1:] + b"\n"
-
-
-def _iso(milliseconds: int) -> str:
-    text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.infra import sqlite
-from skerry.store import salvage
+from skerry.store import reached, salvage
 from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, contents
 from skerry.store.salvage import Gap, Table
 from skerry.store.schema import STEPS
@@ -91,6 +91,7 @@ def restore(
         missing = salvage.gaps(made)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
         made.replace(path)
+        reached.forget(state_dir)  # it goes back because somebody wants it so
     except (OSError, sqlite3.Error) as error:
         raise BackupError(f"Nothing was restored: {error}.") from error
     finally:

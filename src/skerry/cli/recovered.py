@@ -1,0 +1,135 @@
+"""`skerry sessions recovered`: what transcript files have and the database does not."""
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from skerry.cli.render import notice, show, show_json, table
+from skerry.config.load import load
+from skerry.infra.clock import SystemClock
+from skerry.model.errors import ClientError, InvalidSessionKeyError
+from skerry.sessions.importing import FormatError
+from skerry.store import aside, reached
+from skerry.store.aside import Aside
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What became of one file."""
+
+    session: str
+    key: str
+    messages: int
+    outcome: str
+    failed: bool = False
+
+
+def run(arguments: Namespace) -> int:
+    """List, import or discard; return 1 when a file could not be taken in."""
+    state_dir = load(os.environ, fetch=False).config.state_dir
+    if arguments.action == "list":
+        return _list(state_dir, arguments)
+    if arguments.action == "discard":
+        return _discard(state_dir, arguments)
+    return anyio.run(_import, state_dir, arguments)
+
+
+def _list(state_dir: Path, arguments: Namespace) -> int:
+    kept, back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
+    if arguments.json:
+        shown: dict[str, Any] = {
+            "rolledBack": msgspec.to_builtins(back) if back else None,
+            "recovered": msgspec.to_builtins(kept),
+        }
+        show_json(shown)
+        return 0
+    if back is not None:
+        show(back.message)
+    if not kept:
+        show("No message is kept aside: the database has all that the transcript files have.")
+        return 0
+    rows = [
+        (
+            one.session_id,
+            one.key or "unknown",
+            str(one.messages),
+            f"{datetime.fromtimestamp(one.written_at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}",
+            one.file,
+        )
+        for one in kept
+    ]
+    show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
+    notice("With the gateway stopped: skerry sessions recovered import")
+    return 0
+
+
+def _discard(state_dir: Path, arguments: Namespace) -> int:
+    """Delete what was named, or all of it and the note that the database went back."""
+    chosen = _chosen(state_dir, arguments)
+    for one in chosen:
+        aside.drop(one)
+    if arguments.all:
+        (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
+    if arguments.json:
+        show_json({"discarded": [one.file for one in chosen]})
+    else:
+        show(f"Files deleted: {len(chosen)}.")
+    return 0
+
+
+async def _import(state_dir: Path, arguments: Namespace) -> int:
+    # Heavy imports, which only this action needs.
+    from skerry.app.build import open_state  # noqa: PLC0415 - see above
+    from skerry.sessions import recovering  # noqa: PLC0415 - see above
+
+    done = []
+    async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
+        chosen = _chosen(state_dir, arguments)  # the start may have found more
+        for one in chosen:
+            try:
+                work = partial(recovering.take, about=one, now=SystemClock().now_ms())
+                outcome = str(await store.write(work))
+            except (FormatError, InvalidSessionKeyError, OSError) as error:
+                done.append(
+                    _Done(one.session_id, one.key, 0, f"not imported: {error}", failed=True)
+                )
+                continue
+            await mirror.flush(store)
+            aside.drop(one)
+            done.append(_Done(one.session_id, one.key, one.messages, outcome))
+    if not aside.every(state_dir):
+        (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
+    if arguments.json:
+        show_json({"recovered": [asdict(one) for one in done]})
+    elif done:
+        rows = [(one.session, one.key, str(one.messages), one.outcome) for one in done]
+        show(table([("SESSION", "KEY", "MESSAGES", "OUTCOME"), *rows]))
+    else:
+        show("No message is kept aside: there is nothing to import.")
+    return int(any(one.failed for one in done))
+
+
+def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
+    """Return what the arguments name: a session, its key or a file; all of it without a name.
+
+    Raises:
+        ClientError: nothing is kept by that name.
+    """
+    kept = aside.every(state_dir)
+    if not arguments.name:
+        return kept
+    name = arguments.name
+    found = [one for one in kept if name in {one.session_id, one.key, one.file}]
+    if not found:
+        error = ClientError(f"Nothing is kept aside of {name!r}.")
+        error.remedy = "`skerry sessions recovered list` names what is."
+        raise error
+    return found

@@ -1,0 +1,191 @@
+"""Takes what was kept aside of a transcript back into the store (see `store.aside`).
+
+What goes on where the session ends is added to it. Where somebody spoke in it since, or where the
+database does not have it, it becomes a session of its conversation. Such a file is the gateway's
+own, in the directory that only its user can write: who said a message is believed, as it is of the
+database beside it.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+
+from skerry.infra.foreign import UNREADABLE
+from skerry.model import message
+from skerry.model.ids import AgentId, SessionId, SessionKey
+from skerry.model.message import (
+    COMPACTION,
+    CompactionMessage,
+    Message,
+    TextBlock,
+    Usage,
+    UserMessage,
+)
+from skerry.model.session import Archived, SessionEntry, entry_id
+from skerry.sessions.importing import FormatError, Imported, paired, read
+from skerry.store import Unit, aside, compactions, importing, sessions
+from skerry.store.aside import Aside
+from skerry.store.importing import Incoming, Taken
+
+_OPEN = 64
+"""Entries before the end of a session among which calls may wait for their results."""
+
+_Entry = tuple[int, int, Message]
+"""Number, time, message."""
+
+
+class Outcome(StrEnum):
+    """What became of what was kept aside."""
+
+    ADDED = "added to its session"
+    EARLIER = "imported as an earlier session"
+    """Of the same conversation, for somebody has spoken in it since."""
+    IMPORTED = "imported"
+    KNOWN = "already there"
+
+
+def look(about: Aside) -> Imported:
+    """Return what the file holds. Blocks.
+
+    Raises:
+        FormatError: it is no transcript.
+        OSError: it cannot be read.
+    """
+    with Path(about.file).open("rb") as lines:
+        return read(lines)
+
+
+def take(unit: Unit, about: Aside, now: int) -> Outcome:
+    """Write what the database does not have of it. It reads the file.
+
+    Raises:
+        FormatError: it is no transcript.
+        OSError: it cannot be read.
+    """
+    found = look(about)
+    entries = list(_entries(Path(about.file)))
+    session_id = SessionId(about.session_id)
+    session = sessions.get(unit, session_id)
+    if session is None:
+        whole = tuple(paired([(at, one) for _, at, one in _spoken(entries)]))
+        key = _key(about)
+        incoming = Incoming(key, session_id, found.created_at, whole)
+        return _outcome(importing.take(unit, incoming, now))
+    rows = unit.all("SELECT seq, at FROM entry WHERE session_id = ?", (session_id,))
+    known = aside.ids(rows)
+    rest = [one for one in entries if known.get(entry_id(one[0])) != (one[0], aside.iso(one[1]))]
+    if not rest:
+        return Outcome.KNOWN
+    if rest[0][0] == session.tail + 1:
+        _go_on(unit, session, rest)
+        return Outcome.ADDED
+    return _apart(unit, session, rest, now)
+
+
+def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
+    """Add the entries to the session that ends where they begin."""
+    before = sessions.entries(unit, session.session_id, limit=_OPEN)
+    last = [(one.at, one.message) for one in before if not sessions.is_compaction(one.message)]
+    there = len(list(paired(last)))
+    tail, numbers = session.tail, iter(rest)
+    said = [one for one in rest if not isinstance(one[2], CompactionMessage)]
+    closed = list(paired([*last, *((at, one) for _, at, one in said)]))[min(there, len(last)) :]
+    summaries = {seq: (at, one) for seq, at, one in numbers if isinstance(one, CompactionMessage)}
+    for at, one in closed:
+        while (summary := summaries.pop(tail + 1, None)) is not None:
+            tail = _summarise(unit, session, tail, summary)
+        heard = at if isinstance(one, UserMessage) else 0
+        tail = sessions.append(unit, session.session_id, tail, "", [one], at, heard=heard)
+    while (summary := summaries.pop(tail + 1, None)) is not None:
+        tail = _summarise(unit, session, tail, summary)
+
+
+def _summarise(unit: Unit, session: SessionEntry, tail: int, found: tuple[int, Message]) -> int:
+    at, summary = found
+    if not isinstance(summary, CompactionMessage):
+        raise TypeError(f"{type(summary).__name__} is no summary")
+    return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
+
+
+def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> Outcome:
+    """Write the entries as an earlier session of the conversation, once."""
+    name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
+    said = tuple(paired([(at, one) for _, at, one in _spoken(rest)]))
+    incoming = Incoming(
+        SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], said, Archived.RESET
+    )
+    taken = importing.take(unit, incoming, now)
+    return Outcome.KNOWN if taken is Taken.KNOWN else Outcome.EARLIER
+
+
+def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
+    return [one for one in entries if not isinstance(one[2], CompactionMessage)]
+
+
+def _outcome(taken: Taken) -> Outcome:
+    match taken:
+        case Taken.PRESENT:
+            return Outcome.IMPORTED
+        case Taken.ARCHIVED:
+            return Outcome.EARLIER
+        case Taken.KNOWN:
+            return Outcome.KNOWN
+
+
+def _key(about: Aside) -> SessionKey:
+    """Return the conversation that the session belongs to, or one of its own."""
+    agent = AgentId(about.agent)
+    if about.key:
+        return SessionKey.parse(about.key, agent)
+    return SessionKey.parse(f"imported:{about.session_id}", agent)
+
+
+def _entries(file: Path) -> Iterator[_Entry]:
+    """Yield the entries that the lines of our own mirror are, in order."""
+    places: dict[str, int] = {}
+    for line in aside.lines(file):
+        try:
+            found: Any = msgspec.json.decode(line)
+        except UNREADABLE:
+            continue
+        if not isinstance(found, dict) or found.get("type") not in {"message", "compaction"}:
+            continue
+        seq = places.get(found.get("parentId") or "", 0) + 1
+        name, at = found.get("id"), aside.milliseconds(found.get("timestamp"))
+        if name != entry_id(seq) or at is None:
+            continue  # none of ours
+        places[name] = seq
+        try:
+            yield seq, at, _message(found, places, at)
+        except (TypeError, *UNREADABLE):
+            continue
+
+
+def _message(found: dict[str, Any], places: dict[str, int], at: int) -> Message:
+    """Return the message of a line.
+
+    Raises:
+        ValueError: it is none that can be read.
+    """
+    if found["type"] == "message":
+        return message.decode(msgspec.json.encode(found.get("message")))
+    name, details = COMPACTION, found.get("details") or {}
+    return CompactionMessage(
+        (TextBlock(str(found.get("summary", ""))),),
+        name[0],
+        *name,
+        Usage(),
+        "stop",
+        at,
+        first_kept=places.get(str(found.get("firstKeptEntryId")), 1),
+        tokens_before=int(found.get("tokensBefore") or 0),
+        read_files=tuple(map(str, details.get("readFiles") or ())),
+        modified_files=tuple(map(str, details.get("modifiedFiles") or ())),
+    )
+
+
+__all__ = ["FormatError", "Outcome", "look", "take"]

@@ -1,0 +1,241 @@
+"""Transcript lines that the database does not have: kept beside the mirror until a person decides.
+
+An older database that was copied back, or one whose log was lost, lacks what the files still say.
+Such a file is copied to `recovered/` before the mirror cuts it; one of a session that the database
+does not have at all is moved there. A note beside each says what is in it.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.foreign import UNREADABLE
+from skerry.model.session import entry_id
+from skerry.store import reached
+
+FOLDER: Final = "recovered"
+"""In the state directory; below it one folder an agent."""
+REMEDY: Final = (
+    "`skerry sessions recovered list` names them; with the gateway stopped, `import` takes them"
+    " in and `discard` deletes them."
+)
+_NOTE: Final = ".note.json"
+_HEAD: Final = re.compile(
+    rb'\{"type":"(?:message|compaction)","id":"([0-9a-f]{8})","parentId":[^,]{1,64},'
+    rb'"timestamp":"([^"]{1,40})"'
+)
+_BLOCK: Final = 1 << 20
+
+
+class Aside(Struct, frozen=True, rename="camel"):
+    """A transcript file with lines that the database did not have."""
+
+    agent: str
+    session_id: str
+    key: str
+    """Of the conversation; empty where nothing says it."""
+    messages: int
+    """Lines that the database did not have."""
+    first: int
+    """Number of the first of them, counted from 1."""
+    written_at: int
+    """When the file was last written, in ms."""
+    file: str = ""
+
+
+def lines(path: Path, start: int = 0) -> Iterator[bytes]:
+    """Yield the whole lines of the file from byte `start` on; a torn last one is left out."""
+    with path.open("rb") as file:
+        file.seek(start)
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def unknown(
+    path: Path, start: int, after: int, known: Mapping[str, tuple[int, str]]
+) -> tuple[int, int]:
+    """Return how many lines from byte `start` on the database does not have, and the first's place.
+
+    Args:
+        path: The file.
+        start: Where to begin.
+        after: How many entries stand before that.
+        known: Of the entries that the database has, the number and the time by the id.
+    """
+    count = first = 0
+    place = after
+    for line in lines(path, start):
+        found = _identity(line)
+        if found is None:
+            continue
+        place += 1
+        name, at = found
+        if name in known and known[name][1] == at:
+            continue
+        count += 1
+        first = first or place
+    return count, first
+
+
+def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
+    """Copy or move a file to where it is kept, with its note; return the new place. Blocks.
+
+    A second copy of what is kept already is not made.
+
+    Raises:
+        OSError: there is no room, say; nothing of the old file was changed.
+    """
+    folder = state_dir / FOLDER / about.agent
+    make_private(folder)
+    target, number = folder / f"{about.session_id}.jsonl", 1
+    while target.exists():
+        if not move and _begins_with(target, path):
+            return target
+        number += 1
+        target = folder / f"{about.session_id}.{number}.jsonl"
+    note = target.with_name(target.name + _NOTE)
+    write_atomic(note, msgspec.json.encode(about))
+    if move:
+        path.rename(target)
+    else:
+        _copy(path, target)
+    _sync(folder)
+    return target
+
+
+def every(state_dir: Path) -> list[Aside]:
+    """Return what is kept aside, by agent and session. Blocks."""
+    found = []
+    for note in sorted((state_dir / FOLDER).glob(f"*/*.jsonl{_NOTE}")):
+        file = note.with_name(note.name.removesuffix(_NOTE))
+        try:
+            about = msgspec.json.decode(note.read_bytes(), type=Aside)
+        except (OSError, *UNREADABLE):
+            continue
+        if file.is_file():  # else a kill came between the note and the file
+            found.append(msgspec.structs.replace(about, file=str(file)))
+    return found
+
+
+class Told(Struct, frozen=True):
+    """What a person is told of what is kept aside."""
+
+    message: str
+    remedy: str = REMEDY
+
+
+def told(state_dir: Path) -> Told | None:
+    """Return what is to be told; None where nothing is kept. Blocks."""
+    folder = state_dir / FOLDER
+    if not folder.is_dir():
+        return None
+    kept, back = every(state_dir), reached.kept(folder)
+    parts = [back.message] if back is not None else []
+    if kept:
+        count = sum(one.messages for one in kept)
+        parts.append(
+            f"{count} messages of {len({one.session_id for one in kept})} sessions stand in"
+            f" transcript files and not in the database; they are kept in {folder}."
+        )
+    return Told(" ".join(parts)) if parts else None
+
+
+def drop(about: Aside) -> None:
+    """Delete the file and its note. Blocks."""
+    file = Path(about.file)
+    file.unlink(missing_ok=True)
+    file.with_name(file.name + _NOTE).unlink(missing_ok=True)
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Yield the transcript files of a folder, those of archived sessions too."""
+    if folder.is_dir():
+        with os.scandir(folder) as there:
+            for one in there:
+                if ".jsonl" in one.name and one.is_file(follow_symlinks=False):
+                    yield Path(one.path)
+
+
+def mapped(folder: Path) -> dict[str, str]:
+    """Return the key of each session that the session map of the folder names."""
+    try:
+        found: Any = msgspec.json.decode((folder / "sessions.json").read_bytes())
+    except (OSError, *UNREADABLE):
+        return {}
+    rows = found.items() if isinstance(found, dict) else ()
+    return {
+        one["sessionId"]: key
+        for key, one in rows
+        if isinstance(one, dict) and isinstance(one.get("sessionId"), str)
+    }
+
+
+def ids(entries: Sequence[tuple[int, int]]) -> dict[str, tuple[int, str]]:
+    """Return the number and the time of entries, given as number and ms, by their ids."""
+    return {entry_id(seq): (seq, iso(at)) for seq, at in entries}
+
+
+def iso(milliseconds: int) -> str:
+    """Return the time as a line has it."""
+    text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def milliseconds(text: object) -> int | None:
+    """Return the time that a line has; None where that is none."""
+    try:
+        return round(datetime.fromisoformat(str(text)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _identity(line: bytes) -> tuple[str, str] | None:
+    """Return id and time of the entry that a line is; None for a header or no JSON at all."""
+    if (head := _HEAD.match(line)) is not None:
+        return head[1].decode(), head[2].decode()
+    try:
+        found = msgspec.json.decode(line)
+    except UNREADABLE:
+        return None
+    if not isinstance(found, dict) or found.get("type") in {None, "session"}:
+        return None
+    return str(found.get("id")), str(found.get("timestamp"))
+
+
+def _begins_with(target: Path, path: Path) -> bool:
+    """Return whether all of the file at `path` is kept in `target` already."""
+    with target.open("rb") as kept, path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            if kept.read(len(block)) != block:
+                return False
+    return True
+
+
+def _copy(path: Path, target: Path) -> None:
+    unfinished = target.with_name(f".{target.name}.new")
+    try:
+        with path.open("rb") as old, unfinished.open("wb") as new:
+            os.fchmod(new.fileno(), 0o600)
+            shutil.copyfileobj(old, new, _BLOCK)
+            new.flush()
+            os.fsync(new.fileno())
+        unfinished.rename(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

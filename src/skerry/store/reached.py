@@ -1,0 +1,109 @@
+"""How far the database was: noted in a file beside it, so that a start sees when it went back.
+
+An older `state.sqlite` that is copied back, a log that is deleted or that no longer reads: SQLite
+opens each without a word, and what was answered last is gone. The database counts a number up each
+time the mirror notes how far it is; the file has the same number, written after the COMMIT.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.atomic import write_atomic
+from skerry.infra.foreign import UNREADABLE
+from skerry.store.unit import Reader, Unit
+
+FILE: Final = "state.reached.json"
+"""In the state directory. It is not part of a backup, and a restore removes it."""
+NOTE: Final = "rolled-back.json"
+"""In the folder of what was recovered: what was found, until a person has read of it."""
+
+
+class Reached(Struct, frozen=True, rename="camel"):
+    """How far a database is."""
+
+    generation: str
+    """Which one it is: made anew, it has another."""
+    number: int
+    """How often that was noted."""
+    runs: int = 0
+    """Messages that were accepted in all."""
+    entries: int = 0
+    """Entries of the transcripts of all sessions."""
+
+
+class RolledBack(Struct, frozen=True, rename="camel"):
+    """A database that is older than what was noted of it."""
+
+    had: Reached
+    has: Reached
+
+    @property
+    def message(self) -> str:
+        """Return what happened, in a sentence."""
+        had, has = self.had, self.has
+        what = "is another" if had.generation != has.generation else "went back"
+        return (
+            f"The database {what}: {had.entries} entries and {had.runs} runs were there, and"
+            f" {has.entries} and {has.runs} are. Its log was lost, or an older file was copied in"
+            " its place."
+        )
+
+
+def read(reader: Reader) -> Reached:
+    """Return how far the database is."""
+    row = reader.one(
+        "SELECT generation, number,"
+        " coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run'), 0),"
+        " (SELECT coalesce(sum(tail), 0) FROM session) FROM reached"
+    )
+    return Reached(*row) if row else Reached("", 0)
+
+
+def advance(unit: Unit) -> Reached:
+    """Count one more, and return how far the database is with this unit."""
+    unit.execute("UPDATE reached SET number = number + 1")
+    return read(unit)
+
+
+def write(state_dir: Path, reached: Reached) -> None:
+    """Write what a COMMIT has made true. Blocks: it waits for the disk."""
+    write_atomic(state_dir / FILE, msgspec.json.encode(reached))
+
+
+def noted(state_dir: Path) -> Reached | None:
+    """Return what was written last; None where nothing was, or it cannot be read."""
+    try:
+        return msgspec.json.decode((state_dir / FILE).read_bytes(), type=Reached)
+    except (OSError, *UNREADABLE):
+        return None
+
+
+def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
+    """Return what is wrong where the database is not as far as it was."""
+    if noted_before is None:
+        return None
+    if noted_before.generation == has.generation and noted_before.number <= has.number:
+        return None
+    return RolledBack(noted_before, has)
+
+
+def keep(folder: Path, found: RolledBack) -> None:
+    """Note it for a person to read. The first of several stays: it tells of the most."""
+    if kept(folder) is None:
+        write_atomic(folder / NOTE, msgspec.json.encode(found))
+
+
+def kept(folder: Path) -> RolledBack | None:
+    """Return what a start has found, if a person has not discarded it since."""
+    try:
+        return msgspec.json.decode((folder / NOTE).read_bytes(), type=RolledBack)
+    except (OSError, *UNREADABLE):
+        return None
+
+
+def forget(state_dir: Path) -> None:
+    """Let the present database be as far as it is: somebody wanted it so."""
+    (state_dir / FILE).unlink(missing_ok=True)

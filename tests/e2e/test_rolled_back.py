@@ -1,0 +1,173 @@
+"""A database that lost its end under a gateway: what the transcript files have is kept and told."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.e2e.test_recovery import skerry
+from tests.support.chaos import until
+
+OLD = [f"old {number}" for number in range(3)]
+NEW = [f"new {number}" for number in range(6)]
+
+
+async def say(gateway: GatewayProcess, key: str, texts: list[str]) -> None:
+    async with GatewayClient(gateway.address) as client:
+        for text in texts:
+            asked = {"message": text, "idempotencyKey": f"{key} {text}", "sessionKey": key}
+            await client.request("agent", asked, expect_final=True)
+
+
+async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
+    """Return what the user said in the conversations."""
+    found = []
+    async with GatewayClient(gateway.address) as client:
+        for key in keys:
+            history = await client.request("chat.history", {"sessionKey": key})
+            users = [one for one in history["messages"] if one["role"] == "user"]
+            found += [one["content"][0]["text"] for one in users]
+    return found
+
+
+async def told(home: Path, *arguments: str) -> Any:
+    done = await skerry(home, *arguments, "--json")
+    return json.loads(done.stdout)
+
+
+def kept(home: Path) -> list[str]:
+    """Return what the files say that were kept aside."""
+    lines = [
+        json.loads(line)
+        for file in sorted((home / "recovered").glob("*/*.jsonl"))
+        for line in file.read_text().splitlines()[1:]
+    ]
+    return [
+        one["message"]["content"][0]["text"] for one in lines if one["message"]["role"] == "user"
+    ]
+
+
+async def written(home: Path, texts: list[str]) -> None:
+    """Wait until the transcript files have all that was said, and the mark beside them its number.
+
+    The mark is written at most every 5 s; nothing of it is needed for what the files have.
+    """
+
+    def there() -> bool:
+        files = (home / "agents" / "main" / "sessions").glob("*.jsonl")
+        found = "".join(file.read_text() for file in files)
+        mark = home / "state.reached.json"
+        entries = json.loads(mark.read_text())["entries"] if mark.exists() else 0
+        return all(text in found for text in texts) and entries == 2 * len(texts)
+
+    await until(there)
+
+
+def flip_a_byte_of_the_log(home: Path) -> None:
+    with (home / "state.sqlite-wal").open("r+b") as file:
+        file.seek(5000)
+        (old,) = file.read(1)
+        file.seek(5000)
+        file.write(bytes([old ^ 0xFF]))
+
+
+def delete_the_log(home: Path) -> None:
+    (home / "state.sqlite-wal").unlink()
+
+
+def copy_the_older_file_back(home: Path) -> None:
+    delete_the_log(home)
+    shutil.copy2(home / "older", home / "state.sqlite")
+
+
+@pytest.mark.parametrize("lose", [flip_a_byte_of_the_log, delete_the_log, copy_the_older_file_back])
+async def test_what_a_database_lost_is_kept_and_told_and_comes_back(  # noqa: PLR0915 - one story
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home) as gateway:
+        await say(gateway, "trip", OLD)
+        assert await gateway.stop() == 0
+        shutil.copy2(home / "state.sqlite", home / "older")
+        await gateway.start()
+        await say(gateway, "trip", NEW)
+        await say(gateway, "fresh", ["begun later"])
+        await written(home, ["begun later", *OLD, *NEW])
+        await gateway.kill()
+        lose(home)
+
+        await gateway.start()
+        everything = sorted({*await said(gateway, "trip", "fresh"), *kept(home)})
+        assert everything == sorted([*OLD, *NEW, "begun later"])
+        async with GatewayClient(gateway.address) as client:
+            health = await client.request("health", {"probe": True})
+        assert "transcript files" in health["storage"]["recovered"]["message"]
+        assert "recovered list" in health["storage"]["recovered"]["remedy"]
+        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        assert doctor["recovered messages"]["level"] == "warning"
+        listed = await told(home, "sessions", "recovered", "list")
+        assert {one["key"] for one in listed["recovered"]} >= {"agent:main:trip"}
+        assert listed["rolledBack"]["had"]["entries"] > listed["rolledBack"]["has"]["entries"]
+        assert await gateway.stop() == 0
+
+        done = await told(home, "sessions", "recovered", "import")
+        outcomes = {one["key"]: one["outcome"] for one in done["recovered"]}
+        assert outcomes["agent:main:trip"] == "added to its session"
+        await gateway.start()
+        assert await said(gateway, "trip", "fresh") == [*OLD, *NEW, "begun later"]
+        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        assert doctor["recovered messages"]["level"] == "ok"
+        assert await gateway.stop() == 0
+    assert not kept(home)
+
+
+async def test_a_conversation_that_went_on_gets_its_lost_part_as_an_earlier_session(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home) as gateway:
+        await say(gateway, "trip", OLD)
+        assert await gateway.stop() == 0
+        shutil.copy2(home / "state.sqlite", home / "older")
+        await gateway.start()
+        await say(gateway, "trip", NEW)
+        assert await gateway.stop() == 0
+        shutil.copy2(home / "older", home / "state.sqlite")
+        await gateway.start()
+        await say(gateway, "trip", ["went on"])
+        assert await gateway.stop() == 0
+
+        (done,) = (await told(home, "sessions", "recovered", "import"))["recovered"]
+        assert done["outcome"] == "imported as an earlier session"
+        await gateway.start()
+        assert await said(gateway, "trip") == [*OLD, "went on"]
+        async with GatewayClient(gateway.address) as client:
+            rows = (await client.request("sessions.list", {"archived": True}))["sessions"]
+            (row,) = [one for one in rows if one["key"] == "agent:main:trip"]
+            asked = {"sessionKey": "trip", "sessionId": row["sessionId"]}
+            history = await client.request("chat.history", asked)
+        texts = [one["content"][0]["text"] for one in history["messages"]]
+        assert texts[::2] == NEW
+
+
+async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home) as gateway:
+        await say(gateway, "trip", OLD)
+        await told(home, "backup", "create")
+        await say(gateway, "trip", NEW)
+        assert await gateway.stop() == 0
+        await told(home, "backup", "restore", "--yes")
+        await gateway.start()
+        listed = await told(home, "sessions", "recovered", "list")
+        assert listed["rolledBack"] is None
+        assert [one["key"] for one in listed["recovered"]] == ["agent:main:trip"]
+        discarded = await told(home, "sessions", "recovered", "discard", "--all")
+        assert len(discarded["discarded"]) == 1
+        listed = await told(home, "sessions", "recovered", "list")
+        assert listed == {"rolledBack": None, "recovered": []}
