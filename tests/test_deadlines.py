@@ -111,6 +111,7 @@ WITHOUT: Final = {
     "store/indexing.py:Indexer.run": OWNER,
     "store/mirror.py:Mirror._append_dirty": DISK,
     "store/mirror.py:Mirror._save": DISK,
+    "store/mirror.py:Mirror.repair": DISK,
     "store/store.py:Store.read": "reads the database, on its own disk",
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
     "tools/edit.py:Edit.run": DISK,
