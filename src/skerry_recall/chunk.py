@@ -13,8 +13,9 @@ MIN_SIZE: Final = 16
 MAX_SIZE: Final = 8192
 
 # A sentence ends at a stop with its closing quotes, before a space; in Han and kana without one.
+# The look behind keeps it linear: without it each stop of a long run of them is tried anew.
 _SENTENCE: Final = re.compile(
-    r"[.!?…]+[\"'”’»)\]*_]*\s+|[。！？]+[”’」』）]*\s*"  # noqa: RUF001 - they are meant
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+\s++|[。！？]++[”’」』）]*+\s*+"  # noqa: RUF001 - they are meant
 )
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s|\s*\*\*[^*]+\*\*:?\s*$")
 _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f") | {chr(c) for c in range(0x1F3FB, 0x1F400)}

@@ -13,7 +13,7 @@ _WHEN: Final = re.compile(
     r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time|season))\b", re.IGNORECASE
 )
 _QUOTED: Final = re.compile(
-    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`'
+    r'"([^"\n]{2,200})"|“([^“”\n]{2,200})”|«([^«»\n]{2,200})»|`([^`\n]{2,200})`'
 )
 _NAMED: Final = re.compile(r"[^\W\d]\d|\d[^\W\d]|\w[_./:@]\w|\d-\d|[a-z][A-Z]")
 """What a plain word does not have: digits among letters, `_` or dots inside, a hump."""

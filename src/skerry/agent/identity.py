@@ -23,8 +23,10 @@ _PICTURES: Final = {
 _KEYS: Final = ("name", "emoji", "creature", "vibe", "theme", "avatar")
 _LONG: Final = 500
 _LONGEST: Final = {"name": 50, "emoji": 16, "avatar": 200}
+_LONGEST_FILE: Final = 65_536
+"""Characters that are looked at. The names are in the first lines."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
-_LINE: Final = re.compile(r"^[-*\s]*\**([A-Za-z]+)\**\s*:\**[ \t]*(.*?)\s*$", re.MULTILINE)
+_LINE: Final = re.compile(r"[-*\s]*+([A-Za-z]++)\**+\s*+:\**+(.*)")
 
 
 def parsed(text: str) -> dict[str, str]:
@@ -34,10 +36,14 @@ def parsed(text: str) -> dict[str, str]:
     file without those as a list, `- **Name:** value`. What is empty, or longer than the
     configuration allows, is left out.
     """
-    front = _FRONT.match(text.replace("\r\n", "\n"))
+    text = text[:_LONGEST_FILE].replace("\r\n", "\n")
+    front = _FRONT.match(text)
     found: dict[str, str] = {}
-    for word, quoted in _LINE.findall(front[1] if front else text):
-        key, value = word.lower(), quoted.strip("\"'")
+    for line in (front[1] if front else text).split("\n"):
+        matched = _LINE.fullmatch(line)
+        if matched is None:
+            continue
+        key, value = matched[1].lower(), matched[2].strip().strip("\"'")
         unset = not value or value.startswith("_(")  # as other templates ask for it
         fits = len(value) <= _LONGEST.get(key, _LONG)
         if key in _KEYS and key not in found and fits and not unset:

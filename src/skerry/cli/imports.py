@@ -25,7 +25,7 @@ from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
 from skerry.store.importing import Incoming, Taken, take
 
-_NAME: Final = re.compile(r".+\.jsonl(?:\.(reset|deleted)\..+)?")
+_NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
 _LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
 """Bytes of a Markdown file, which is read as a whole."""
 _PROGRESS: Final = 25

@@ -23,7 +23,7 @@ _PIP: Final = (
     *(sys.executable, "-m", "pip", "index", "versions", "skerry"),
     *("--no-input", "--disable-pip-version-check", "--retries", "0", "--timeout", "5"),
 )
-_LATEST: Final = re.compile(r"^\s*LATEST:\s*(\S+)", re.MULTILINE)
+_LATEST: Final = re.compile(r"^[ \t]*+LATEST:\s*(\S+)", re.MULTILINE)
 _FIRST: Final = re.compile(r"^skerry \((\S+)\)", re.MULTILINE)
 
 

@@ -33,6 +33,8 @@ WAITING: Final = 2000
 """Lines that may wait for a slow disk."""
 _LINE: Final = 16 * 1024
 """Characters of one line, its traceback included."""
+_LOOKED_AT: Final = 4 * _LINE
+"""Characters in which secrets are looked for before a line is cut: redaction shortens it."""
 _CLOSE_SECONDS: Final = 2.0
 _SHORTEST: Final = 4
 """Characters of a known secret; anything shorter would black out ordinary words."""
@@ -49,7 +51,7 @@ _SHAPES: Final = re.compile(
         sk-[A-Za-z0-9_-]{16,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,}
         | xox[abeoprs]-[A-Za-z0-9-]{10,} | AIza[A-Za-z0-9_-]{30,} | A[KS]IA[A-Z0-9]{16}
         | gsk_[A-Za-z0-9]{20,} | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{20,}
-        | eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*
+        | eyJ[A-Za-z0-9_-]{10,}+(?:\.[A-Za-z0-9_-]++){0,4}
         | \d{8,10}:[A-Za-z0-9_-]{35} )
     | (?P<pem> -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z) )
     """,
@@ -89,7 +91,7 @@ class Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text without secrets."""
-        return self._redact(super().format(record))[:_LINE]
+        return self._redact(super().format(record)[:_LOOKED_AT])[:_LINE]
 
 
 class Lines(logging.Formatter):
@@ -106,10 +108,12 @@ class Lines(logging.Formatter):
             "time": moment.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": self._redact(record.getMessage())[:_LINE],
+            "message": self._redact(record.getMessage()[:_LOOKED_AT])[:_LINE],
         }
         if record.exc_info:
-            line["error"] = self._redact(self.formatException(record.exc_info))[-_LINE:]
+            line["error"] = self._redact(self.formatException(record.exc_info)[-_LOOKED_AT:])[
+                -_LINE:
+            ]
         return json.dumps(line, ensure_ascii=False)
 
 

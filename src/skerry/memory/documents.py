@@ -16,7 +16,7 @@ SIZE: Final = 256
 OVERLAP: Final = 32
 """Tokens of a passage, and those that it shares with the next (decisions 6, row 3)."""
 
-_DATED: Final = re.compile(r"(?:^|/)memory/(?:.*/)?(\d{4})-(\d{2})-(\d{2})[^/]*\.md$")
+_DATED: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2}).*\.md", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ def date_of(path: str, zone: str | None = None) -> int | None:
     `zone` is an IANA name, None the zone of this machine. None for every other file: it does not
     age (seed 003, temporal decay).
     """
-    found = _DATED.search(path)
+    folder, _, name = path.rpartition("/")
+    found = _DATED.fullmatch(name) if "memory" in folder.split("/") else None
     if found is None:
         return None
     try:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from skerry.model.noted import BULLET, INDENT, MARK, Provenance
 from skerry.model.origin import Origin
 
-_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*")
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]++(.*)")
 _ORIGINS: Final = {one.value: one for one in Origin}
 _FENCE: Final = ("```", "~~~")
 
@@ -88,7 +88,7 @@ def _end_of(lines: list[str], section: str) -> int | None:
                 end = number + 1
         elif level and len(heading[1]) <= level:
             return end
-        elif not level and heading[2].casefold() == section.casefold():
+        elif not level and heading[2].rstrip(" \t#").casefold() == section.casefold():
             level, end = len(heading[1]), number + 1
         elif level:
             end = number + 1

@@ -23,7 +23,7 @@ MOST_CHARS: Final = 4 << 20
 """Of one conversation; of a longer one the end is kept."""
 
 _RECALLED: Final = re.compile(
-    r"<(memwal-memories|relevant-memories|recalled-memory|recalled-memories|memory-context)\b[^>]*>"
+    r"<(memwal-memories|relevant-memories|recalled-memory|recalled-memories|memory-context)\b[^<>]*+>"
     r".*?(?:</\1>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )

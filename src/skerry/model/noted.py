@@ -19,7 +19,7 @@ from skerry.model.origin import Origin
 BULLET: Final = "- "
 INDENT: Final = "  "
 MARK: Final = re.compile(
-    r"[ \t]*<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
+    r"(?<![ \t])[ \t]*+<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
     r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
     re.MULTILINE,
 )

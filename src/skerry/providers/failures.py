@@ -26,7 +26,7 @@ _OVERFLOW: Final = re.compile(
       prompt\ is\ too\ long                                   # Anthropic
     | exceeds\ the\ context\ window | context_length_exceeded # OpenAI
     | maximum\ context\ length                                # OpenAI, OpenRouter, vLLM, Mistral
-    | input\ token\ count.*exceeds\ the\ maximum              # Gemini
+    | input\ token\ count.{0,200}exceeds\ the\ maximum        # Gemini
     | input\ is\ too\ long\ for\ requested\ model             # Bedrock
     | maximum\ prompt\ length\ is                             # xAI
     | reduce\ the\ length\ of\ the\ messages                  # Groq

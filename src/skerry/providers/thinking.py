@@ -14,13 +14,18 @@ logger = logging.getLogger(__name__)
 
 F = TypeVar("F")
 
-_ABOUT_THINKING: Final = re.compile(
-    r"refused the request \(4.*(?:thinking|reasoning|effort|budget)", re.IGNORECASE | re.DOTALL
-)
+_REFUSED: Final = "refused the request (4"
+_ABOUT_THINKING: Final = re.compile(r"thinking|reasoning|effort|budget", re.IGNORECASE)
 _WEAKER: Final = {
     ThinkingLevel.XHIGH: ThinkingLevel.HIGH,
     ThinkingLevel.MINIMAL: ThinkingLevel.LOW,
 }
+
+
+def _is_about_thinking(error: str) -> bool:
+    """Check whether a provider's refusal names what was asked of its thinking."""
+    _, refused, why = error.partition(_REFUSED)
+    return bool(refused) and _ABOUT_THINKING.search(why) is not None
 
 
 def levels(asked: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
@@ -64,7 +69,7 @@ class Downgrades(Generic[F]):
             try:
                 return await ask(form, spoken.listener)
             except ModelRequestError as error:
-                if spoken.begun or not _ABOUT_THINKING.search(str(error)):
+                if spoken.begun or not _is_about_thinking(str(error)):
                     raise
                 logger.warning(
                     "%s does not think as asked (%s); asking it another way: %s",

@@ -20,7 +20,7 @@ _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _LANGUAGES: Final = ("json", "tool_call", "tool_code", "")
 _FENCED: Final = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
-_BLOCKS: Final = re.compile(r"(?:\A|\n)[ \t]*(<tool_call>.*</tool_call>)\s*\Z", re.DOTALL)
+_BLOCKS: Final = re.compile(r"(?:\A|\n)[ \t]*+(?=<tool_call>)")
 _LINE: Final = re.compile(r"(?:\A|\n)[ \t]*(<)")
 _SPACE: Final = re.compile(r"\s+")
 _OPENINGS: Final = ('{"name":"', '{"type":"function","name":"')
@@ -109,12 +109,11 @@ def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCal
     call = _call(fenced[1] if fenced else whole, names)
     if call is not None:
         return "", [call]
-    # Looking for the end first keeps a text of many beginnings from costing its square.
     blocks = _BLOCKS.search(text) if whole.endswith(_CLOSE) else None
     if blocks is None:
         return None
     calls: list[WrittenCall] = []
-    for block in blocks[1].split(_CLOSE)[:-1]:
+    for block in text[blocks.end() :].rstrip().split(_CLOSE)[:-1]:
         inside = block.strip()
         call = _call(inside.removeprefix(_OPEN), names) if inside.startswith(_OPEN) else None
         if call is None:

@@ -21,7 +21,7 @@ _WHO: Final = rf"{PERSON}|{NOTE}|{RESULT}.*|Assistant \((?P<model>.*)\)"
 _LINE: Final = rf"## (?P<who>{_WHO}), (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d)"
 _HEADING: Final = re.compile(_LINE)
 _LIKE_HEADING: Final = re.compile(rf"^(\\*)(?={_LINE}$)", re.MULTILINE)
-_ABOUT: Final = re.compile(r"`.+`, session `(.+)`")
+_ABOUT: Final = re.compile(r"`[^`]+`, session `([^`]+)`")
 _HEAD_LINES: Final = 3
 
 
