@@ -1,7 +1,7 @@
 """Every regular expression of the source, and texts that make a bad one slow.
 
-A pattern that tries again at each character what it has just tried needs time with the square of the
-text's length, during which the interpreter runs nothing else. Such texts are long runs of one
+A pattern that tries again at each character what it has just tried needs time with the square of
+the text, during which the interpreter runs nothing else. Such texts are long runs of one
 character or word that occurs in the pattern ("pumps").
 """
 
@@ -260,4 +260,4 @@ def _compiled_on_import() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_compiled_on_import()))
+    sys.stdout.write(json.dumps(_compiled_on_import()))
