@@ -251,7 +251,7 @@ def _compiled_on_import() -> list[dict[str, Any]]:
             }
         return made
 
-    re.compile = recording  # type: ignore[assignment]
+    re.compile = recording
     for package in (import_module("skerry"), import_module("skerry_recall")):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.startswith("skerry.testing") and "__main__" not in module.name:
