@@ -101,7 +101,7 @@ def slow_text(pattern: Pattern) -> str | None:
     """Search for a text on which the pattern is not linear; describe the first that is found."""
     compiled = pattern.compiled()
     for use in pattern.uses:
-        texts = list(_texts(compiled, ("",) if use == "search" else ("", "\0")))
+        texts = list(_texts(compiled, ("\0",) if use == "search" else ("", "\0")))
         for text in texts:
             if _seconds(compiled, use, text, _FEWEST) > _LIMIT_FEWEST_S:
                 return _described(use, text)
