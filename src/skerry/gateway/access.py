@@ -156,6 +156,8 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.subscribe": READERS,
         "sessions.unsubscribe": READERS,
         "sessions.usage": READERS,
+        "sessions.usage.logs": READERS,
+        "sessions.usage.timeseries": READERS,
         "skills.bins": NODES,
         "skills.status": READERS,
         "status": READERS,

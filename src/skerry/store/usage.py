@@ -98,7 +98,7 @@ class Sums(NamedTuple):
 
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
-_OF_CALLS: Final = (
+OF_CALLS: Final = (
     "count(*), sum(outcome <> 'ok'), sum(NOT counted), sum(counted AND input_cost IS NULL),"
     " sum(input), sum(output), sum(cache_read), sum(cache_write), total(input_cost),"
     " total(output_cost), total(cache_read_cost), total(cache_write_cost), sum(seconds)"
@@ -184,7 +184,7 @@ _DEAREST: Final = (
 def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
     """Return the sums of each conversation, by its key; all its sessions together."""
     rows = reader.all(
-        f"SELECT coalesce(key, session_id), {_OF_CALLS} FROM model_call"  # noqa: S608 - constants
+        f"SELECT coalesce(key, session_id), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
         f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST}",
         (first, last, agent, agent),
@@ -193,16 +193,33 @@ def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dic
 
 
 def of_sessions(
-    reader: Reader, first: str, last: str, limit: int, key: str | None = None
+    reader: Reader,
+    first: str,
+    last: str,
+    limit: int,
+    key: str | None = None,
+    agent: str | None = None,
 ) -> dict[str, Sums]:
     """Return the sums of each session, by its id: the dearest, or those of one conversation."""
     rows = reader.all(
-        f"SELECT session_id, {_OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f"SELECT session_id, {OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         " AND (? IS NULL OR session_id IN (SELECT session_id FROM session WHERE key = ?))"
-        f" GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
-        (first, last, key, key, limit),
+        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
+        (first, last, key, key, agent, agent, limit),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
+
+
+def by_day_and_model(
+    reader: Reader, first: str, last: str, agent: str | None = None
+) -> dict[tuple[str, str, str], Sums]:
+    """Return the sums of each provider's models on each of these days."""
+    rows = reader.all(
+        f"SELECT day, provider, model, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        " AND (? IS NULL OR agent = ?) GROUP BY 1, 2, 3 ORDER BY 1",
+        (first, last, agent, agent),
+    )
+    return {(row[0], row[1], row[2]): Sums(*row[3:]) for row in rows}
 
 
 def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:

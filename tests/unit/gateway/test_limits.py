@@ -24,8 +24,8 @@ CHECKED_BY_A_FUNCTION: Final = {
     "UsageCostParams.startDate",
     "UsageReportParams.endDate",
     "UsageReportParams.startDate",
-    "_RangeParams.endDate",
-    "_RangeParams.startDate",
+    "RangeParams.endDate",
+    "RangeParams.startDate",
 }
 
 

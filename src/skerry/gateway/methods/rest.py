@@ -24,6 +24,7 @@ from skerry.gateway.methods import (
     prune,
     recall,
     retry,
+    session_usage,
     sessions,
     usage,
 )
@@ -43,6 +44,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *notices.METHODS,
     *prompt.METHODS,
     *usage.METHODS,
+    *session_usage.METHODS,
     *logs.METHODS,
     *absent.METHODS,
     *extension.METHODS,

@@ -1,0 +1,361 @@
+"""Methods about what conversations used: `sessions.usage`, `.timeseries` and `.logs`.
+
+Calls, tokens and costs are of the ledger; messages and tools are counted in the transcripts of the
+sessions that are listed.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Struct
+from pydantic import Field
+
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.keys import session_key
+from skerry.gateway.methods.usage import MOST_DAYS, RangeParams, days_of, told
+from skerry.infra.zone import day
+from skerry.model.message import AssistantMessage, ToolResultMessage
+from skerry.model.session import SessionEntry, TranscriptEntry
+from skerry.store import Reader, sessions, usage, used
+from skerry.store.usage import By, Sums
+from skerry.store.used import Said, Used
+
+_MOST_SESSIONS: Final = 1000
+_MOST_POINTS: Final = 200
+_MOST_TEXT: Final = 2000
+_RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90, "1y": 365, "all": MOST_DAYS}
+
+
+class SessionsUsageParams(RangeParams):
+    """Parameters of `sessions.usage`: which days, and which session.
+
+    By `family` all sessions of a conversation are one row; else each is a row of its own.
+    """
+
+    ignored: ClassVar = {
+        **RangeParams.ignored,
+        "includeContextWeight": "How the prompt was made up is told by `prompt.show`.",
+        "creatorKey": "Every conversation belongs to the one owner.",
+    }
+
+    key: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=_MOST_SESSIONS)] = 50
+    range: Literal["7d", "30d", "90d", "1y", "all"] | None = None
+    group_by: Literal["instance", "family"] | None = None
+    include_historical: bool = False
+
+
+class OneSessionParams(Params):
+    """Parameters of `sessions.usage.timeseries`: a conversation, by its key or a session's id."""
+
+    key: Name
+    agent_id: Name | None = None
+
+
+class LogsParams(OneSessionParams):
+    """Parameters of `sessions.usage.logs`: the last messages of a conversation."""
+
+    limit: Annotated[int, Field(ge=1, le=1 << 40)] = 200
+
+
+class _Row(Struct):
+    """A session of the list, or a conversation with all its sessions."""
+
+    name: str
+    session: SessionEntry | None
+    sums: Sums
+    used: Used
+    ids: list[str]
+
+
+async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
+    """Return what sessions used, the dearest first, and all calls of these days added up."""
+    days = _days(call, params)
+    first, last = (days[0], days[-1]) if days else ("", "")
+    agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
+    wanted = (By.DAY, By.MODEL, By.AGENT, By.CHANNEL)
+
+    def read(reader: Reader) -> Json:
+        found = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
+        ids = [one for one in found if one]
+        all_used = used.of(reader, ids, days, lambda at: str(day(at, zone)))
+        known = {one: sessions.get(reader, one) for one in ids}
+        rows = [_Row(one, known[one], found[one], all_used[one], [one]) for one in ids]
+        if params.include_historical or params.group_by == "family":
+            rows = _families(rows)
+        sums = {by: usage.grouped(reader, by, first, last, agent) for by in wanted}
+        models = usage.by_day_and_model(reader, first, last, agent)
+        whole = Used()
+        for row in rows:
+            whole.add(row.used)
+        return {
+            "sessions": [_session(row) for row in rows],
+            "totals": told(usage.total(sums[By.DAY].values())),
+            "aggregates": {**_aggregates(sums, models), **_said_in_all(whole, sums[By.DAY])},
+        }
+
+    answer = await call.context.store.scan(read)
+    now = call.context.clock.now_ms()
+    return {"updatedAt": now, "startDate": first, "endDate": last, **answer}
+
+
+async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
+    """Return the calls of a session in order of time, at most 200 points."""
+    session_id = await _named(call, params)
+    points = await call.context.store.read(
+        lambda reader: used.series(reader, session_id, _MOST_POINTS)
+    )
+    shown: list[Json] = []
+    tokens, cost = 0, 0.0
+    for at, sums in points:
+        tokens, cost = tokens + sums.tokens, cost + sums.cost
+        shown.append(
+            {
+                "timestamp": at,
+                "input": sums.input,
+                "output": sums.output,
+                "cacheRead": sums.cache_read,
+                "cacheWrite": sums.cache_write,
+                "totalTokens": sums.tokens,
+                "cost": sums.cost,
+                "cumulativeTokens": tokens,
+                "cumulativeCost": cost,
+            }
+        )
+    return {"sessionId": session_id, "points": shown}
+
+
+async def usage_logs(call: Call, params: LogsParams) -> Json:
+    """Return the last messages of a session, with what each used; oldest first."""
+    session_id = await _named(call, params)
+    limit = min(params.limit, _MOST_SESSIONS)
+    entries = await call.context.store.read(
+        lambda reader: sessions.entries(reader, session_id, limit=limit)
+    )
+    said = (one for one in entries if not sessions.is_compaction(one.message))
+    return {"sessionId": session_id, "logs": [shown for one in said if (shown := _log(one))]}
+
+
+async def _named(call: Call, params: OneSessionParams) -> str:
+    key = session_key(call, params.key, params.agent_id)
+    found = await call.context.store.read(lambda reader: used.named(reader, str(key), key.agent))
+    if found is None:
+        message = f"No transcript found for session: {params.key}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return found
+
+
+def _log(entry: TranscriptEntry) -> Json:
+    said, about = entry.message, {}
+    parts = [sessions.text_of(said)]
+    match said:
+        case ToolResultMessage():
+            role = "toolResult"
+            parts.insert(0, f"[Tool: {said.tool_name}]\n[Tool Result]")
+        case AssistantMessage():
+            role = "assistant"
+            parts += [f"[Tool: {one.name}]" for one in said.tool_calls]
+            about = {"tokens": said.usage.total_tokens, "cost": said.usage.cost.total}
+        case _:
+            role = "user"
+    text = "\n".join(part for part in parts if part)
+    if not text:
+        return None
+    cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
+    return {"timestamp": entry.at, "role": role, "content": cut, **about}
+
+
+def _days(call: Call, params: SessionsUsageParams) -> list[str]:
+    days = days_of(call, params)
+    if params.range is None or not days or params.start_date is not None:
+        return days
+    last = date.fromisoformat(days[-1])
+    return [str(last - timedelta(days=back)) for back in range(_RANGES[params.range])][::-1]
+
+
+def _families(rows: Sequence[_Row]) -> list[_Row]:
+    """Return one row for all sessions of a conversation."""
+    found: dict[str, _Row] = {}
+    for row in rows:
+        key = row.session.key if row.session else row.name
+        whole = found.setdefault(key, _Row(row.name, None, Sums(), Used(), []))
+        whole.sums = whole.sums.plus(row.sums)
+        whole.used.add(row.used)
+        whole.ids += row.ids
+        if row.session is not None and (whole.session is None or row.session.archived is None):
+            whole.session, whole.name = row.session, row.name
+    return list(found.values())
+
+
+def _session(row: _Row) -> Json:
+    about: dict[str, Json] = {"key": row.name}
+    found, is_family = row.session, len(row.ids) > 1
+    if found is not None:
+        # Two rows with one key would be one to a page: what is archived goes by its id.
+        is_present = found.archived is None or is_family
+        about = {
+            "key": found.key if is_present else f"agent:{found.agent_id}:{found.session_id}",
+            "label": found.label or None,
+            "agentId": found.agent_id,
+            "chatType": found.chat_type,
+            "updatedAt": found.updated_at,
+            "modelProvider": found.provider,
+            "model": found.model,
+        }
+    if is_family:
+        about |= {"includedSessionIds": row.ids, "historicalInstanceCount": len(row.ids)}
+    return {
+        "sessionId": row.name,
+        "scope": "family" if is_family else "instance",
+        **about,
+        "usage": {"sessionId": row.name, **told(row.sums), **_details(row.used)},
+    }
+
+
+def _details(one: Used) -> dict[str, Json]:
+    """Return what a page shows of one session beside its sums."""
+    by_day: dict[str, Sums] = {}
+    by_model: dict[tuple[str, str], Sums] = {}
+    for (on, provider, model), sums in one.calls.items():
+        by_day[on] = by_day.get(on, Sums()).plus(sums)
+        by_model[provider, model] = by_model.get((provider, model), Sums()).plus(sums)
+    whole = _all_said(one)
+    return {
+        "firstActivity": one.first or None,
+        "lastActivity": one.last or None,
+        "durationMs": one.last - one.first,
+        "activityDates": sorted({*by_day, *one.said}),
+        "dailyBreakdown": [
+            {"date": on, "tokens": sums.tokens, "cost": sums.cost}
+            for on, sums in sorted(by_day.items())
+        ],
+        "dailyMessageCounts": [
+            {"date": on, **_counts(said)} for on, said in sorted(one.said.items())
+        ],
+        "dailyModelUsage": _model_days(one.calls),
+        "messageCounts": _counts(whole),
+        "toolUsage": _tools(one),
+        "modelUsage": [
+            {"provider": provider, "model": model, "count": sums.calls, "totals": told(sums)}
+            for (provider, model), sums in by_model.items()
+        ],
+        **_latencies(one),
+    }
+
+
+def _aggregates(
+    sums: Mapping[By, Mapping[str, Sums]], models: Mapping[tuple[str, str, str], Sums]
+) -> dict[str, Json]:
+    """Return all calls of the days, added up by what they have in common."""
+    providers: dict[str, Sums] = {}
+    for ref, one in sums[By.MODEL].items():
+        provider = ref.partition("/")[0]
+        providers[provider] = providers.get(provider, Sums()).plus(one)
+    return {
+        "byModel": [
+            {"provider": ref.partition("/")[0], "model": ref.partition("/")[2], **_entry(one)}
+            for ref, one in sums[By.MODEL].items()
+        ],
+        "byProvider": [{"provider": name, **_entry(one)} for name, one in providers.items()],
+        "byAgent": [{"agentId": name, **_entry(one)} for name, one in sums[By.AGENT].items()],
+        "byChannel": [{"channel": name, **_entry(one)} for name, one in sums[By.CHANNEL].items()],
+        "modelDaily": _model_days(models),
+    }
+
+
+def _said_in_all(whole: Used, by_day: Mapping[str, Sums]) -> dict[str, Json]:
+    """Return the messages and tools of the listed sessions, and all of each day."""
+    days = sorted({*by_day, *whole.said})
+    daily: list[Json] = []
+    for on in days:
+        sums, said = by_day.get(on, Sums()), whole.said.get(on, Said())
+        daily.append(
+            {
+                "date": on,
+                "tokens": sums.tokens,
+                "cost": sums.cost,
+                "messages": said.total,
+                "toolCalls": said.tool_calls,
+                "errors": sums.failed,
+            }
+        )
+    counts = _counts(_all_said(whole))
+    return {"messages": counts, "tools": _tools(whole), "daily": daily, **_latencies(whole)}
+
+
+def _all_said(one: Used) -> Said:
+    whole = Said()
+    for said in one.said.values():
+        whole = whole.plus(said)
+    return whole
+
+
+def _counts(said: Said) -> dict[str, Json]:
+    return {
+        "total": said.total,
+        "user": said.user,
+        "assistant": said.assistant,
+        "toolCalls": said.tool_calls,
+        "toolResults": said.tool_results,
+        "errors": said.errors,
+    }
+
+
+def _tools(one: Used) -> dict[str, Json]:
+    ranked = sorted(one.tools.items(), key=lambda named: (-named[1], named[0]))
+    return {
+        "totalCalls": sum(one.tools.values()),
+        "uniqueTools": len(one.tools),
+        "tools": [{"name": name, "count": count} for name, count in ranked],
+    }
+
+
+def _model_days(calls: Mapping[tuple[str, str, str], Sums]) -> list[Json]:
+    return [
+        {
+            "date": on,
+            "provider": provider,
+            "model": model,
+            "tokens": sums.tokens,
+            "cost": sums.cost,
+            "count": sums.calls,
+        }
+        for (on, provider, model), sums in sorted(calls.items())
+    ]
+
+
+def _latencies(one: Used) -> dict[str, Json]:
+    """Return how long models took to answer; nothing where none did."""
+    if not one.seconds:
+        return {}
+    by_day: dict[str, list[float]] = {}
+    for on, seconds in one.seconds:
+        by_day.setdefault(on, []).append(seconds)
+    return {
+        "latency": _latency([seconds for _, seconds in one.seconds]),
+        "dailyLatency": [{"date": on, **_latency(some)} for on, some in sorted(by_day.items())],
+    }
+
+
+def _latency(seconds: Sequence[float]) -> dict[str, Json]:
+    took = sorted(1000 * one for one in seconds)
+    return {
+        "count": len(took),
+        "avgMs": sum(took) / len(took),
+        "minMs": took[0],
+        "maxMs": took[-1],
+        "p95Ms": took[max(0, -(-len(took) * 95 // 100) - 1)],
+    }
+
+
+def _entry(sums: Sums) -> dict[str, Json]:
+    return {"count": sums.calls, "totals": told(sums)}
+
+
+METHODS: Final = (
+    Method("sessions.usage", SessionsUsageParams, sessions_usage),
+    Method("sessions.usage.timeseries", OneSessionParams, usage_timeseries),
+    Method("sessions.usage.logs", LogsParams, usage_logs),
+)

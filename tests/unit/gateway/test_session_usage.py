@@ -1,0 +1,125 @@
+"""What conversations used and what was said in them, over the wire."""
+
+from pathlib import Path
+from typing import Any
+
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import SessionId, SessionKey
+from skerry.store import Unit, archive, sessions, usage
+from skerry.store.usage import Outcome
+from tests.support.gateway import Rig
+from tests.support.ledger import call
+from tests.support.whole import CALL, whole_gateway
+from tests.support.wire import Wire, connected
+
+RANGE = {"startDate": "2026-11-20", "endDate": "2026-11-22"}
+TOTALS = {
+    *("input", "output", "cacheRead", "cacheWrite", "totalTokens", "totalCost", "inputCost"),
+    *("outputCost", "cacheReadCost", "cacheWriteCost", "missingCostEntries"),
+}
+"""What every page adds up without asking whether it is there."""
+
+
+async def two_lives(rig: Rig) -> None:
+    """A conversation that was begun anew, with calls before and after."""
+
+    def write(unit: Unit) -> None:
+        sessions.ensure(unit, SessionKey.main(), SessionId("old"), 1)
+        archive.reset(unit, SessionKey.main(), SessionId("new"), 2)
+        for one in (
+            call(30, day="2026-11-20", session="old", at=10),
+            call(5, day="2026-11-21", session="new", at=20),
+            call(7, day="2026-11-22", session="new", at=30, outcome=Outcome.ERROR),
+        ):
+            usage.book(unit, one)
+
+    await rig.store.write(write)
+
+
+async def test_a_usage_page_finds_every_part_that_it_reads(tmp_path: Path) -> None:
+    async with (
+        whole_gateway(tmp_path / "home", Hooks()) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        for number, text in enumerate(("hello", CALL)):
+            asked = {"sessionKey": "main", "message": text, "idempotencyKey": str(number)}
+            await wire.call("chat.send", asked)
+            await wire.event("chat", state="final", runId=str(number))
+        told = await wire.call("sessions.usage", {"limit": 1000, "includeContextWeight": True})
+        (row,) = told["sessions"]
+        series = await wire.call("sessions.usage.timeseries", {"key": row["key"]})
+        logs = (await wire.call("sessions.usage.logs", {"key": row["key"], "limit": 1000}))["logs"]
+    everything = told["aggregates"]
+    counted = {"total": 5, "user": 2, "assistant": 3, "toolCalls": 1, "toolResults": 1, "errors": 0}
+    tools = {"totalCalls": 1, "uniqueTools": 1, "tools": [{"name": "read", "count": 1}]}
+    assert (everything["messages"], row["usage"]["messageCounts"]) == (counted, counted)
+    assert (everything["tools"], row["usage"]["toolUsage"]) == (tools, tools)
+    assert told["totals"].keys() == TOTALS
+    assert row["usage"].keys() > TOTALS
+    for part in ("byModel", "byProvider", "byAgent", "byChannel"):
+        (one,) = everything[part]
+        assert (one["count"], one["totals"]) == (3, told["totals"])
+    (day,) = everything["daily"]
+    assert (day["messages"], day["toolCalls"], day["errors"]) == (5, 1, 0)
+    assert everything["latency"]["count"] == 3
+    assert everything["latency"]["minMs"] <= everything["latency"]["p95Ms"]
+    assert series["sessionId"] == row["sessionId"]
+    assert [one["cumulativeTokens"] for one in series["points"]][-1] == told["totals"][
+        "totalTokens"
+    ]
+    assert [one["role"] for one in logs] == [
+        *("user", "assistant", "user", "assistant", "toolResult", "assistant")
+    ]
+    assert "[Tool: read]" in logs[3]["content"]
+    assert logs[1]["tokens"] > 0
+
+
+async def test_an_empty_gateway_has_every_part_too(wire: Wire) -> None:
+    told = await wire.call("sessions.usage")
+    assert told["sessions"] == []
+    assert told["aggregates"]["messages"]["total"] == 0
+    assert told["aggregates"]["tools"]["tools"] == []
+    assert told["aggregates"]["byProvider"] == []
+
+
+async def test_what_was_before_a_reset_is_a_row_of_its_own_or_of_the_conversation(
+    rig: Rig, wire: Wire
+) -> None:
+    await two_lives(rig)
+
+    async def rows(**params: Any) -> dict[str, int]:
+        told = await wire.call("sessions.usage", RANGE | params)
+        return {one["key"]: one["usage"]["totalTokens"] for one in told["sessions"]}
+
+    assert await rows() == {"agent:main:old": 30, "agent:main:main": 12}
+    assert await rows(groupBy="family") == {"agent:main:main": 42}
+    assert await rows(includeHistorical=True) == {"agent:main:main": 42}
+    assert await rows(agentId="other") == {}
+    series = await wire.call("sessions.usage.timeseries", {"key": "agent:main:old"})
+    assert [(one["timestamp"], one["totalTokens"]) for one in series["points"]] == [(10, 30)]
+
+
+async def test_the_range_is_as_long_as_its_name(rig: Rig, wire: Wire) -> None:
+    await two_lives(rig)
+    told = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-26"})
+    assert (told["startDate"], told["totals"]["totalTokens"]) == ("2026-11-20", 42)
+    told = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-27"})
+    assert (told["startDate"], told["totals"]["totalTokens"]) == ("2026-11-21", 12)
+
+
+async def test_many_calls_are_told_as_two_hundred_points(rig: Rig, wire: Wire) -> None:
+    def write(unit: Unit) -> None:
+        sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
+        for at in range(1, 451):
+            usage.book(unit, call(1, at=at))
+
+    await rig.store.write(write)
+    points = (await wire.call("sessions.usage.timeseries", {"key": "main"}))["points"]
+    assert len(points) == 150
+    assert (points[-1]["timestamp"], points[-1]["cumulativeTokens"]) == (450, 450)
+
+
+async def test_the_usage_of_no_session_is_refused_by_name(wire: Wire) -> None:
+    for method in ("sessions.usage.timeseries", "sessions.usage.logs"):
+        error = (await wire.ask(method, {"key": "nobody"}))["error"]
+        assert error["message"] == "No transcript found for session: nobody"
