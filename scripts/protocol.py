@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.gateway import access
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_BUFFERED, MAX_PAYLOAD, PROTOCOLS
 from skerry.gateway.handshake import ConnectParams
 from skerry.gateway.method import Method, Params
+from skerry.policy import access
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "protocol.md"

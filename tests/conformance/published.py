@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
 from skerry.gateway.access import METHODS
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from skerry.gateway.access import METHODS
+from skerry.policy.access import METHODS
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.support.wire import Wire, connected, dial
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import BaseModel
 
-from skerry.gateway import access
-from skerry.gateway.access import OPERATOR_SCOPES, Role
 from skerry.gateway.dispatch import MethodTable
+from skerry.policy import access
+from skerry.policy.access import OPERATOR_SCOPES, Role
+from skerry.policy.decide import Actor, Request, Verb, decide
 from tests.support.device import Device
 from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Frame, Wire, connected, dial, request
@@ -333,7 +334,9 @@ def _check_access(client: Client, method: str, answer: Frame) -> None:
     assert error.get("message") != "internal error", answer
     told = error.get("message", "")
     refused = told.startswith(("unauthorized role", "missing scope"))
-    assert refused == (not need.met(client.role, client.scopes)), (method, answer)
+    actor = Actor(role=client.role, scopes=tuple(client.scopes))
+    allowed = decide(Request(actor, Verb.CALL, method, need)).allowed
+    assert refused == (not allowed), (method, answer)
     assert not (refused and answer["ok"])
 
 

@@ -27,4 +27,5 @@ def command_call(
         compact=compact,
         run_id=request.run_id,
         rights=request.may,
+        scopes=request.scopes,
     )

@@ -6,7 +6,7 @@ from skerry.agent.keeping import held
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
-from skerry.config.protected import protected
+from skerry.config.protected import gate
 from skerry.hooks.events import RunContext
 from skerry.infra.beneath import Beneath
 from skerry.model.event import RunEventBody
@@ -50,7 +50,7 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
         compaction,
         Whose(key, session_id, wanted, origin=Origin.OWNER),
         Pipeline(runtime.hooks, context, Writing(runtime.hooks), runtime.clock),
-        lambda: ToolContext(Beneath(workspace, protected(config))),
+        lambda: ToolContext(Beneath(workspace, gate(config))),
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)

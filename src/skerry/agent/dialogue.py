@@ -24,7 +24,7 @@ from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
 from skerry.agent.writing import Writing
 from skerry.commands.table import Command, answer, tell_command
-from skerry.config.protected import protected
+from skerry.config.protected import gate
 from skerry.infra.beneath import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StateError
@@ -55,6 +55,7 @@ from skerry.model.message import (
 )
 from skerry.model.run import RunFailure, StopReason
 from skerry.model.session import SessionSettings
+from skerry.policy.decide import Actor
 from skerry.ports.tool import ToolContext
 from skerry.sessions.history import command_answer
 from skerry.store import Unit, runs, sessions
@@ -227,9 +228,11 @@ class Dialogue:
 
     def _means(self) -> ToolContext:
         """Return what a tool may use; most runs call none, and it takes half a millisecond."""
-        beneath = Beneath(self._config.workspace(self._agent), protected(self._config))
-        recall = Recollection(self._runtime.store, self._active)
         read = taint(self.conversation.history.messages)
+        actor, who = Actor.of(self._caller, read), str(self._caller.key)
+        rules = gate(self._config, actor, self._runtime.records, who)
+        beneath = Beneath(self._config.workspace(self._agent), rules)
+        recall = Recollection(self._runtime.store, self._active)
         return ToolContext(beneath, recall, self._caller, read)
 
     async def _save(self, messages: Sequence[Message]) -> None:

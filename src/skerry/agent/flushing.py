@@ -32,6 +32,7 @@ from skerry.model.noted import Provenance, items
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.gate import Gate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
@@ -94,6 +95,7 @@ class MemoryAppend:
     def __init__(self, day: str, at: int, taint: frozenset[Origin] = frozenset()) -> None:
         """Take the day, the time in ms since 1970, and the taint."""
         self._at = at
+        self._taint = taint
         self._origin = next((one for one in _WORST if one in taint), Origin.OWNER)
         self._path = unverified(day) if taint else f"memory/{day}.md"
         self.spec = ToolSpec(
@@ -118,8 +120,11 @@ class MemoryAppend:
         if not lines:
             raise ToolError("Nothing was noted: there is no text.")
         added = "\n".join([*lines, ""]).encode()
+        workspace = context.workspace
+        if isinstance(workspace.rules, Gate):  # the gateway chose the file, and marks each note
+            workspace = replace(workspace, rules=workspace.rules.itself(self._taint))
         try:
-            context.workspace.replace(self._path, change, most=MOST_BYTES)
+            workspace.replace(self._path, change, most=MOST_BYTES)
         except (EscapeError, OSError) as error:
             raise ToolError(f"Nothing was noted: {error}. Go on without.") from error
         if self._origin is Origin.OWNER:

@@ -20,6 +20,7 @@ from skerry.model.event import RunEvent
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import TextUnit
 from skerry.model.run import Purpose, RunRequest
+from skerry.policy.records import Records
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool, offered
 from skerry.ports.tries import Wanted
@@ -70,13 +71,15 @@ class Runtime(Struct, frozen=True):
     """Asked before a run's first call of a model. Raises `BudgetError`."""
     warn: Callable[[RunRequest], Warned | None] = no_warning
     """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
+    records: Records = field(default_factory=Records)
+    """Who wrote the files of the workspaces."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""
 
     def offered(self, caller: Caller) -> list[Tool]:
         """Return the tools that a run of the caller may use."""
-        return offered(self.tools.values(), caller)
+        return offered(self.tools.values(), caller, self.config().tools.guests.granted)
 
     def asking(self, wanted: Wanted) -> Failover:
         """Return who finds a model that answers, within the budgets, with every call booked."""

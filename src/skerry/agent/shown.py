@@ -8,7 +8,7 @@ import logging
 from pathlib import Path, PurePath
 from typing import Final
 
-from skerry.config.protected import protected
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.model.ids import AgentId
@@ -32,7 +32,7 @@ def shown_files(config: Config, agent: AgentId) -> Show:
         for root in roots:
             try:
                 path = _beneath(reference, root)
-                with Beneath(root, protected(config)).open(path):
+                with Beneath(root, gate(config)).open(path):
                     return named(reference)
             except EscapeError as error:
                 logger.warning("a file of an answer is not shown: %s", error)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.dispatch import Dispatcher
 from skerry.sessions.retry import NOTHING, to_retry
@@ -25,7 +27,7 @@ def retry_command(
         )
         if request is None:
             return NOTHING
-        await dispatcher().submit(request)
+        await dispatcher().submit(replace(request, scopes=call.scopes))
         return "🔁 Running your last message again."
 
     text = "runs your last message again, where it was interrupted or failed"

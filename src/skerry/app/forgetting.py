@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from skerry.agent.runtime import Runtime
 from skerry.agent.workspace import ORDER
-from skerry.config.protected import protected
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun
@@ -201,7 +201,7 @@ class Forgetter(Struct):
         if config.memory.backend == "qmd":
             paths += [one.path for one in config.memory.qmd.paths]
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
-        return Papers(places, ORDER, protected(config), extra)
+        return Papers(places, ORDER, gate(config), extra)
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Clean what no memory and no mirror looks after any more."""

@@ -13,22 +13,47 @@ from skerry.agent.runtime import Runtime
 from skerry.app.naming import named, names
 from skerry.commands.directives import Directive, directives, in_order, without
 from skerry.commands.queueing import parse
-from skerry.commands.table import CommandError
+from skerry.commands.table import Command, CommandError
 from skerry.model.origin import Origin
+from skerry.model.rights import MissingScopeError
 from skerry.model.run import Inline, OpeningKind, Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
+from skerry.policy.decide import Actor
 from skerry.sessions.opening import opening
 
 
 async def understood(runtime: Runtime, request: RunRequest) -> RunRequest:
     """Return the request with what its text means beside what it says."""
     found = await _opened(runtime, request)
-    if "/" not in found.text or found.purpose is not Purpose.MESSAGE:
+    if found.opening is not None and not found.opening.done:
+        _refuse_beyond(runtime, found, found.opening.kind)
+    if found.purpose is not Purpose.MESSAGE:
         return found
-    if found.opening is not None and found.opening.bare:
+    given = runtime.commands.given(found) if found.scopes is not None else None
+    if given is not None:
+        _check(given[0], found)
+    if "/" not in found.text or (found.opening is not None and found.opening.bare):
         return found
     return await _inlined(runtime, found)
+
+
+def _refuse_beyond(runtime: Runtime, request: RunRequest, name: str) -> None:
+    """Refuse the command of that name where the client lacks its scope. Raises as `_check`."""
+    command = runtime.commands.find(name)
+    if command is not None:
+        _check(command, request)
+
+
+def _check(command: Command, request: RunRequest) -> None:
+    """Refuse a command that the client's scopes do not cover.
+
+    Raises:
+        MissingScopeError: they do not.
+    """
+    actor = Actor(rights=request.may, scopes=request.scopes)
+    if (scope := command.decide(actor).scope) is not None:
+        raise MissingScopeError(command.name, scope)
 
 
 async def _inlined(runtime: Runtime, request: RunRequest) -> RunRequest:
@@ -57,6 +82,7 @@ async def _inlined(runtime: Runtime, request: RunRequest) -> RunRequest:
         except CommandError:
             found = [other for other in found if other.name != one.name]
             continue
+        _refuse_beyond(runtime, request, one.name)
         settings = msgspec.structs.replace(settings, **changes)
         done.append(one)
     text = without(request.text, found)

@@ -19,6 +19,8 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.rights import Rights
 from skerry.model.run import Opening, RunRequest
+from skerry.policy.access import ADMIN, WRITE, Need, command_scope, strongest
+from skerry.policy.decide import Actor, Decision, Request, Verb, decide
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +63,18 @@ class CommandCall(Struct, frozen=True):
     """The run that answers it."""
     rights: Rights | None = None
     """Which commands whoever gave it may give; None is all to the owner, else those for all."""
+    scopes: tuple[str, ...] | None = None
+    """Of the client's connection that gave it; None over a platform."""
 
     @property
     def may(self) -> Rights:
         """Return which commands whoever gave it may give."""
         return self.rights or (Rights.OWNER if self.is_owner else Rights.OPEN)
+
+    @property
+    def actor(self) -> Actor:
+        """Return whoever gave it."""
+        return Actor(rights=self.may, scopes=self.scopes)
 
 
 class Argument(Struct, frozen=True):
@@ -108,12 +117,28 @@ class Command(Struct, frozen=True):
     """Where menus put it: `session`, `options`, `status`, `management`, `tools`, or nowhere."""
     is_on: Callable[[], bool] = always
     """Whether `commands.<name>` of the configuration has it switched on."""
+    scope: str = ""
+    """The scope that a client needs; empty is what `policy.access.COMMANDS` has for ours, and for a
+    plugin's the admin scope, or writing where it is for everybody."""
+
+    @property
+    def need(self) -> Need:
+        """Return what whoever gives it must have."""
+        rights = Rights.OPEN
+        if self.owner_only:
+            rights = Rights.LISTED if self.listed else Rights.OWNER
+        scope = self.scope or command_scope(self.name)
+        if not scope:
+            scope = WRITE if self.plugin and not self.owner_only else ADMIN
+        return Need(None, scope, rights)
+
+    def decide(self, actor: Actor) -> Decision:
+        """Return whether somebody may give it."""
+        return decide(Request(actor, Verb.GIVE, self.name, self.need))
 
     def permits(self, rights: Rights) -> bool:
-        """Return whether somebody with these rights may give it."""
-        if self.owner_only:
-            return rights is Rights.OWNER or (self.listed and rights is Rights.LISTED)
-        return rights is not Rights.NONE
+        """Return whether somebody with these rights may give it, whatever the scopes."""
+        return self.decide(Actor(rights=rights)).allowed
 
 
 class CommandTable:
@@ -231,6 +256,7 @@ def _in_turn(parts: list[tuple[Command, str]]) -> Command:
         "directives",
         "",
         run,
+        scope=strongest(one.need.scope or ADMIN for one, _ in parts),
         accepts_arguments=True,
         owner_only=any(one.owner_only for one, _ in parts),
         listed=all(one.listed or not one.owner_only for one, _ in parts),
@@ -256,8 +282,9 @@ def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None =
 
 async def answer(command: Command, call: CommandCall) -> str:
     """Return what the person reads; whatever goes wrong is an answer too."""
-    if not command.permits(call.may):
-        return f"Only the owner may use /{command.name}."
+    decision = command.decide(call.actor)
+    if not decision.allowed:
+        return decision.reason
     if not command.is_on():
         return f"/{command.name} is off. `commands.{command.name}` in skerry.json switches it on."
     try:

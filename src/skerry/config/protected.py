@@ -13,9 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.config.root import Config
+from skerry.policy.decide import OWNER, Actor
+from skerry.policy.files import LOADED
+from skerry.policy.gate import GATEWAY, Gate
+from skerry.policy.records import Records
 
-LOADED: Final = frozenset({"hooks", "plugins", "skills"})
-"""Directories at the top of a workspace from which code or instructions are loaded."""
 CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
 """Directories, at any depth of a workspace, in which files are run or trusted."""
 PROFILES: Final = "auth-profiles.json"
@@ -29,7 +31,7 @@ _Names = tuple[str, ...]
 class Protected(Struct, frozen=True):
     """What is closed to tools; its paths are absolute and lead through no link.
 
-    Implements `infra.beneath.Rules`.
+    Implements `policy.gate.Closed`.
     """
 
     state: Path
@@ -85,6 +87,14 @@ def protected(config: Config) -> Protected:
         code=frozenset(_both((*plugins, *hooks, *programs, *installed))),
         workspaces=frozenset(config.workspace(one).resolve() for one in config.agents.ids),
     )
+
+
+def gate(
+    config: Config, actor: Actor = OWNER, records: Records | None = None, who: str = GATEWAY
+) -> Gate:
+    """Return the policy on files; the gateway itself acts for the owner."""
+    closed = protected(config)
+    return Gate(closed, closed.workspaces, actor, records, who)
 
 
 def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:

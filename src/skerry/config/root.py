@@ -24,6 +24,7 @@ from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
+from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
@@ -57,6 +58,7 @@ class Config(OpenSection):
     commands: CommandsConfig = CommandsConfig.model_construct()
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
+    tools: ToolsConfig = ToolsConfig.model_construct()
     usage: UsageConfig = UsageConfig.model_construct()
     secrets: SecretsConfig = SecretsConfig.model_construct()
     state_dir: Path = Field(exclude=True)

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from skerry.config.gateway import AuthConfig, AuthMode
-from skerry.gateway.access import OPERATOR_SCOPES, READ, WRITE
 from skerry.gateway.peer import Peer
+from skerry.policy.access import OPERATOR_SCOPES, READ, WRITE
 
 _UNASKED: Final = (READ, WRITE)
 

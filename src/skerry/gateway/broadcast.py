@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
-from skerry.gateway import access, frames
-from skerry.gateway.access import ANYBODY, READERS, Need, Role
+from skerry.gateway import frames
 from skerry.gateway.dress import DRESSES, AgentSays, ChatSays, Dress, Says, message
 from skerry.gateway.frames import Json, StateVersion
 from skerry.infra.clock import Clock
@@ -29,6 +28,9 @@ from skerry.model.event import (
     ToolStarted,
 )
 from skerry.model.ids import RunId
+from skerry.policy import access
+from skerry.policy.access import ANYBODY, READERS, Need, Role
+from skerry.policy.decide import Actor, Request, Verb, decide
 
 THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256
@@ -105,8 +107,9 @@ class Broadcast:
     ) -> None:
         """Tell a client from now on what its role and scopes allow; `tools`: also what tools do."""
         self._subscribed[subscriber.id] = subscriber, set()
+        actor = Actor(role=role, scopes=scopes)
         for need, clients in self._who.items():
-            if need.met(role, scopes):
+            if decide(Request(actor, Verb.RECEIVE, need=need)).allowed:
                 clients.add(subscriber)
         if subscriber in self._who[READERS]:
             audience = self._audiences[protocol]

@@ -10,8 +10,7 @@ import anyio.abc
 from starlette.types import Receive
 
 from skerry import __version__
-from skerry.gateway import access, attachments, auth, dispatch, frames, given
-from skerry.gateway.access import Role
+from skerry.gateway import attachments, auth, dispatch, frames, given
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.dress import DRESSES
@@ -33,6 +32,9 @@ from skerry.gateway.peer import Peer
 from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import GatewayProtocol
 from skerry.gateway.refusals import HandshakeError
+from skerry.policy import access
+from skerry.policy.access import Role
+from skerry.policy.decide import Actor, Request, Verb, decide
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +135,8 @@ class Connection:
 
     def _hello(self, admitted: Admitted) -> Json:
         seen = snapshot(self._context)
-        if not access.READERS.met(admitted.role, admitted.scopes):
+        actor = Actor(role=admitted.role, scopes=admitted.scopes)
+        if not decide(Request(actor, Verb.RECEIVE, need=access.READERS)).allowed:
             seen |= {"presence": [], "health": {}}
         granted: dict[str, Json] = {"role": admitted.role, "scopes": admitted.scopes}
         if admitted.device is not None:

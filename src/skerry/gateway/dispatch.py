@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from skerry.gateway import access, given
+from skerry.gateway import given
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
-from skerry.gateway.method import Call, Method, RefusedError
+from skerry.gateway.method import Call, Method, RefusedError, missing_scope
 from skerry.gateway.methods import chat, runs, subscriptions, system
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
+from skerry.model.rights import MissingScopeError
+from skerry.policy import access
+from skerry.policy.decide import Request, Verb, decide
 from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
@@ -56,7 +59,7 @@ class MethodTable:
                 do not fit.
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
-        _check_access(self._needs.get(frame.method, access.UNKNOWN), call)
+        _check_access(self._needs.get(frame.method, access.UNKNOWN), call, frame.method)
         if self._is_left_out(frame.method):
             return self._call_rest(frame, call)
         return self._call(frame, call)
@@ -91,16 +94,17 @@ class MethodTable:
     def _add(self, *methods: Method[Any]) -> None:
         unruled = {method.name for method in methods} - access.METHODS.keys()
         if unruled:
-            message = f"gateway/access.py has no row for: {', '.join(sorted(unruled))}"
+            message = f"policy/access.py has no row for: {', '.join(sorted(unruled))}"
             raise RuntimeError(message)
         self._methods |= {method.name: method for method in methods}
 
 
-def _check_access(need: access.Need, call: Call) -> None:
-    if need.role not in {None, call.role}:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unauthorized role: {call.role}")
-    if need.scope is not None and not access.allows(call.scopes, need.scope):
-        raise RefusedError.of(access.missing_scope(need.scope), None)
+def _check_access(need: access.Need, call: Call, name: str) -> None:
+    decision = decide(Request(call.actor, Verb.CALL, name, need))
+    if decision.scope is not None:
+        raise RefusedError.of(missing_scope(decision.scope), None)
+    if not decision.allowed:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, decision.reason)
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
@@ -108,6 +112,8 @@ def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
     match error:
         case RefusedError():
             return error.shape, error.payload
+        case MissingScopeError():
+            return missing_scope(error.scope, error.remedy), None
         case BusyError() | StateError():
             return _ours(error, ErrorCode.UNAVAILABLE, retryable=True), None
         case ModelError():

@@ -7,7 +7,6 @@ from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from skerry.gateway import auth, identity, pairing, refusals
-from skerry.gateway.access import Role
 from skerry.gateway.auth import Failures, Shown
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestFrame
@@ -17,6 +16,7 @@ from skerry.gateway.peer import Peer
 from skerry.gateway.problems import describe
 from skerry.gateway.refusals import HandshakeError
 from skerry.model.errors import StateError
+from skerry.policy.access import Role
 from skerry.store.devices import About
 
 Secret = Annotated[str, Field(max_length=4096)]

@@ -8,10 +8,13 @@ from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from skerry.gateway.access import Role
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dress import DRESSES, Dress
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
+from skerry.policy.access import Role
+from skerry.policy.decide import Actor
 from skerry.store import Unit
 
 MAX_TEXT: Final = 1_048_576
@@ -94,6 +97,18 @@ class RefusedError(Exception):
         return refused
 
 
+def missing_scope(scope: str, remedy: str = "") -> ErrorShape:
+    """Return the error for who lacks a scope."""
+    details: dict[str, Json] = {
+        "code": "MISSING_SCOPE",
+        "missingScope": scope,
+        "requiredScopes": [scope],
+    }
+    if remedy:
+        details["remedy"] = remedy
+    return ErrorShape(ErrorCode.FORBIDDEN, f"missing scope: {scope}", details)
+
+
 class Call(Struct, frozen=True):
     """One request: what the method may use, and who asks."""
 
@@ -115,6 +130,11 @@ class Call(Struct, frozen=True):
     def warn(self, path: str, message: str) -> None:
         """Tell the client something of a property that it sent."""
         self.warnings.append({"path": path, "message": message})
+
+    @property
+    def actor(self) -> Actor:
+        """Return whoever asks."""
+        return Actor(Origin.OWNER, role=self.role, scopes=self.scopes, rights=Rights.OWNER)
 
     @property
     def dress(self) -> Dress:

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from skerry.gateway.access import Role, allows
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
+from skerry.policy.access import Role, allows
 from skerry.store import Unit, devices
 from skerry.store.devices import About, Grant, Request
 

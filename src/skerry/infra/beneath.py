@@ -30,15 +30,40 @@ class EscapeError(Exception):
         super().__init__(f"{path!r}: {reason}")
 
 
-class Rules(Protocol):
-    """Closes files beneath the directory. Asked with absolute paths without links."""
+Identity = tuple[int, int]
+"""Device and inode."""
 
-    def reading(self, path: Path) -> str | None:
+
+class ForbiddenError(EscapeError):
+    """The rules of the directory close a file."""
+
+
+class Opened(Struct, frozen=True):
+    """A file as its descriptors have it, whatever path was asked for."""
+
+    path: Path
+    """Absolute, without links."""
+    folders: tuple[Identity, ...] = ()
+    """Of each directory from the root to the file, as opened; empty before it is opened."""
+    is_foreign: bool = False
+    """Whether it belongs to another user than the root directory, who is not the administrator."""
+    size: int | None = None
+    """Bytes of the file; None where there is none yet."""
+
+
+class Rules(Protocol):
+    """Closes files beneath the directory, and is told of those that are written."""
+
+    def reading(self, opened: Opened) -> str | None:
         """Return why the file may not be read; None where it may."""
         ...
 
-    def writing(self, path: Path) -> str | None:
+    def writing(self, opened: Opened) -> str | None:
         """Return why the file may not be written; None where it may."""
+        ...
+
+    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+        """Note what the file is about to hold; `whole`: nothing of what it held before."""
         ...
 
 
@@ -54,7 +79,13 @@ class Beneath(Struct, frozen=True):
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
-        """Open the plain file `path`, relative to the root, for reading.
+        """Open the plain file `path`, relative to the root, for reading. Raises as `look`."""
+        with self.look(path) as (file, _):
+            yield file
+
+    @contextmanager
+    def look(self, path: str) -> Iterator[tuple[BinaryIO, Opened]]:
+        """Open the plain file `path` for reading, and tell what was opened.
 
         Raises:
             EscapeError: the path is absolute, climbs out, meets a link, is closed, or is no plain
@@ -63,15 +94,15 @@ class Beneath(Struct, frozen=True):
         """
         parts = _parts(path)
         with ExitStack() as opened:
-            folder = self._folder(parts[:-1], path, opened)
-            descriptor = _open_at(folder, parts[-1], _FILE, path)
+            folders = self._folders(parts[:-1], path, opened)
+            descriptor = _open_at(folders[-1], parts[-1], _FILE, path)
             opened.callback(os.close, descriptor)
-            _check_plain(descriptor, path)
+            found = self._opened(folders, parts, _check_plain(descriptor, path))
             if self.rules is not None:
-                _refuse(path, self.rules.reading(self._real(folder, parts)))
-            yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
+                _refuse(path, self.rules.reading(found))
+            yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), found
 
-    def replace(self, path: str, change: Change, *, most: int) -> bool:
+    def replace(self, path: str, change: Change, *, most: int, whole: bool = False) -> bool:
         """Give the plain file `path`, relative to the root, new content: whole or not at all.
 
         Missing directories are made. An existing file keeps its permissions. `change` is called
@@ -81,6 +112,7 @@ class Beneath(Struct, frozen=True):
             path: The file.
             change: Makes the new content of the old.
             most: Bytes that the old content may have.
+            whole: Whether nothing of the old content stays.
 
         Returns:
             Whether the file is new.
@@ -91,35 +123,50 @@ class Beneath(Struct, frozen=True):
         """
         parts = _parts(path)
         if self.rules is not None:  # before a directory is made
-            _refuse(path, self.rules.writing(self.root.resolve().joinpath(*parts)))
+            place = self.root.resolve().joinpath(*parts)
+            _refuse(path, self.rules.writing(Opened(place)))
         with ExitStack() as opened:
-            folder = self._folder(parts[:-1], path, opened, make=True)
+            folders = self._folders(parts[:-1], path, opened, make=True)
+            folder = folders[-1]
             was, old = _present(folder, parts[-1], path, most)
             data = change(old)
             temporary = f".skerry-{secrets.token_hex(8)}.tmp"
             opened.callback(_remove, folder, temporary)
             _create(folder, temporary, data, None if was is None else stat.S_IMODE(was.st_mode))
+            found = self._opened(folders, parts, was)
             if self.rules is not None:  # where the descriptor is now, whatever its name was
-                _refuse(path, self.rules.writing(self._real(folder, parts)))
+                _refuse(path, self.rules.writing(found))
             if _mark(was) != _mark(_status(folder, parts[-1])):
                 raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
+            if self.rules is not None:  # before: a crash leaves a record without its file
+                self.rules.wrote(found, data, whole=whole)
             os.replace(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         return was is None
 
-    def _folder(
+    def _folders(
         self, parts: tuple[str, ...], path: str, opened: ExitStack, *, make: bool = False
-    ) -> int:
-        """Return the descriptor of the directory that the parts lead to."""
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        opened.callback(os.close, folder)
+    ) -> list[int]:
+        """Return the descriptors of the root and of each directory that the parts lead to."""
+        folders = [os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        opened.callback(os.close, folders[0])
         for part in parts:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=folder)
-            folder = _open_at(folder, part, _DIRECTORY, path)
-            opened.callback(os.close, folder)
-        return folder
+                    os.mkdir(part, dir_fd=folders[-1])
+            folders.append(_open_at(folders[-1], part, _DIRECTORY, path))
+            opened.callback(os.close, folders[-1])
+        return folders
+
+    def _opened(
+        self, folders: list[int], parts: tuple[str, ...], status: os.stat_result | None
+    ) -> Opened:
+        found = [os.fstat(one) for one in folders]
+        marks = tuple((one.st_dev, one.st_ino) for one in found)
+        place = self._real(folders[-1], parts)
+        if status is None:
+            return Opened(place, marks)
+        return Opened(place, marks, status.st_uid not in {0, found[0].st_uid}, status.st_size)
 
     def _real(self, folder: int, parts: tuple[str, ...]) -> Path:
         """Return where the opened directory is now; without /proc, where it was found."""
@@ -142,7 +189,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _refuse(path: str, reason: str | None) -> None:
     if reason is not None:
-        raise EscapeError(path, reason)
+        raise ForbiddenError(path, reason)
 
 
 def _open_at(folder: int, name: str, flags: int, path: str) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.config.memory_qmd import QmdLimits
-from skerry.config.protected import protected
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day
@@ -152,7 +152,7 @@ class Desk(Struct, frozen=True):
         if is_elsewhere(path):
             return await self._document(agent, path, start, lines, caller)
         place = place_of(path, config.workspace(agent), extra)
-        work = partial(read_lines, place, path, start, lines, protected(config))
+        work = partial(read_lines, place, path, start, lines, gate(config))
         found = await anyio.to_thread.run_sync(work)
         return replace(found, notes=[told(one, start) for one in notes(found.text)])
 
@@ -198,7 +198,7 @@ class Desk(Struct, frozen=True):
         """
         from skerry.memory.editing import read_whole  # noqa: PLC0415 - as said above
 
-        work = partial(read_whole, self._place(agent, path), path, protected(self.config()))
+        work = partial(read_whole, self._place(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
@@ -209,7 +209,7 @@ class Desk(Struct, frozen=True):
         """
         from skerry.memory.editing import save  # noqa: PLC0415 - as said above
 
-        work = partial(save, self._place(agent, path), path, text, base, protected(self.config()))
+        work = partial(save, self._place(agent, path), path, text, base, gate(self.config()))
         saved = await anyio.to_thread.run_sync(work)
         self._touch(agent)
         return saved
@@ -281,7 +281,7 @@ class Desk(Struct, frozen=True):
         config = self.config()
         if not config.memory_search(agent).enabled:
             raise ClosedError(_OFF)
-        return Notebook(config.workspace(agent), protected(config))
+        return Notebook(config.workspace(agent), gate(config))
 
     def _touch(self, agent: AgentId) -> None:
         backend = self.of(agent)

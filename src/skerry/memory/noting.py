@@ -17,6 +17,7 @@ from skerry.model.errors import SkerryError, ToolError
 from skerry.model.noted import tidy
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.decide import Request, Verb, decide
 from skerry.ports.tool import ToolContext
 from skerry.sdk.commands import CommandCall, CommandError
 
@@ -57,8 +58,9 @@ class MemoryWrite:
         caller = context.caller
         if caller is None or not self._desk.is_open(caller):
             raise ToolError("Nothing was noted: memory is not used in this conversation.")
-        if context.taint:
-            raise ToolError(_refusal(params, context.taint))
+        decision = decide(Request(context.actor, Verb.NOTE))
+        if not decision.allowed:
+            raise ToolError(_refusal(params, decision.reason))
         if gives_orders(params.text):
             raise ToolError("Nothing was noted: it reads like an order to a model. Note the fact.")
         agent = caller.key.agent
@@ -77,12 +79,11 @@ class MemoryWrite:
         return ToolResult(msgspec.json.encode(told).decode(), origin=Origin.MEMORY)
 
 
-def _refusal(params: MemoryWriteParams, taint: frozenset[Origin]) -> str:
+def _refusal(params: MemoryWriteParams, reason: str) -> str:
     """Return why nothing was noted, and what the owner can send so that it is."""
     words = " ".join(tidy(params.text).split())[:_SHOWN]
     return (
-        f"Nothing was noted: this conversation has words that are not your owner's"
-        f" ({', '.join(sorted(taint))}). If it is to be remembered, your owner says so; show them"
+        f"Nothing was noted: {reason}. If it is to be remembered, your owner says so; show them"
         f" this line to send: /remember {words}"
     )
 

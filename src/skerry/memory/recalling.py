@@ -16,9 +16,9 @@ from msgspec import Struct
 from skerry.memory.citations import citation
 from skerry.memory.desk import Desk
 from skerry.memory.results import WIDER, clamped, is_foreign
-from skerry.memory.scope import OTHERS
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryHit, MemoryQuestion
+from skerry.policy.decide import OTHERS
 from skerry.sdk.hooks import PromptChange, PromptDraft
 
 logger = logging.getLogger(__name__)

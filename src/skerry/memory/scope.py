@@ -13,11 +13,9 @@ from skerry.hooks.events import WEBCHAT
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.memory import MemoryHit, MemorySource
-from skerry.model.origin import Origin
+from skerry.policy.decide import Actor, Request, Verb, decide
 
 _KINDS: Final = {"dm": "direct"}
-OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
-"""Whose words show that a conversation is not the owner's alone, whatever its key says."""
 
 
 def is_open(scope: MemoryScope, caller: Caller) -> bool:
@@ -27,7 +25,7 @@ def is_open(scope: MemoryScope, caller: Caller) -> bool:
 
 def has_right(caller: Caller) -> bool:
     """Return whether the owner asks, or what runs in a conversation of the owner's alone."""
-    return caller.is_private or caller.origin is Origin.OWNER
+    return decide(Request(Actor.of(caller), Verb.RECALL)).allowed
 
 
 def in_scope(scope: MemoryScope, caller: Caller) -> bool:

@@ -18,6 +18,7 @@ from skerry.model.memory import MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.decide import Request, Verb, decide
 from skerry.ports.tool import ToolContext
 from skerry.sdk.commands import CommandCall, CommandError
 
@@ -56,10 +57,10 @@ class MemoryForget:
         caller = context.caller
         if caller is None or not self.is_offered(caller):
             raise ToolError("Nothing was forgotten: only your owner may ask for it, alone.")
-        if context.taint:
+        decision = decide(Request(context.actor, Verb.NOTE))
+        if not decision.allowed:
             raise ToolError(
-                "Nothing was forgotten: this conversation has words that are not your owner's"
-                f" ({', '.join(sorted(context.taint))}). Your owner can send: /forget WORDS"
+                f"Nothing was forgotten: {decision.reason}. Your owner can send: /forget WORDS"
             )
         try:
             done, near = await self._desk.forget(caller.key.agent, params.text, caller)

@@ -14,7 +14,8 @@ LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
 """What always counts; older workspaces have the second."""
 FOLDER: Final = "memory"
 """Of the workspace: the logs of the days, and whatever is put there."""
-_UNVERIFIED: Final = "unverified"
+UNVERIFIED: Final = "unverified"
+"""Of `memory/`: notes that may repeat what others than the owner said."""
 
 
 def is_memory(path: str) -> bool:
@@ -27,13 +28,13 @@ def is_memory(path: str) -> bool:
 
 def unverified(day: str) -> str:
     """Return where the notes of a day go that may repeat what others than the owner said (pure)."""
-    return f"{FOLDER}/{_UNVERIFIED}/{day}.md"
+    return f"{FOLDER}/{UNVERIFIED}/{day}.md"
 
 
 def is_unverified(path: str) -> bool:
     """Return whether a path in the workspace names such notes: found, but never trusted (pure)."""
     parts = PurePosixPath(path.lower()).parts
-    return parts[:2] == (FOLDER, _UNVERIFIED)
+    return parts[:2] == (FOLDER, UNVERIFIED)
 
 
 class MemoryBackendError(SkerryError):

@@ -13,6 +13,8 @@ class Origin(StrEnum):
     """Somebody on a platform whom the owner listed."""
     STRANGER = "stranger"
     """Anybody else; also what was stored before origins were."""
+    BOOT = "boot"
+    """The checklist BOOT.md at a start: a file of the owner's, in nobody's presence."""
     TOOL = "tool"
     """What a tool found on this machine."""
     WEB = "web"

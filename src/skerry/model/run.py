@@ -121,6 +121,8 @@ class RunRequest(Struct, frozen=True):
     inline: Inline | None = None
     expected: Expected | None = None
     """It is accepted only where this holds."""
+    scopes: tuple[str, ...] | None = None
+    """Of the client's connection; None where it came over none."""
 
     @property
     def may(self) -> Rights:

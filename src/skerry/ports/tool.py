@@ -10,6 +10,7 @@ from skerry.model.caller import Caller
 from skerry.model.origin import Origin
 from skerry.model.recall import Found
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.decide import Actor, Request, Verb, decide
 
 
 class Recall(Protocol):
@@ -34,6 +35,11 @@ class ToolContext(Struct, frozen=True):
     taint: frozenset[Origin] = frozenset()
     """Whose words the model has before it that are not its owner's, such as `web`."""
 
+    @property
+    def actor(self) -> Actor:
+        """Return whoever asks, as the policy sees it."""
+        return Actor.of(self.caller, self.taint)
+
 
 class Tool(Protocol):
     """One capability that a model may call."""
@@ -52,15 +58,24 @@ class Tool(Protocol):
         ...
 
 
-def offered(tools: Iterable[Tool], caller: Caller) -> list[Tool]:
+def offered(
+    tools: Iterable[Tool], caller: Caller, granted: frozenset[str] = frozenset()
+) -> list[Tool]:
     """Return the tools that a run of `caller` is offered, in their order.
 
-    A tool with an `is_offered(caller)` decides for itself; every other one is. What several tools
-    ask alike is asked once.
+    The policy is asked first: without a grant they are the owner's alone. A tool with an
+    `is_offered(caller)` decides for itself then. What several tools ask alike is asked once.
     """
+    actor = Actor.of(caller)
+
+    def may_use(name: str) -> bool:
+        return decide(Request(actor, Verb.USE, name, granted=granted)).allowed
+
     found: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
     for one in tools:
+        if not may_use(one.spec.name):
+            continue
         ask: Callable[[Caller], bool] | None = getattr(one, "is_offered", None)
         if ask is not None and ask not in answers:
             answers[ask] = bool(ask(caller))

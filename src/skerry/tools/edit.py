@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained, refuse_tainted
+from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
 
 
 class EditParams(BaseModel):
@@ -35,7 +35,6 @@ class Edit:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Replace the passage and say in which line it begins."""
         params = EditParams.model_validate(arguments)
-        refuse_tainted("edit", params.path, context)
         return ToolResult(await anyio.to_thread.run_sync(_edit, params, context))
 
 

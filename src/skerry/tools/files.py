@@ -6,10 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skerry.infra.beneath import EscapeError
+from skerry.infra.beneath import EscapeError, ForbiddenError
 from skerry.model.errors import OutsideWorkspaceError, ToolError
-from skerry.model.memory import is_memory
-from skerry.ports.tool import ToolContext
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of a file that is written or edited."""
@@ -24,6 +22,8 @@ def explained(verb: str, path: str) -> Iterator[None]:
     """Turn what goes wrong with a file into what the model can do about it."""
     try:
         yield
+    except ForbiddenError as error:
+        raise OutsideWorkspaceError(f"Cannot {verb} {path}: {error.reason}.") from error
     except EscapeError as error:
         raise OutsideWorkspaceError(
             f"Cannot {verb} {path}: {error.reason}. Give a path of a plain file inside the"
@@ -31,23 +31,6 @@ def explained(verb: str, path: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise ToolError(f"Cannot {verb} {path}: {error.strerror}.") from error
-
-
-def refuse_tainted(verb: str, path: str, context: ToolContext) -> None:
-    """Refuse to change the memory in a run that has read words of others than its owner.
-
-    Every later run reads it: what a page of the web says must not become what the agent knows. Case
-    does not count, for there are file systems that ignore it.
-
-    Raises:
-        ToolError: it is a file of the memory, and the run has.
-    """
-    if context.taint and (is_memory(path) or is_memory(path.lower())):
-        heard = ", ".join(sorted(context.taint))
-        raise ToolError(
-            f"Cannot {verb} {path}: this conversation has words that are not your owner's"
-            f" ({heard}). Show your owner what is to be remembered; they send it with /remember."
-        )
 
 
 def encoded(text: str, path: str) -> bytes:

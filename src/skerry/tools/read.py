@@ -8,10 +8,9 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.errors import ToolError
-from skerry.model.memory import is_memory, is_unverified
-from skerry.model.noted import origins
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.gate import Gate
 from skerry.ports.tool import ToolContext
 from skerry.tools.files import FilePath, explained
 
@@ -40,19 +39,15 @@ class Read:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Return the asked lines, each with its number."""
         params = ReadParams.model_validate(arguments)
-        text = await anyio.to_thread.run_sync(_read, params, context)
-        return ToolResult(text, origin=_origin(params.path, text))
+        return await anyio.to_thread.run_sync(_read, params, context)
 
 
-def _origin(path: str, text: str) -> Origin:
-    """Return whose words the file has: the owner's notes are the owner's, unless they say more."""
-    trusted = is_memory(path) and not is_unverified(path)
-    return Origin.MEMORY if trusted and origins(text) <= {Origin.OWNER} else Origin.TOOL
-
-
-def _read(params: ReadParams, context: ToolContext) -> str:
-    with explained("read", params.path), context.workspace.open(params.path) as file:
-        return _window(file, params)
+def _read(params: ReadParams, context: ToolContext) -> ToolResult:
+    with explained("read", params.path), context.workspace.look(params.path) as (file, opened):
+        text = _window(file, params)
+        gate = context.workspace.rules
+        origin = gate.origin(opened, file, text) if isinstance(gate, Gate) else Origin.TOOL
+        return ToolResult(text, origin=origin)
 
 
 def _window(file: BinaryIO, params: ReadParams) -> str:

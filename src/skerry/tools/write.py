@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained, refuse_tainted
+from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
 
 
 class WriteParams(BaseModel):
@@ -27,12 +27,11 @@ class Write:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Write the file and say how much there is now."""
         params = WriteParams.model_validate(arguments)
-        refuse_tainted("write", params.path, context)
         return ToolResult(await anyio.to_thread.run_sync(_write, params, context))
 
 
 def _write(params: WriteParams, context: ToolContext) -> str:
     data = encoded(params.content, params.path)
     with explained("write", params.path):
-        new = context.workspace.replace(params.path, lambda _: data, most=MAX_BYTES)
+        new = context.workspace.replace(params.path, lambda _: data, most=MAX_BYTES, whole=True)
     return f"{'Made' if new else 'Replaced'} {params.path}: {len(data)} bytes."

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import skerry
 from skerry.config.load import load
-from skerry.config.protected import CLOSED, LOADED, Protected, protected
+from skerry.config.protected import CLOSED, Protected, protected
+from skerry.policy.files import LOADED
 
 HOME = Path("/home/ada")
 STATE = HOME / ".skerry"

@@ -7,7 +7,6 @@ import anyio
 import pytest
 
 from skerry.gateway import frames
-from skerry.gateway.access import READ, Role
 from skerry.gateway.broadcast import MAX_TOPICS, THROTTLE_SECONDS, Broadcast
 from skerry.infra.clock import SystemClock
 from skerry.model.event import (
@@ -24,6 +23,7 @@ from skerry.model.event import (
 )
 from skerry.model.ids import MAIN_AGENT, RunId, SessionKey
 from skerry.model.run import RunRequest, StopReason
+from skerry.policy.access import READ, Role
 from tests.support.gateway import FAILED, SESSION, result
 
 RUN = RunId("r1")

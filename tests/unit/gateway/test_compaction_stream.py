@@ -5,11 +5,11 @@ import json
 import pytest
 
 from skerry.gateway import frames
-from skerry.gateway.access import READ, Role
 from skerry.gateway.broadcast import Broadcast
 from skerry.infra.clock import SystemClock
 from skerry.model.event import CompactionEnded, CompactionStarted, RunEvent, RunEventBody
 from skerry.model.ids import MAIN_AGENT, RunId, SessionId
+from skerry.policy.access import READ, Role
 
 
 class Ear:

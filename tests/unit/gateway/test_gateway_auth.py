@@ -4,9 +4,9 @@ import pytest
 
 from skerry.config.gateway import AuthConfig
 from skerry.gateway import auth
-from skerry.gateway.access import READ, WRITE
 from skerry.gateway.auth import LOCKED_AFTER, Failures, Shown
 from skerry.gateway.peer import Peer
+from skerry.policy.access import READ, WRITE
 
 
 def test_who_claims_nothing_is_no_admin() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.gateway import access
-from skerry.gateway.access import Role
+from skerry.policy import access
+from skerry.policy.access import Role
 from tests.support.device import REMOTE, Device
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected, dial

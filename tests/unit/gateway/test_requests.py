@@ -6,10 +6,10 @@ import random
 import anyio
 import pytest
 
-from skerry.gateway import access
-from skerry.gateway.access import Role
 from skerry.gateway.connection import MAX_IN_FLIGHT
 from skerry.model.errors import BusyError, StoreFailedError, UnknownAgentError
+from skerry.policy import access
+from skerry.policy.access import Role
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected, request
 

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.beneath import Beneath, EscapeError, Rules
+from skerry.infra.beneath import Beneath, EscapeError, Opened, Rules
 
 MOST = 1000
 
@@ -23,10 +23,13 @@ class Closed:
 
     directory: Path
 
-    def reading(self, path: Path) -> str | None:
-        return "closed" if path.is_relative_to(self.directory) else None
+    def reading(self, opened: Opened) -> str | None:
+        return "closed" if opened.path.is_relative_to(self.directory) else None
 
     writing = reading
+
+    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+        pass
 
 
 @pytest.fixture

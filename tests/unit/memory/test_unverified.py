@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from skerry.config.protected import gate
 from skerry.infra.beneath import Beneath
 from skerry.memory.recalling import Recalling
 from skerry.memory.tools import MemoryGet, MemorySearch
@@ -54,7 +55,8 @@ async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Plac
 async def test_reading_them_taints_wherever_they_were_moved(
     here: Place, path: str, origin: Origin
 ) -> None:
-    context = ToolContext(Beneath(here.workspace), None, OWNER)
+    rules = gate(here.desk.config())
+    context = ToolContext(Beneath(here.workspace, rules), None, OWNER)
     assert (await MemoryGet(here.desk).run({"path": path}, context)).origin is origin
     assert (await Read().run({"path": path}, context)).origin is origin
 

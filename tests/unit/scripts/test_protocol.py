@@ -1,8 +1,8 @@
 """The reference of the protocol is current and complete."""
 
 from scripts.protocol import EVENTS, PAGE, about, page
-from skerry.gateway import access
 from skerry.gateway.dispatch import MethodTable
+from skerry.policy import access
 
 
 def test_the_reference_of_the_protocol_is_current() -> None:

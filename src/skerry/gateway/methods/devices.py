@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skerry.gateway import access, pairing
-from skerry.gateway.access import Role
+from skerry.gateway import pairing
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError, missing_scope
+from skerry.policy import access
+from skerry.policy.access import Role
 from skerry.store import Reader, Unit, devices
 from skerry.store.devices import Grant, Request
 
@@ -187,7 +188,7 @@ def _check_covers(call: Call, scopes: Sequence[str]) -> None:
     """Refuse to deal with more than the caller himself may."""
     for scope in scopes:
         if not access.allows(call.scopes, scope):
-            raise RefusedError.of(access.missing_scope(scope), None)
+            raise RefusedError.of(missing_scope(scope), None)
 
 
 def _resolved(call: Call, asked: Request, decision: str, now: int) -> None:

@@ -7,8 +7,7 @@ import anyio
 import msgspec
 from pydantic import ConfigDict, Field
 
-from skerry.gateway import access, pairing
-from skerry.gateway.access import ADMIN, Role
+from skerry.gateway import pairing
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import (
     Call,
@@ -19,10 +18,12 @@ from skerry.gateway.method import (
     OnceParams,
     Params,
     RefusedError,
+    missing_scope,
 )
 from skerry.gateway.nodes import MAX_INVOCATIONS, Node
 from skerry.gateway.once import once
 from skerry.infra.foreign import UNREADABLE
+from skerry.policy.access import ADMIN, Role, allows
 from skerry.store import devices
 
 TIMEOUT_MS: Final = 30_000
@@ -144,8 +145,8 @@ def _may_invoke(call: Call, params: InvokeParams) -> Node:
     node = call.context.nodes.find(params.node_id)
     if node is None:
         raise _not_connected(call.protocol)
-    if params.command.startswith(_EXECUTES) and not access.allows(call.scopes, ADMIN):
-        raise RefusedError.of(access.missing_scope(ADMIN), None)
+    if params.command.startswith(_EXECUTES) and not allows(call.scopes, ADMIN):
+        raise RefusedError.of(missing_scope(ADMIN), None)
     if params.command not in node.commands:
         message = f"node command not allowed: the node does not offer {params.command!r}"
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)

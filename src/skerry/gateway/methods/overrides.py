@@ -1,9 +1,10 @@
 """What a request sets over the configuration, and who may."""
 
-from skerry.gateway import access
 from skerry.gateway.frames import ErrorCode
-from skerry.gateway.method import Call, RefusedError
+from skerry.gateway.method import Call, RefusedError, missing_scope
 from skerry.model.errors import ModelUnavailableError
+from skerry.policy import access
+from skerry.policy.decide import Request, Verb, decide
 
 
 def need_admin(call: Call) -> None:
@@ -12,8 +13,9 @@ def need_admin(call: Call) -> None:
     Raises:
         RefusedError: `operator.admin` is missing.
     """
-    if not access.ADMINS.met(call.role, call.scopes):
-        raise RefusedError.of(access.missing_scope(access.ADMIN), None)
+    decision = decide(Request(call.actor, Verb.CALL, access.PATCH, access.SETTINGS))
+    if decision.scope is not None:
+        raise RefusedError.of(missing_scope(decision.scope), None)
 
 
 async def known_model(call: Call, ref: str) -> str:

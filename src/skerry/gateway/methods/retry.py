@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
@@ -24,7 +26,7 @@ async def chat_retry(call: Call, params: RetryParams) -> Json:
     )
     if request is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, NOTHING, details={"code": "NOTHING_TO_RETRY"})
-    admission = await context.dispatcher.submit(request)
+    admission = await context.dispatcher.submit(replace(request, scopes=call.scopes))
     begun = admission.status is AdmissionStatus.ACCEPTED
     return {"runId": request.run_id, "status": "started" if begun else "in_flight"}
 

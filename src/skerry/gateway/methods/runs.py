@@ -205,6 +205,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
         expected=_existing(params),
+        scopes=call.scopes,
     )
     if params.model is not None or params.provider is not None:
         overrides.need_admin(call)
@@ -301,6 +302,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         origin=Origin.OWNER,
         rights=Rights.NONE if params.suppress_command_interpretation else None,
         expected=_expected(params),
+        scopes=call.scopes,
     )
     return _chat_send(call, request)
 

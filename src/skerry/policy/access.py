@@ -1,7 +1,8 @@
-"""Who may do what: the role and the scope that each method, and each event's receiver, needs.
+"""The table of needs: role, scope and rights for each method, event and command.
 
-The one place where this is said. A method without a row stops the start; an event without one
-cannot be sent. Scopes are those of the published protocol where it has the method.
+A method without a row stops the start; an event without one cannot be sent; a command of ours
+without one needs the admin scope. Scopes are those of the published protocol where it has the
+method. `policy.decide` reads the table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.gateway.frames import ErrorCode, ErrorShape
+from skerry.model.rights import Rights
 
 READ: Final = "operator.read"
 WRITE: Final = "operator.write"
@@ -41,26 +42,18 @@ class Role(StrEnum):
 
 
 class Need(Struct, frozen=True):
-    """What a connection must be and hold; None asks for nothing."""
+    """What a caller must be and hold; None asks for nothing."""
 
     role: Role | None
     scope: str | None
-
-    def met(self, role: Role, scopes: Iterable[str]) -> bool:
-        """Return whether a connection of `role` that holds `scopes` has what is needed."""
-        return self.role in {None, role} and (self.scope is None or allows(scopes, self.scope))
+    rights: Rights = Rights.NONE
+    """Asked for with commands, which also come over platforms, where nobody has scopes."""
 
 
 def allows(scopes: Iterable[str], wanted: str) -> bool:
     """Return whether one of `scopes` includes `wanted`: admin all, writing also reading."""
     held = frozenset(scopes)
     return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
-
-
-def missing_scope(scope: str) -> ErrorShape:
-    """Return the error for who lacks a scope."""
-    details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
-    return ErrorShape(ErrorCode.FORBIDDEN, f"missing scope: {scope}", details)
 
 
 ANYBODY: Final = Need(None, None)
@@ -170,6 +163,58 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
     }
 )
 """What the caller of each method needs."""
+
+SETTINGS: Final = ADMINS
+"""The need of what `sessions.patch` changes of how runs are done and what they cost."""
+
+PATCH: Final = "sessions.patch"
+
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "commands": "commands.list",
+        "compact": "sessions.compact",
+        "config": "config.set",
+        "context": "prompt.show",
+        "debug": "config.patch",
+        "forget": "memory.forget",
+        "help": "commands.list",
+        "model": PATCH,
+        "models": "models.list",
+        "new": "sessions.reset",
+        "queue": PATCH,
+        "reasoning": PATCH,
+        "recall": "sessions.search",
+        "remember": "memory.write",
+        "reset": "sessions.reset",
+        "restart": "config.patch",
+        "resume": "sessions.restore",
+        "retry": "chat.retry",
+        "send": PATCH,
+        "status": "status",
+        "stop": "chat.abort",
+        "think": PATCH,
+        "usage": PATCH,
+        "verbose": PATCH,
+        "whoami": "status",
+    }
+)
+"""The method that each command, and directive, of ours stands for: a client that may not call the
+method may not give the command."""
+
+
+def command_scope(name: str) -> str:
+    """Return the scope that a client needs to give a command of ours; empty for no command."""
+    method = COMMANDS.get(name)
+    if method is None:
+        return ""
+    return (SETTINGS if method == PATCH else METHODS[method]).scope or ADMIN
+
+
+def strongest(scopes: Iterable[str]) -> str:
+    """Return the scope that includes all of them: reading, writing, else admin."""
+    wanted = frozenset(scopes)
+    return next((one for one in (READ, WRITE) if wanted <= {READ, one}), ADMIN)
+
 
 EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
     {

@@ -1,0 +1,29 @@
+"""Section `tools`: which tools anybody but the owner may use."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from skerry.config.base import OpenSection
+
+ToolName = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class GuestTools(OpenSection):
+    """Tools of whoever is not the owner: strangers, and others in groups."""
+
+    allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
+    """Names of tools that everybody who may write may use, such as `session_search`. `read` opens
+    the files of the workspace, less the memory, to them; `write` and `edit` open them for changes,
+    less what every later run reads. The memory's own tools stay the owner's."""
+
+    @property
+    def granted(self) -> frozenset[str]:
+        """Return the names."""
+        return frozenset(self.allow)
+
+
+class ToolsConfig(OpenSection):
+    """Which tools anybody but the owner may use."""
+
+    guests: GuestTools = GuestTools.model_construct()

@@ -1,0 +1,1 @@
+"""Decides who may do what: methods, commands, events, tools, files and memory."""

@@ -1,0 +1,287 @@
+"""Decides every effect by one table of rules: methods, commands, tools, files, memory (pure).
+
+`decide` looks at who asks, with which rights and scopes, at whose words the run has read, and at
+the object as it was opened. The first rule of the verb that applies decides; without one the answer
+is no.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.model.caller import Caller
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
+from skerry.policy.access import ANYBODY, Need, Role, allows
+from skerry.policy.files import KEPT, FileKind, Thing
+
+OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
+"""People whose words show that a conversation is not the owner's alone."""
+_FOR_OWNER: Final = frozenset({Origin.OWNER, Origin.BOOT})
+
+
+class Verb(StrEnum):
+    """An effect that somebody asks for."""
+
+    CALL = "call"
+    """A method of the gateway."""
+    RECEIVE = "receive"
+    """An event of the gateway."""
+    GIVE = "give"
+    """A slash command or a directive."""
+    USE = "use"
+    """A tool."""
+    RECALL = "recall"
+    """Reading the memory through its tools."""
+    NOTE = "note"
+    """Changing the memory through its tools."""
+    READ = "read"
+    """A file, through a tool."""
+    WRITE = "write"
+    """A file, through a tool."""
+    OBEY = "obey"
+    """Taking what a file holds as the owner's instruction: in a prompt, at boot, as a hook."""
+
+
+class Actor(Struct, frozen=True):
+    """Whoever asks. The defaults are those of a stranger."""
+
+    origin: Origin = Origin.STRANGER
+    is_private: bool = False
+    """Whether only the owner takes part in the conversation."""
+    role: Role | None = None
+    """Of the connection; None where none asks."""
+    scopes: tuple[str, ...] | None = None
+    """Of the connection; None where none asks."""
+    rights: Rights = Rights.NONE
+    taint: frozenset[Origin] = frozenset()
+    """Whose words the run has read that are not its owner's."""
+
+    @classmethod
+    def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
+        """Return the actor of a run; nobody is a stranger."""
+        if caller is None:
+            return cls(taint=taint)
+        return cls(caller.origin, caller.is_private, taint=taint)
+
+    @property
+    def is_owner(self) -> bool:
+        """Return whether the owner asks, or a run in a conversation of the owner's alone."""
+        return self.is_private or self.origin is Origin.OWNER
+
+    @property
+    def acts_for_owner(self) -> bool:
+        """Return whether the owner asks, or a run that the owner's files started."""
+        return self.is_private or self.origin in _FOR_OWNER
+
+
+OWNER: Final = Actor(Origin.OWNER, is_private=True, rights=Rights.OWNER)
+"""The owner at the gateway's own machine."""
+
+
+class Request(Struct, frozen=True):
+    """One effect, and what it is asked of."""
+
+    actor: Actor
+    verb: Verb
+    name: str = ""
+    """Of the method, event, command or tool."""
+    need: Need = ANYBODY
+    """What the table asks of the caller."""
+    thing: Thing | None = None
+    """The file as it was opened."""
+    granted: frozenset[str] = frozenset()
+    """Tools that the configuration gives to everybody."""
+
+
+class Decision(Struct, frozen=True):
+    """The answer, and the rule that gave it."""
+
+    allowed: bool
+    rule: str
+    reason: str = ""
+    scope: str | None = None
+    """The scope that the caller lacks."""
+
+
+class Rule(Struct, frozen=True):
+    """One row: where it applies, it decides."""
+
+    name: str
+    verbs: frozenset[Verb]
+    applies: Callable[[Request], bool]
+    allowed: bool
+    reason: Callable[[Request], str] = lambda _: ""
+
+
+def _kept(request: Request) -> bool:
+    return request.thing is not None and request.thing.kind in KEPT
+
+
+def _remembered(request: Request) -> bool:
+    thing = request.thing
+    return thing is not None and thing.kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
+
+
+def _shared(request: Request) -> bool:
+    return bool(OTHERS & request.actor.taint)
+
+
+def _heard(request: Request) -> str:
+    return (
+        "this conversation has words that are not your owner's"
+        f" ({', '.join(sorted(request.actor.taint))})"
+    )
+
+
+def _scopes(request: Request) -> tuple[str, ...]:
+    return request.actor.scopes or ()
+
+
+def _lacks_scope(request: Request) -> bool:
+    if request.verb is Verb.GIVE and request.actor.scopes is None:
+        return False  # over a platform the rights decide alone
+    scope = request.need.scope
+    return scope is not None and not allows(_scopes(request), scope)
+
+
+def _always(_: Request) -> bool:
+    return True
+
+
+_DOOR: Final = frozenset({Verb.CALL, Verb.RECEIVE})
+_COMMANDS: Final = frozenset({Verb.GIVE})
+_TOOLS: Final = frozenset({Verb.USE})
+_FILES: Final = frozenset({Verb.READ, Verb.WRITE})
+_MEMORY: Final = frozenset({Verb.RECALL, Verb.NOTE})
+_OBEY: Final = frozenset({Verb.OBEY})
+
+RULES: Final = (
+    Rule(
+        "role",
+        _DOOR,
+        lambda r: r.need.role not in {None, r.actor.role},
+        allowed=False,
+        reason=lambda r: f"unauthorized role: {r.actor.role}",
+    ),
+    Rule(
+        "rights",
+        _COMMANDS,
+        lambda r: not r.actor.rights.covers(r.need.rights),
+        allowed=False,
+        reason=lambda r: f"Only the owner may use /{r.name}.",
+    ),
+    Rule(
+        "scope",
+        _DOOR | _COMMANDS,
+        _lacks_scope,
+        allowed=False,
+        reason=lambda r: f"missing scope: {r.need.scope}",
+    ),
+    Rule("met", _DOOR | _COMMANDS, _always, allowed=True),
+    Rule("owners-tools", _TOOLS, lambda r: r.actor.acts_for_owner, allowed=True),
+    Rule("granted-tool", _TOOLS, lambda r: r.name in r.granted, allowed=True),
+    Rule(
+        "no-tools",
+        _TOOLS,
+        _always,
+        allowed=False,
+        reason=lambda r: f"only the owner may use the tool {r.name}; tools.guests.allow opens it",
+    ),
+    Rule(
+        "closed",
+        _FILES,
+        lambda r: r.thing is None or bool(r.thing.closed),
+        allowed=False,
+        reason=lambda r: r.thing.closed if r.thing else "nothing was opened",
+    ),
+    Rule(
+        "owners-memory",
+        frozenset({Verb.READ}),
+        lambda r: _remembered(r) and not r.actor.acts_for_owner,
+        allowed=False,
+        reason=lambda _: "the memory is the owner's",
+    ),
+    Rule(
+        "shared-memory",
+        frozenset({Verb.READ}),
+        lambda r: _remembered(r) and _shared(r),
+        allowed=False,
+        reason=lambda _: "somebody else speaks in this conversation, and would read the memory",
+    ),
+    Rule(
+        "owners-file",
+        frozenset({Verb.WRITE}),
+        lambda r: _kept(r) and not r.actor.is_owner,
+        allowed=False,
+        reason=lambda _: "only the owner may change what every later run reads",
+    ),
+    Rule(
+        "tainted-run",
+        frozenset({Verb.WRITE}),
+        lambda r: _kept(r) and bool(r.actor.taint),
+        allowed=False,
+        reason=lambda r: (
+            f"{_heard(r)}, and every later run reads the file. Show your owner what is to stand"
+            " there; they write it, or send it with /remember"
+        ),
+    ),
+    Rule("file", _FILES, _always, allowed=True),
+    Rule(
+        "memory-of-owner",
+        _MEMORY,
+        lambda r: not (r.actor.acts_for_owner if r.verb is Verb.RECALL else r.actor.is_owner),
+        allowed=False,
+        reason=lambda _: "only the owner may use the memory",
+    ),
+    Rule(
+        "memory-shared",
+        frozenset({Verb.RECALL}),
+        _shared,
+        allowed=False,
+        reason=lambda _: "somebody else speaks in this conversation, and would read what is opened",
+    ),
+    Rule(
+        "memory-tainted",
+        frozenset({Verb.NOTE}),
+        lambda r: bool(r.actor.taint),
+        allowed=False,
+        reason=_heard,
+    ),
+    Rule("memory", _MEMORY, _always, allowed=True),
+    Rule(
+        "tainted-file",
+        _OBEY,
+        lambda r: r.thing is None or bool(r.thing.taint),
+        allowed=False,
+        reason=lambda r: (
+            "a run wrote it that had read words of others than the owner"
+            f" ({', '.join(sorted(r.thing.taint)) if r.thing else 'unknown'})"
+        ),
+    ),
+    Rule(
+        "foreign-file",
+        _OBEY,
+        lambda r: r.thing is not None and r.thing.is_foreign,
+        allowed=False,
+        reason=lambda _: "it belongs to another user of this machine",
+    ),
+    Rule("owners-word", _OBEY, _always, allowed=True),
+)
+"""In the order in which they are asked."""
+
+_BY_VERB: Final = MappingProxyType(
+    {verb: tuple(rule for rule in RULES if verb in rule.verbs) for verb in Verb}
+)
+
+
+def decide(request: Request) -> Decision:
+    """Return whether the effect may happen, and by which rule."""
+    for rule in _BY_VERB[request.verb]:
+        if rule.applies(request):
+            lacks = request.need.scope if rule.name == "scope" else None
+            return Decision(rule.allowed, rule.name, rule.reason(request), lacks)
+    return Decision(allowed=False, rule="default", reason="no rule allows it")

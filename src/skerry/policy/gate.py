@@ -1,0 +1,119 @@
+"""Asks the policy about each file that is opened beneath a workspace, and records what is written.
+
+Implements `infra.beneath.Rules`: whoever opens files through `Beneath` cannot go around it.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.infra.beneath import Opened
+from skerry.model.noted import origins
+from skerry.model.origin import Origin
+from skerry.policy.decide import OWNER, Actor, Decision, Request, Verb, decide
+from skerry.policy.files import FileKind, Thing, kind_of
+from skerry.policy.records import FileRecord, Records
+
+GATEWAY: Final = "gateway"
+
+
+class Closed(Protocol):
+    """Paths that no tool may touch, whoever asks."""
+
+    def reading(self, path: Path) -> str | None:
+        """Return why the file may not be read; None where it may."""
+        ...
+
+    def writing(self, path: Path) -> str | None:
+        """Return why the file may not be written; None where it may."""
+        ...
+
+
+class Gate(Struct, frozen=True):
+    """The policy on files for one run, or for the gateway itself."""
+
+    closed: Closed
+    workspaces: frozenset[Path]
+    """Absolute, without links."""
+    actor: Actor = OWNER
+    records: Records | None = None
+    who: str = GATEWAY
+    """The conversation, for the records of what is written."""
+    heard: frozenset[Origin] = frozenset()
+    """Whose words the gateway itself may write here."""
+
+    def reading(self, opened: Opened) -> str | None:
+        """Return why the file may not be read; None where it may."""
+        return self._refusal(Verb.READ, opened, self.closed.reading(opened.path))
+
+    def writing(self, opened: Opened) -> str | None:
+        """Return why the file may not be written; None where it may."""
+        return self._refusal(Verb.WRITE, opened, self.closed.writing(opened.path))
+
+    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+        """Record what the file is about to hold, and whose words the writer had read."""
+        if self.records is None:
+            return
+        path = str(opened.path)
+        taint = self.actor.taint | self.heard
+        if not self.actor.is_owner:
+            taint |= {self.actor.origin}
+        before = self.records.of(path)
+        if before is not None and not whole:
+            taint |= before.taint
+        self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.who, taint))
+
+    def itself(self, heard: frozenset[Origin]) -> Self:
+        """Return the gate for the gateway itself, which may write others' words here."""
+        return replace(self, actor=OWNER, heard=heard)
+
+    def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
+        """Return whose words the opened file has, of which `text` is shown.
+
+        The owner's are those that a prompt would take as such, and what an untainted run wrote.
+        Anything else may have come from anywhere.
+        """
+        kind = kind_of(opened, self.workspaces)
+        if kind in {FileKind.UNVERIFIED, FileKind.LOADED}:
+            return Origin.TOOL
+        known = self.records.of(str(opened.path)) if self.records else None
+        if kind is FileKind.PLAIN:
+            same = known is not None and known.size == opened.size and not known.taint
+            if same and known is not None and _digest(file) == known.digest:
+                return Origin.MEMORY
+            return _found(known.taint if known else frozenset())
+        if not self.obeyed(opened, file).allowed:
+            return _found(known.taint if known else frozenset())
+        return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
+
+    def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
+        """Return whether what the file holds counts as the owner's instruction."""
+        return obeyed(opened, self.records, _digest(file))
+
+    def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
+        thing = Thing(kind_of(opened, self.workspaces), str(opened.path), closed or "")
+        decision = decide(Request(self.actor, verb, thing=thing))
+        return None if decision.allowed else decision.reason
+
+
+def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
+    """Return whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
+    path = str(opened.path)
+    taint = records.judged(path, digest, opened.size or 0) if records else frozenset()
+    thing = Thing(FileKind.INSTRUCTIONS, path, taint=taint, is_foreign=opened.is_foreign)
+    return decide(Request(OWNER, Verb.OBEY, thing=thing))
+
+
+def _digest(file: BinaryIO) -> bytes:
+    file.seek(0)
+    whole = sha256()
+    while piece := file.read(65_536):
+        whole.update(piece)
+    return whole.digest()
+
+
+def _found(taint: frozenset[Origin]) -> Origin:
+    return Origin.WEB if Origin.WEB in taint else Origin.TOOL

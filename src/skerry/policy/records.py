@@ -1,0 +1,82 @@
+"""Records of who wrote the files of workspaces, and whose words the writer had read.
+
+The state database keeps them (`store.files`); here they are looked up. A path has one record. A
+copy of a file that has a tainted record is told by its content.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.model.origin import Origin
+
+HAND: Final = "hand"
+"""Whoever changed a file outside the gateway: an editor of the person who owns the workspace."""
+
+
+class FileRecord(Struct, frozen=True):
+    """The last content of a file that the gateway wrote, or saw in a prompt."""
+
+    path: str
+    """Canonical and absolute."""
+    digest: bytes
+    """SHA-256 of the content."""
+    size: int
+    who: str
+    """The conversation whose run wrote it; `gateway` for a person there, `hand` for an editor."""
+    taint: frozenset[Origin]
+    """Whose words, beside the owner's, the writer had read."""
+
+
+def _unkept(_: FileRecord) -> None:
+    """Keep a record in memory alone."""
+
+
+class Records:
+    """All records. Safe to be used from several threads: each step is one look into a mapping."""
+
+    def __init__(
+        self,
+        found: Iterable[FileRecord] = (),
+        keep: Callable[[FileRecord], object] = _unkept,
+    ) -> None:
+        """Take what was stored, and a function that stores a record without waiting."""
+        self._keep = keep
+        self._by_path: dict[str, FileRecord] = {}
+        self._tainted: dict[bytes, frozenset[Origin]] = {}
+        for one in found:
+            self._add(one)
+
+    def of(self, path: str) -> FileRecord | None:
+        """Return the record of a file."""
+        return self._by_path.get(path)
+
+    def tainted(self) -> list[FileRecord]:
+        """Return the files whose writer had read others' words, by path."""
+        found = [one for one in self._by_path.values() if one.taint]
+        return sorted(found, key=lambda one: one.path)
+
+    def note(self, record: FileRecord) -> None:
+        """Note what a file holds from now on."""
+        if self._by_path.get(record.path) != record:
+            self._add(record)
+            self._keep(record)
+
+    def judged(self, path: str, digest: bytes, size: int) -> frozenset[Origin]:
+        """Return the taint of an instruction file as it is read now, and note what was read.
+
+        A tainted record holds until the owner clears it, whatever was changed by hand since. A
+        change by hand of any other file is the owner's, unless the content is known to be tainted.
+        """
+        known = self.of(path)
+        if known is not None and (known.taint or known.digest == digest):
+            return known.taint
+        taint = self._tainted.get(digest, frozenset())
+        self.note(FileRecord(path, digest, size, HAND, taint))
+        return taint
+
+    def _add(self, record: FileRecord) -> None:
+        self._by_path[record.path] = record
+        if record.taint:
+            self._tainted[record.digest] = record.taint

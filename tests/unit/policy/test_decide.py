@@ -1,0 +1,190 @@
+"""The matrix of who may do what: every method, event, command and tool, each kind of file and of
+memory, against every role, scope, right, origin and taint.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from skerry.agent.workspace import BOOT, ORDER
+from skerry.app.commands import every_command
+from skerry.app.desk import Desk
+from skerry.commands.table import CommandTable
+from skerry.infra.beneath import Opened
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
+from skerry.policy import access
+from skerry.policy.access import ADMIN, COMMANDS, METHODS, OPERATOR_SCOPES, READ, WRITE, Need, Role
+from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, Verb, decide
+from skerry.policy.files import KEPT, FileKind, Thing, kind_of
+from skerry.testing.model import ScriptedModels
+
+SCOPES = [(), *((one,) for one in sorted(OPERATOR_SCOPES)), (READ, WRITE)]
+ORIGINS = list(Origin)
+TAINTS = [frozenset[Origin](), *(frozenset({one}) for one in Origin if one is not Origin.OWNER)]
+PEOPLE = [Actor(origin, is_private=own) for origin, own in product(ORIGINS, (False, True))]
+TOOLS = ["read", "write", "edit", "session_search", "memory_search", "of_a_plugin"]
+
+
+def own(actor: Actor) -> bool:
+    return actor.is_private or actor.origin is Origin.OWNER
+
+
+def starts(actor: Actor) -> bool:
+    return own(actor) or actor.origin is Origin.BOOT
+
+
+def holds(scopes: tuple[str, ...], wanted: str) -> bool:
+    return ADMIN in scopes or wanted in scopes or (wanted == READ and WRITE in scopes)
+
+
+def doors() -> Iterator[tuple[Verb, str, Need]]:
+    for name, need in METHODS.items():
+        yield Verb.CALL, name, need
+    for name, need in access.EVENTS.items():
+        yield Verb.RECEIVE, name, need
+
+
+def test_a_method_and_an_event_need_their_role_and_their_scope() -> None:
+    for (verb, name, need), role, scopes in product(doors(), [*Role, None], SCOPES):
+        found = decide(Request(Actor(role=role, scopes=scopes), verb, name, need))
+        fits = need.role in {None, role}
+        wanted = fits and (need.scope is None or holds(scopes, need.scope))
+        assert found.allowed is wanted, (verb, name, role, scopes)
+        assert found.rule == ("met" if wanted else "scope" if fits else "role")
+        assert found.scope == (None if wanted or not fits else need.scope)
+
+
+def test_whoever_shows_no_scopes_at_a_door_has_none() -> None:
+    asked = Request(Actor(role=Role.OPERATOR), Verb.CALL, "status", access.READERS)
+    assert decide(asked).rule == "scope"
+
+
+def table() -> CommandTable:
+    commands = CommandTable()
+    desk = Desk(lambda: pytest.fail("not asked"))
+    for one in every_command(ScriptedModels(None), pytest, desk, commands):  # type: ignore[arg-type]
+        commands.add(one)
+    return commands
+
+
+def test_a_command_needs_its_rights_and_over_a_client_the_scope_of_its_method() -> None:
+    for command, rights, scopes in product(table(), Rights, [None, *SCOPES]):
+        found = command.decide(Actor(rights=rights, scopes=scopes))
+        least = Rights.OPEN
+        if command.owner_only:
+            least = Rights.LISTED if command.listed else Rights.OWNER
+        method = COMMANDS[command.name]
+        scope = ADMIN if method == "sessions.patch" else METHODS[method].scope
+        assert scope is not None
+        may = rights.covers(least)
+        fits = scopes is None or holds(scopes, scope)
+        assert found.allowed is (may and fits), (command.name, rights, scopes)
+        if may and not fits:
+            assert (found.rule, found.scope) == ("scope", scope)
+
+
+def test_every_command_of_ours_stands_for_a_method() -> None:
+    memory = {"forget", "remember"}  # brought by the memory
+    assert {one.name for one in table()} | memory == COMMANDS.keys()
+    assert set(COMMANDS.values()) <= METHODS.keys()
+
+
+@pytest.mark.parametrize(
+    "name", ["forget", "new", "model", "think", "compact", "restart", "config"]
+)
+def test_writing_alone_is_not_enough_for_what_needs_admin_as_a_method(name: str) -> None:
+    assert access.command_scope(name) == ADMIN
+
+
+def test_nobody_but_the_owner_has_a_tool_that_is_not_granted() -> None:
+    for actor, name, granted in product(PEOPLE, TOOLS, [frozenset[str](), frozenset({"read"})]):
+        found = decide(Request(actor, Verb.USE, name, granted=granted))
+        assert found.allowed is (starts(actor) or name in granted), (actor, name, granted)
+
+
+def tainted() -> Iterator[Actor]:
+    for actor, taint in product(PEOPLE, TAINTS):
+        yield Actor(actor.origin, actor.is_private, taint=taint)
+
+
+def file(kind: FileKind, closed: str = "") -> Thing:
+    return Thing(kind, "/w/x", closed)
+
+
+def test_what_later_runs_read_is_written_by_the_owner_in_an_untainted_run_alone() -> None:
+    for actor, kind in product(tainted(), FileKind):
+        found = decide(Request(actor, Verb.WRITE, thing=file(kind)))
+        wanted = kind is FileKind.PLAIN or (own(actor) and not actor.taint)
+        assert found.allowed is wanted, (actor, kind)
+
+
+def test_the_memory_is_read_for_the_owner_where_nobody_else_reads_with_them() -> None:
+    for actor, kind in product(tainted(), FileKind):
+        found = decide(Request(actor, Verb.READ, thing=file(kind)))
+        remembered = kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
+        wanted = not remembered or (starts(actor) and not OTHERS & actor.taint)
+        assert found.allowed is wanted, (actor, kind)
+        recalled = decide(Request(actor, Verb.RECALL)).allowed
+        assert recalled is (starts(actor) and not OTHERS & actor.taint)
+        assert decide(Request(actor, Verb.NOTE)).allowed is (own(actor) and not actor.taint)
+
+
+def test_a_closed_file_is_closed_to_everybody_and_no_file_is_nobodys() -> None:
+    for actor, verb, kind in product(tainted(), (Verb.READ, Verb.WRITE), FileKind):
+        assert decide(Request(actor, verb, thing=file(kind, "closed"))).rule == "closed"
+        assert decide(Request(actor, verb)).rule == "closed"
+
+
+def test_a_file_is_obeyed_unless_a_tainted_run_or_another_user_wrote_it() -> None:
+    for actor, taint, foreign in product(PEOPLE, TAINTS, (False, True)):
+        thing = Thing(FileKind.INSTRUCTIONS, "/w/AGENTS.md", taint=taint, is_foreign=foreign)
+        assert decide(Request(actor, Verb.OBEY, thing=thing)).allowed is not (taint or foreign)
+    assert not decide(Request(PEOPLE[0], Verb.OBEY)).allowed
+
+
+def test_every_verb_ends_in_a_rule_for_the_rest_and_every_rule_has_a_name_of_its_own() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    for verb in Verb:
+        assert decide(Request(Actor(), verb)) != Decision(allowed=False, rule="default")
+
+
+def opened(path: str) -> Opened:
+    return Opened(Path(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        *((f"/w/{name}", FileKind.INSTRUCTIONS) for name in (*ORDER, BOOT) if name != "MEMORY.md"),
+        ("/w/agents.MD", FileKind.INSTRUCTIONS),
+        ("/w/MEMORY.md", FileKind.MEMORY),
+        ("/w/Memory.md", FileKind.MEMORY),
+        ("/w/memory/2026-11-22.md", FileKind.MEMORY),
+        ("/w/Memory/deep/x.MD", FileKind.MEMORY),
+        ("/w/memory/unverified/x.md", FileKind.UNVERIFIED),
+        ("/w/memory/x.txt", FileKind.PLAIN),
+        ("/w/hooks/x/handler.py", FileKind.LOADED),
+        ("/w/notes/AGENTS.md", FileKind.PLAIN),
+        ("/elsewhere/AGENTS.md", FileKind.PLAIN),
+        ("/w/inner/AGENTS.md", FileKind.INSTRUCTIONS),
+    ],
+)
+def test_a_file_is_known_by_its_place_in_a_workspace(path: str, kind: FileKind) -> None:
+    assert kind_of(opened(path), frozenset({Path("/w"), Path("/w/inner")})) is kind
+
+
+def test_a_second_name_of_the_workspace_or_the_memory_changes_nothing(tmp_path: Path) -> None:
+    root, memory = tmp_path / "w", tmp_path / "w" / "memory"
+    memory.mkdir(parents=True)
+    marks = [(one.stat().st_dev, one.stat().st_ino) for one in (root, memory)]
+    alias = Opened(Path("/elsewhere/AGENTS.md"), (marks[0],))
+    assert kind_of(alias, frozenset({root})) is FileKind.INSTRUCTIONS
+    alias = Opened(Path("/elsewhere/x.md"), ((0, 0), marks[1]))
+    assert kind_of(alias, frozenset({root})) is FileKind.MEMORY
+
+
+def test_each_kind_but_plain_is_kept_for_the_owner() -> None:
+    assert frozenset(FileKind) - {FileKind.PLAIN} == KEPT
