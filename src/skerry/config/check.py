@@ -13,13 +13,15 @@ from pydantic_core import ErrorDetails
 from skerry.config.agents import AgentConfig, AgentDefaults
 from skerry.config.base import OpenSection, Section
 from skerry.config.root import Config
+from skerry.config.tools import ToolsConfig
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 """Keys of the file that say nothing of behaviour."""
 
 UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
-    Config: frozenset({"approvals", "channels", "tools"}),
+    Config: frozenset({"approvals", "channels"}),
+    ToolsConfig: frozenset({"allow", "deny", "elevated", "exec", "profile", "sandbox"}),
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox", "tools"}),
 }

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from skerry.config.base import OpenSection
+from skerry.config.base import Section
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class GuestTools(OpenSection):
+class GuestTools(Section):
     """Tools of whoever is not the owner: strangers, and others in groups."""
 
     allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
@@ -23,7 +23,7 @@ class GuestTools(OpenSection):
         return frozenset(self.allow)
 
 
-class ToolsConfig(OpenSection):
+class ToolsConfig(Section):
     """Which tools anybody but the owner may use."""
 
     guests: GuestTools = GuestTools.model_construct()

@@ -37,7 +37,7 @@ def test_everything_that_is_wrong_is_named_at_once_with_path_and_remedy() -> Non
         "agents.defaults.timeoutSeconds",
         "agents.list[1].id",
         "models.providers.mine.baseUrl",
-        "tools",
+        "tools.profile",
     }
     assert all(issue.message and issue.remedy for issue in found.values())
 
@@ -50,7 +50,7 @@ def test_everything_that_is_wrong_is_named_at_once_with_path_and_remedy() -> Non
             {"gateway": {"auth": {"tokne": "x"}}}, "gateway.auth.tokne", "'token'", id="auth"
         ),
         pytest.param({"gatway": {}}, "gatway", "'gateway'", id="a guarded section itself"),
-        pytest.param({"tool": {}}, "tool", "'tools'", id="one that is not supported"),
+        pytest.param({"tool": {}}, "tool", "'tools'", id="a guarded section that is new"),
         pytest.param(
             {"agents": {"list": [{"id": "a", "sandbx": {}}]}},
             "agents.list[0].sandbx",
@@ -67,10 +67,15 @@ def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
 
 @pytest.mark.parametrize(
     "key",
-    ["approvals", "channels", "tools"],
+    ["approvals", "channels"],
 )
 def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
     assert "not supported by this version" in errors({key: {}})[key].message
+
+
+def test_of_tools_only_the_grants_to_guests_are_known() -> None:
+    assert "not supported" in errors({"tools": {"deny": ["read"]}})["tools.deny"].message
+    assert "unknown key" in errors({"tools": {"guests": {"alow": []}}})["tools.guests.alow"].message
 
 
 @pytest.mark.parametrize("key", ["sandbox", "tools"])
