@@ -60,7 +60,8 @@ def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
 async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path: Path) -> None:
     hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
     sent = record(hooks, trace)
-    async with whole_gateway(tmp_path / "home", hooks, platform):
+    config = {"tools": {"guests": {"allow": ["read"]}}}
+    async with whole_gateway(tmp_path / "home", hooks, platform, config):
         platform.say(CALL, message_id="m1")
         with anyio.fail_after(60):
             await sent.wait()

@@ -76,7 +76,8 @@ async def chat(
     **defaults: Any,
 ) -> AsyncGenerator[Chat]:
     agents = AgentsConfig(defaults=AgentDefaults.model_validate(defaults))
-    async with open_core(home, ScriptedModel(script), agents=agents, hooks=hooks) as core:
+    model = ScriptedModel(script)
+    async with open_core(home, model, agents=agents, hooks=hooks, granted=("read",)) as core:
         yield Chat(core)
 
 

@@ -17,6 +17,7 @@ from skerry.config.commands import CommandsConfig
 from skerry.config.messages import MessagesConfig, QueueConfig
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
+from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
@@ -116,6 +117,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     owners: tuple[str, ...] = (),
     giving: CommandsConfig | None = None,
     usage: UsageConfig | None = None,
+    granted: tuple[str, ...] = (),
     opening: AbstractAsyncContextManager[Store] | None = None,
 ) -> AsyncGenerator[Core]:
     """Open a core whose state is in `home`, or in the store of `opening`."""
@@ -127,6 +129,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         session=session or SessionConfig(),
         commands=giving or CommandsConfig(owner_allow_from=owners),
         usage=usage or UsageConfig(),
+        tools=ToolsConfig(guests=GuestTools(allow=granted)),
         messages=MessagesConfig(queue=queue or QueueConfig(debounce_ms=0)),
     )
     workspace = config.workspace(config.agents.default_id)
