@@ -1,6 +1,4 @@
-"""The matrix of who may do what: every method, event, command and tool, each kind of file and of
-memory, against every role, scope, right, origin and taint.
-"""
+"""Holds the matrix of effects against every role, scope, right, origin and taint."""
 
 from collections.abc import Iterator
 from itertools import product
