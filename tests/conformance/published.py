@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from skerry.gateway.access import METHODS
+
+from skerry.policy.access import METHODS
 
 HERE = Path(__file__).parent
 NODE = HERE / "node" / "node_modules" / ".bin" / "node"
