@@ -23,6 +23,7 @@ from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import BY_HAND, Loaded, load, load_good, locate
 from skerry.config.write import is_plain
+from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner
 from skerry.model.errors import (
     ClientError,
@@ -70,6 +71,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks.append(doctor_safety.conversations(loaded.config))
         checks.append(doctor_safety.service(environ, loaded.config))
         checks.append(doctor_files.mirror(state_dir, loaded))
+        checks.append(doctor_state.growth(loaded.config, SystemClock().now_ms()))
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
     checks.append(doctor_safety.log(state_dir))
     checks += [doctor_state.database(state_dir), doctor_state.recovered(state_dir)]

@@ -40,7 +40,18 @@ class Upkeep(Struct, frozen=True):
         while True:
             await self.do_due()
             await anyio.sleep(keys.QUARTER_SECONDS)
-            await self._quietly(self.store.write(keys.pass_quarter))
+            await self._quietly(self._pass_quarter())
+
+    async def _pass_quarter(self) -> None:
+        """Free old keys; let go of the texts and then the rows of runs that are settled."""
+        # It is imported here: a start has nothing to let go.
+        from skerry.store import settled  # noqa: PLC0415 - as said above
+
+        await self.store.write(keys.pass_quarter)
+        while await self.store.write(settled.blank):
+            pass  # some at once, so that others write in between
+        while await self.store.write(settled.remove):
+            pass
 
     async def do_due(self) -> None:
         """Make the daily backup and look for damage once a week."""

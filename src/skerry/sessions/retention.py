@@ -4,6 +4,7 @@ Source: openclaw-behaviour 2.4, `session.maintenance`. What is unused is archive
 restored; what was archived long ago is removed.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from typing import Final
 from skerry.config.session import MaintenanceConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import DAY_MS
+from skerry.model.errors import StoreFailedError
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.sessions import lifecycle
 from skerry.store import Store, retention
 from skerry.store.retention import Kept
+
+logger = logging.getLogger(__name__)
 
 PRUNE: Final = "prune"
 """Why a session ended that retention archived."""
@@ -98,6 +102,11 @@ async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now
         )
         if await store.write(partial(retention.remove, session_id=session_id)):
             gone.append(one)
+    if gone:
+        try:
+            await retention.wipe(store)
+        except StoreFailedError as error:
+            logger.warning("what was removed may still stand in free parts of the file: %s", error)
     return Plan(tuple(away), tuple(gone))
 
 

@@ -60,9 +60,10 @@ def to_retry(
 
 
 def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
-    """Return what was asked; of a large request the words and images stand in the transcript."""
-    if ended.request is not None:
-        return ended.request
+    """Return what was asked; of a large or an old request it stands in the transcript."""
+    asked = ended.request
+    if asked is not None and (asked.text or asked.images or asked.opening is not None):
+        return asked
     found = sessions.entries(
         reader, ended.session_id, limit=1, after=ended.entry - 1, before=ended.entry + 1
     )
@@ -71,4 +72,6 @@ def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None
     said = found[0].message
     text = "".join(block.text for block in said.content if isinstance(block, TextBlock))
     images = tuple(block for block in said.content if isinstance(block, ImageBlock))
+    if asked is not None:
+        return replace(asked, run_id=ended.result.run_id, text=text, images=images)
     return RunRequest(ended.result.run_id, key, text, images=images, origin=said.origin)

@@ -13,6 +13,8 @@ from skerry.store.unit import Reader, Unit
 QUARTER_SECONDS: Final = 900.0
 KEPT_QUARTERS: Final = 96
 """A day."""
+COUNTED_QUARTERS: Final = 672
+"""A week: as long as anything is kept that is counted in them."""
 
 
 class Answered(Struct, frozen=True):
@@ -57,13 +59,16 @@ def pass_quarter(unit: Unit) -> None:
         (KEPT_QUARTERS - 1,),
     )
     unit.execute(
-        "INSERT INTO quarter (run, answered) VALUES ((SELECT coalesce(max(serial), 0) FROM run),"
+        "INSERT INTO quarter (run, answered) VALUES ("
+        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'run'),"
         " (SELECT coalesce(max(serial), 0) FROM answered))"
     )
     if row is None:
         return
     serial, run, answered = row
-    unit.execute("DELETE FROM quarter WHERE serial <= ?", (serial,))
+    unit.execute(
+        "DELETE FROM quarter WHERE serial < ?", (serial + KEPT_QUARTERS - COUNTED_QUARTERS,)
+    )
     unit.execute("DELETE FROM answered WHERE serial <= ?", (answered,))
     # The row stays: it counts what was used. Only its name is free; no client's key has a `§`.
     unit.execute(

@@ -7,8 +7,9 @@ import msgspec
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
-from skerry.store import archive, indexing, sessions
+from skerry.store import archive, indexing, sessions, settled
 from skerry.store.mirror import transcript_file
+from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 
 _settings = msgspec.json.Decoder(SessionSettings)
@@ -77,11 +78,29 @@ def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
 
 
 def remove(unit: Unit, session_id: str) -> bool:
-    """Remove an archived session and all that was said in it; return whether it was there still."""
+    """Remove an archived session and all that was said in it; return whether it was there still.
+
+    Its texts are taken out of runs and their parts too. `wipe` takes what is left in the file.
+    """
     gone = unit.execute("DELETE FROM session WHERE session_id = ? AND NOT current", (session_id,))
     if not gone:
         return False
+    settled.forget_session(unit, session_id)
     indexing.forget(unit, session_id)
     unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
     unit.execute("DELETE FROM mirror WHERE session_id = ?", (session_id,))
     return True
+
+
+async def wipe(store: Store) -> None:
+    """Leave nothing in the files of the sessions that were removed.
+
+    The index is merged and the database written anew, about a second for each 100 MB.
+
+    Raises:
+        StoreFailedError: there is no room, say; the sessions are removed all the same.
+    """
+    await store.write(
+        lambda unit: unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
+    )
+    await store.purge()

@@ -24,6 +24,7 @@ usage_day       their sums, one row a day in the person's time zone and what the
 usage_warned    the day on which it was last said that a budget is nearly used up
 forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
           where the extra paths are cleaned too
+settled   one row: up to which run the texts are taken out of runs and their parts
 reached   one row: which database this is, and how often the mirror has noted how far it is
 """
 
@@ -354,5 +355,9 @@ STEPS: Final = (
     """
     CREATE TABLE reached (generation TEXT NOT NULL, number INTEGER NOT NULL);
     INSERT INTO reached VALUES (lower(hex(randomblob(16))), 0)
+    """,
+    """
+    CREATE TABLE settled (blanked INTEGER NOT NULL);
+    INSERT INTO settled VALUES (0)
     """,
 )

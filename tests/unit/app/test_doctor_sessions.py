@@ -6,13 +6,15 @@ import pytest
 
 from skerry.app.checks import Level
 from skerry.app.doctor_safety import conversations
+from skerry.app.doctor_state import growth
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
+from skerry.infra.clock import DAY_MS
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
-from skerry.store import DATABASE, open_store, runs
+from skerry.store import DATABASE, open_store, runs, sessions
 
 
 async def write(home: Path, peer: str, origin: Origin, key: str = "main") -> None:
@@ -40,3 +42,16 @@ async def test_strangers_in_main_are_counted(tmp_path: Path) -> None:
     found = conversations(shared)
     assert (found.level, found.message[:7]) == (Level.WARNING, "2 chats")
     assert "commands.ownerAllowFrom" in found.remedy
+
+
+async def test_what_is_over_the_limits_is_told_where_nothing_is_removed(tmp_path: Path) -> None:
+    assert growth(config(tmp_path), 0).level is Level.OK  # no database yet
+    key = SessionKey.parse("trip")
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: sessions.ensure(unit, key, SessionId("s"), 1))
+    assert growth(config(tmp_path), DAY_MS).level is Level.OK
+    found = growth(config(tmp_path), 40 * DAY_MS)
+    assert (found.level, "1 conversations would be archived" in found.message) == (
+        Level.WARNING,
+        True,
+    )

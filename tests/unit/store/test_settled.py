@@ -1,0 +1,220 @@
+"""Copies of what was said end: with the key of their run, with its week, and with its session."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from skerry.config.session import MaintenanceConfig
+from skerry.hooks.hooks import Hooks
+from skerry.infra import sqlite
+from skerry.infra.clock import DAY_MS
+from skerry.model import message
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
+from skerry.model.message import Usage
+from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.sessions.retention import carry_out, plan
+from skerry.sessions.retry import to_retry
+from skerry.store import (
+    DATABASE,
+    Store,
+    Unit,
+    archive,
+    backups,
+    inbound,
+    keys,
+    open_store,
+    outbox,
+    runs,
+    sessions,
+    settled,
+)
+from skerry.store.indexing import fill
+from skerry.store.outbox import PartState
+from skerry.store.retention import kept
+from skerry.store.schema import STEPS
+from tests.support.core import request
+
+WORD = "zanzibar"
+KEY = SessionKey.parse("agent:main:trip")
+ID = SessionId("s1")
+PEER = Peer(PeerKind.DIRECT, "alice")
+TO = ReplyTo(ChannelId("memory"), AccountId("default"), PEER, "m1")
+ARRIVED = InboundMessage(TO.channel, TO.account, PEER, "alice", WORD, "m1", 0)
+
+
+def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str, ...] = ()) -> None:
+    """Have a client and a platform ask once each."""
+    session_id, tail = sessions.ensure(unit, KEY, ID, 1)
+    for run_id, to in (("by-client", None), ("by-platform", TO)):
+        asked = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
+        said = [asked.said(1), message.user(f"it is {WORD}", 1)]
+        tail = sessions.append(unit, session_id, tail, run_id, said, 1, heard=1)
+        if to is not None:
+            inbound.take(unit, ARRIVED, asked.run_id)
+        runs.add(unit, asked, session_id, tail - 1, 1)
+        error = RunFailure("model.failed", f"no {WORD}") if stop is StopReason.ERROR else None
+        runs.finish(
+            unit,
+            RunResult(
+                asked.run_id,
+                str(KEY),
+                session_id,
+                stop,
+                (f"it is {WORD}",),
+                "",
+                "",
+                Usage(),
+                1,
+                2,
+                error,
+                notices=notices,
+            ),
+        )
+        if to is not None:
+            outbox.add(unit, asked.run_id, 0, to, [f"it is {WORD}"], 2)
+            outbox.add(unit, asked.run_id, 1, to, [f"more of {WORD}"], 2)
+
+
+def deliver(unit: Unit, *states: PartState) -> None:
+    for (serial,), state in zip(unit.all("SELECT serial FROM outbox"), states, strict=True):
+        outbox.mark(unit, serial, state, 3)
+
+
+async def passed(store: Store, quarters: int) -> None:
+    """Let so many quarters pass, as the upkeep does."""
+    for _ in range(quarters):
+        await store.write(keys.pass_quarter)
+        while await store.write(settled.blank):
+            pass
+        while await store.write(settled.remove):
+            pass
+
+
+async def copies(store: Store) -> int:
+    """Return how many rows but those of the transcript have the word."""
+    (found,) = await store.read(
+        lambda reader: reader.all(
+            "SELECT (SELECT count(*) FROM run WHERE instr(CAST(request AS TEXT), ?1)"
+            " OR instr(CAST(result AS TEXT), ?1) OR instr(partial, ?1))"
+            " + (SELECT count(*) FROM outbox WHERE instr(text, ?1) OR instr(error, ?1))",
+            (WORD,),
+        )
+    )
+    return int(found[0])
+
+
+async def rows(store: Store, table: str) -> int:
+    (found,) = await store.read(lambda reader: reader.all(f"SELECT count(*) FROM {table}"))  # noqa: S608 - a name of ours
+    return int(found[0])
+
+
+async def test_the_text_stands_once_when_the_key_is_free_and_not_before(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(spoke)
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
+        await passed(store, keys.KEPT_QUARTERS)
+        again = await store.read(lambda reader: runs.result(reader, "by-client"))
+        assert again is not None
+        assert again.payloads == (f"it is {WORD}",)
+        await passed(store, 1)
+        assert await copies(store) == 0
+        assert await store.read(lambda reader: runs.find(reader, "by-client")) is None
+        taken = await store.write(lambda unit: inbound.take(unit, ARRIVED, RunId("new")))
+        assert taken == "by-platform"
+        known = await store.read(lambda reader: runs.result(reader, "by-platform"))
+        assert known is not None
+        assert known.payloads == ()
+
+
+async def test_what_is_not_delivered_keeps_its_text_and_its_run(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(spoke)
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.FAILED))
+        await passed(store, keys.COUNTED_QUARTERS + 2)
+        left = await store.read(lambda reader: reader.all("SELECT state, text FROM outbox"))
+        assert left == [("sent", ""), ("failed", f"more of {WORD}")]
+        assert await rows(store, "run") == 1
+        await store.write(lambda unit: outbox.drop(unit, 2, 9))
+        await passed(store, 1)
+        assert [await rows(store, one) for one in ("run", "outbox", "inbound")] == [0, 0, 0]
+        (counted,) = await store.read(lambda reader: reader.all("SELECT count(*) FROM quarter"))
+        assert counted == (keys.COUNTED_QUARTERS + 1,)
+
+
+async def test_an_open_run_stays_whole_and_so_do_those_behind_it(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: runs.add(unit, request("open", "r0", KEY), ID, 0, 1))
+        await store.write(spoke)
+        await passed(store, keys.COUNTED_QUARTERS + 2)
+        found = await store.read(lambda reader: runs.find(reader, "r0"))
+        assert isinstance(found, runs.OpenRun)
+        assert found.request.text == "open"
+
+
+async def test_notices_that_people_have_had_are_known_as_long_as_the_session(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: spoke(unit, notices=("no thinking",)))
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
+        await passed(store, keys.COUNTED_QUARTERS + 1)
+        assert await store.read(lambda reader: runs.told(reader, ID)) == {"no thinking"}
+
+
+async def test_the_last_message_can_be_run_again_when_its_copy_is_gone(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: spoke(unit, stop=StopReason.ERROR))
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
+        await passed(store, keys.KEPT_QUARTERS + 1)
+        again = await store.read(lambda reader: to_retry(reader, KEY, lambda _: False))
+        assert again is not None
+        assert (again.text, again.reply_to) == (f"what of {WORD}", TO)
+
+
+async def test_a_session_that_is_removed_is_in_no_file_and_its_keys_are_known(
+    tmp_path: Path,
+) -> None:
+    limits = MaintenanceConfig()
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(spoke)
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.UNKNOWN))
+        await fill(store, [ID])
+        await store.write(lambda unit: archive.delete(unit, KEY, 5))
+        now = 40 * DAY_MS
+        due = plan(await store.read(kept), limits, now)
+        done = await carry_out(store, Hooks(), tmp_path / "agents", due, now)
+        assert [one.session.session_id for one in done.remove] == [ID]
+        assert await copies(store) == 0
+        assert await store.read(outbox.undelivered) == []
+        known = await store.read(lambda reader: runs.result(reader, "by-client"))
+        assert known is not None
+        assert known.payloads == ()
+        assert await store.read(
+            lambda reader: runs.says_other(reader, request("other", "by-client", KEY))
+        )
+        made = backups.create(tmp_path, backups.BackupKind.DAILY, now)
+        assert WORD.encode() not in made.path.read_bytes()
+        for file in tmp_path.glob(f"{DATABASE}*"):
+            assert WORD.encode() not in file.read_bytes(), file
+
+
+async def test_runs_of_an_older_version_go_the_same_way(tmp_path: Path) -> None:
+    before = next(n for n, step in enumerate(STEPS) if "TABLE settled" in step)
+    path = tmp_path / DATABASE
+    connection = sqlite.connect(path)
+    sqlite.migrate(connection, path, STEPS[:before])
+    for serial in range(settled.BATCH + 2):
+        connection.execute(
+            "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, result)"
+            " VALUES (?, 'agent:main:main', 's0', ?, 1, ?)",
+            (f"r{serial}", f'{{"text":"{WORD}"}}'.encode(), b"broken " + WORD.encode()),
+        )
+    connection.execute('UPDATE run SET result = CAST(\'{"payloads":["x"]}\' AS BLOB)')
+    connection.close()
+    async with open_store(path) as store:
+        await passed(store, keys.KEPT_QUARTERS + 1)
+        assert await copies(store) == 0
+        assert await rows(store, "run") == settled.BATCH + 2
+        await passed(store, keys.COUNTED_QUARTERS - keys.KEPT_QUARTERS)
+        assert await rows(store, "run") == 0
