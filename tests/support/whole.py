@@ -29,14 +29,15 @@ async def whole_gateway(
     platform: Platform | None = None,
     config: Mapping[str, Any] | None = None,
     clock: Clock | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[tuple[Application, Address]]:
     """Serve a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
-    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    given = {**(environ or {}), "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     if config is not None:
         home.mkdir(mode=0o700)
         (home / "skerry.json").touch(mode=0o600)
         (home / "skerry.json").write_bytes(msgspec.json.encode(config))
-    settings = Settings(prepare(environ), environ)
+    settings = Settings(prepare(given), given)
     outside = Outside(
         models=ScriptedModels(ScriptedModel(echo)),
         adapters=[MemoryChannel(platform)] if platform else [],
@@ -44,7 +45,7 @@ async def whole_gateway(
         clock=clock or SystemClock(),
     )
     async with (
-        open_application(settings, environ, outside) as application,
+        open_application(settings, given, outside) as application,
         serving(create_app(application.context)) as port,
     ):
         for agent in settings.config.agents.ids:

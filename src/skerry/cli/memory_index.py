@@ -38,18 +38,28 @@ async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
     if arguments.json:
         show_json(report)
         return 0
-    if not any(value for value in report.values()):
+    fallback = report.get("fallback")
+    if fallback:
+        notice(f"{fallback['from']}: {one_line(fallback['reason'])}")
+    if not any(value for name, value in report.items() if name not in {"backend", "fallback"}):
         show(nothing(workspace))
         return 0
     written = report["chunks"]
     show(
         f"{report['added']} new, {report['changed']} changed, {report['removed']} gone,"
         f" {report['unchanged']} as they were; {written} passage{'s' * (written != 1)} written,"
-        f" {report['embedded']} embedded."
+        f" {report['embedded']} embedded{_where(report)}."
     )
     for one in report["failed"]:
         notice(f"not indexed: {one_line(one['path'])}: {one_line(one['reason'])}")
     return 0
+
+
+def _where(report: dict[str, Any]) -> str:
+    """Return which memory it was, where that is not ours."""
+    backend = report.get("backend") or "builtin"
+    fallback = report.get("fallback")
+    return f", in the index of {backend}" if fallback or backend != "builtin" else ""
 
 
 def _show(found: dict[str, Any], workspace: str) -> None:

@@ -144,7 +144,7 @@ class _Here:
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
         memory = self._alone.of(self._agent)
-        return report_of(await memory.sync(force=force, progress=progress))
+        return report_of(await memory.sync(force=force, progress=progress), memory.name)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
         from skerry.gateway.methods.forget import MemoryForgetParams, answered  # noqa: PLC0415 - as said above

@@ -15,13 +15,12 @@ from skerry.memory.qmd_commands import QmdCommands, QmdUnknownError
 from skerry.memory.qmd_cycles import Cycle
 from skerry.memory.qmd_daemon import QmdDaemon
 from skerry.memory.qmd_filter import fits, wide
-from skerry.memory.qmd_process import QmdError
+from skerry.memory.qmd_process import QmdError, QmdFailedError
 from skerry.memory.qmd_program import QmdHome, find_program
 from skerry.memory.qmd_query import Asked, asked
 from skerry.memory.qmd_results import (
     Result,
     answered,
-    clamped,
     hits,
     located,
     printed,
@@ -54,6 +53,8 @@ LOOK_SECONDS: Final = 3.0
 """Between two looks at the files."""
 _PATIENCE_SECONDS: Final = 0.5
 """What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
+_HANGS_SECONDS: Final = 1.0
+"""A server that did not answer for so long, when whoever asked gave up, is ended."""
 _NO_MODELS: Final = (
     "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
 )
@@ -113,6 +114,10 @@ class QmdMemory:
         self._refused: Sequence[str] = ()
         self._sessions: Mapping[str, str] = {}
         self._bound = False
+        self._suspect = False
+        """Whether QMD failed in a way that a damaged index may have caused."""
+        self._damage = ""
+        """What was wrong with an index that was made anew."""
         self._error: QmdError | None = None
         """Why the last index job failed."""
         self._indexed_at: int | None = None
@@ -171,9 +176,8 @@ class QmdMemory:
         collections = {
             name: one for name, one in self._collections.items() if one.source in question.sources
         }
-        limits = self._config.limits
         models = self._home.has_model()
-        limit = min(question.limit, limits.max_results)
+        limit = question.limit
         ask = asked(
             question.text,
             list(collections),
@@ -185,7 +189,7 @@ class QmdMemory:
         notes = [*self._refused, *(() if models else (_NO_MODELS,))]
         found: Sequence[MemoryHit] = ()
         if ask is not None and collections:
-            results = await self._ask(ask, limits.timeout_ms / 1000)
+            results = await self._ask(ask, self._config.limits.timeout_ms / 1000)
             found = await anyio.to_thread.run_sync(
                 lambda: [
                     hit
@@ -195,7 +199,7 @@ class QmdMemory:
             )
         semantic = ask is not None and ask.semantic
         return MemoryAnswer(
-            clamped(found[:limit], limits),
+            list(found[:limit]),
             backend=self.name,
             provider=self.name if semantic else "none",
             model="",
@@ -244,6 +248,8 @@ class QmdMemory:
         """Return its state; QMD itself is not asked."""
         semantic = self._home.has_model()
         notes = [*self._refused, *(() if semantic else (_NO_MODELS,))]
+        if self._damage:
+            notes.insert(0, self._damage)
         if self._error is not None:
             notes.insert(0, " ".join(filter(None, (str(self._error), self._error.remedy))))
         if self._daemon is not None and self._daemon.reason:
@@ -306,7 +312,7 @@ class QmdMemory:
             with anyio.fail_after(seconds):
                 if self._daemon is not None and self._daemon.ready:
                     try:
-                        return answered(await self._daemon.query(ask.body()))
+                        return answered(await self._served(self._daemon, ask))
                     except QmdError as error:
                         logger.warning("%s The query goes to a process.", error)
                 elif self._daemon is not None:
@@ -318,6 +324,21 @@ class QmdMemory:
         except QmdUnknownError:
             self._bound = False  # the index was removed beneath us: the next cycle makes it anew
             self.touch()
+            raise
+        except QmdFailedError:
+            self._suspect = True  # the next cycle looks whether its index is damaged
+            self.touch()
+            raise
+
+    async def _served(self, daemon: QmdDaemon, ask: Asked) -> bytes:
+        """Return the answer of QMD's server, which is ended where it gives none."""
+        begun = anyio.current_time()
+        try:
+            return await daemon.query(ask.body())
+        except anyio.get_cancelled_exc_class():
+            waited = anyio.current_time() - begun
+            if waited >= _HANGS_SECONDS:
+                daemon.hangs(f"it did not answer within {waited:.1f} s.")
             raise
 
     async def _sync(
@@ -334,7 +355,14 @@ class QmdMemory:
             now = self._clock.now_ms()
             self._cycle = replace(self._cycle, updated=now, changed=None)
             try:
-                self._report = await self._index(embed=embed, progress=progress)
+                try:
+                    await self._mend()
+                    self._report = await self._index(embed=embed, progress=progress)
+                except QmdFailedError:
+                    self._suspect = True
+                    if not await self._mend():
+                        raise
+                    self._report = await self._index(embed=embed, progress=progress)
             except (SkerryError, OSError) as error:
                 # What reads conversations, or writes files, has errors of its own.
                 failure = error if isinstance(error, QmdError) else QmdError(str(error))
@@ -343,6 +371,21 @@ class QmdMemory:
                 raise failure from error
             self._error, self._indexed_at = None, now
             return self._report
+
+    async def _mend(self) -> bool:
+        """Remove an index that is damaged; return whether it was. `_working` is held."""
+        if not self._suspect:
+            return False
+        damage = await anyio.to_thread.run_sync(self._home.mend)
+        self._suspect = False
+        if damage is None:
+            return False
+        self._bound = False
+        self._damage = f"QMD's index was damaged ({damage}); it was made anew from the files."
+        logger.warning("%s", self._damage)
+        if self._daemon is not None:
+            await self._daemon.stop()
+        return True
 
     async def _index(
         self, *, embed: bool, progress: Callable[[MemoryProgress], None] | None

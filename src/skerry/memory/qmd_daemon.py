@@ -54,6 +54,8 @@ class QmdDaemon:
         self._pid: int | None = None
         self._used = 0.0
         self._serving: anyio.CancelScope | None = None
+        self._hangs = ""
+        """Why a server that runs is to be ended."""
         self._gone = anyio.Event()
         """Set when the process of the last server has ended."""
         self.reason = ""
@@ -81,6 +83,13 @@ class QmdDaemon:
             self._serving.cancel()
             await self._gone.wait()
 
+    def hangs(self, reason: str) -> None:
+        """End a server that does not answer; it rests as one that died."""
+        if self._pid is not None and self._serving is not None:
+            self._hangs = reason
+            self._talk = None
+            self._serving.cancel()
+
     async def query(self, arguments: Mapping[str, Any]) -> bytes:
         """Return what its tool `query` answers, as JSON; whoever calls sets the deadline.
 
@@ -104,9 +113,15 @@ class QmdDaemon:
                 with anyio.CancelScope() as self._serving:
                     await self._serve(program, folder)
             except QmdError as error:
-                self.reason = str(error)
-                self._rest = self._rest.after_failure(self._clock.now_ms())
-                logger.warning("QMD's server: %s A process is started for each query.", error)
+                self._fail(str(error))
+            if self._hangs:
+                self._fail(self._hangs)
+                self._hangs = ""
+
+    def _fail(self, reason: str) -> None:
+        self.reason = reason
+        self._rest = self._rest.after_failure(self._clock.now_ms())
+        logger.warning("QMD's server: %s A process is started for each query.", reason)
 
     async def _serve(self, program: QmdProgram, folder: Path) -> None:
         """Run one server until it was idle for long.

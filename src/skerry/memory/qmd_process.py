@@ -1,6 +1,7 @@
 """Runs programs that may hang, print too much or leave children: each in a group that is ended."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -16,8 +17,15 @@ from skerry.model.memory import MemoryBackendError
 
 MOST_CHARS: Final = 200_000
 """Of standard output, in bytes; what prints more is stopped (openclaw-behaviour 10.10)."""
-_TOLD: Final = 600
-"""Characters of what a program said last that an error repeats."""
+_TOLD: Final = 300
+"""Characters of what a program said that an error repeats."""
+_HEARD: Final = 16_384
+"""Bytes of what it said last in which its reason is looked for."""
+_REASON: Final = re.compile(r"(?:Uncaught )?(?:\w*Error|Error)(?: \[\w+\])?: (?P<why>\S.*)")
+_TRACE: Final = re.compile(
+    r"\s*(?:at .*|\^+|file://\S*|/\S*:\d+|node:\S+|Node\.js v\S+|throw .*|[\[\]{}(),;]*|code: .*)"
+)
+"""Lines of a stack trace of Node."""
 _LINGER_SECONDS: Final = 1.0
 """How long output is awaited from a group that was ended; what left the group may hold it open."""
 _GUARD: Final = """
@@ -41,6 +49,10 @@ class QmdError(MemoryBackendError):
         super().__init__(message)
 
 
+class QmdFailedError(QmdError):
+    """QMD ended with an error of its own, as with a damaged index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What a program left."""
@@ -49,19 +61,19 @@ class Finished:
     """Negative where a signal ended it."""
     out: bytes
     err: str
-    """The end of what it said on standard error."""
+    """Its reason, as it said on standard error, without a stack trace."""
 
     def checked(self, what: str) -> "Finished":
         """Return itself.
 
         Raises:
-            QmdError: the program failed.
+            QmdFailedError: the program failed.
         """
         if self.code == 0:
             return self
         how = _how(self.code)
         said = f": {self.err}" if self.err else "."
-        raise QmdError(f"{what} {how}{said}")
+        raise QmdFailedError(f"{what} {how}{said}")
 
 
 @dataclass(slots=True)
@@ -102,7 +114,7 @@ async def run(
             bytes.
     """
     what = " ".join((Path(command[0]).name, *command[1:2]))
-    out, err = _Output(most), _Output(_TOLD, tail=True)
+    out, err = _Output(most), _Output(_HEARD, tail=True)
     try:
         with anyio.fail_after(seconds):
             async with (
@@ -119,8 +131,21 @@ async def run(
         raise QmdError(f"{what} did not end within {seconds:g} s and was stopped.") from None
     if out.over:
         raise QmdError(f"{what} printed more than {most} characters and was stopped.")
-    said = " ".join(bytes(err.data).decode(errors="replace").split())
-    return Finished(process.returncode or 0, bytes(out.data), said)
+    said = bytes(err.data).decode(errors="replace")
+    return Finished(process.returncode or 0, bytes(out.data), reason(said))
+
+
+def reason(said: str) -> str:
+    """Return why a program failed, of what it said: a sentence, no stack trace (pure)."""
+    lines = said.splitlines()
+    named = next((found for one in lines if (found := _REASON.match(one.strip()))), None)
+    rest = [one for one in lines if not _TRACE.fullmatch(one)]
+    told = " ".join((named[0] if named else " ".join(rest)).split())
+    if len(told) <= _TOLD:
+        return told
+    if named:
+        return f"{told[:_TOLD].rpartition(' ')[0] or told[:_TOLD]} …"
+    return f"… {told[-_TOLD:].partition(' ')[2] or told[-_TOLD:]}"  # what was said last counts
 
 
 @asynccontextmanager

@@ -2,12 +2,14 @@
 
 import re
 import shutil
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from skerry.infra.atomic import make_private
+from skerry.infra.sqlite import problems
 from skerry.memory.qmd_process import QmdError, run
 from skerry.model.redaction import Redaction
 
@@ -88,6 +90,23 @@ class QmdHome:
         except OSError as error:
             raise QmdError(f"QMD's index cannot be removed: {error}.") from error
         return held
+
+    def mend(self) -> str | None:
+        """Remove QMD's index where it is damaged; return what was wrong with it. Blocks.
+
+        All of it can be made again from the files.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        try:
+            found = problems(self.index, whole=False) if self.index.exists() else []
+        except sqlite3.OperationalError:
+            return None  # another program has it
+        if found:
+            for path in self.index.parent.glob(f"{self.index.name}*"):
+                path.unlink(missing_ok=True)
+        return found[0] if found else None
 
     def has_model(self, role: str = "embed") -> bool:
         """Return whether the model for `embed` or `rerank` is there.

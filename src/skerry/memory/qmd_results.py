@@ -1,15 +1,14 @@
-"""Reads what QMD answers: strict JSON, paths, the lines of a passage; cuts to the limits."""
+"""Reads what QMD answers: strict JSON, paths, the lines of a passage."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.infra.foreign import UNREADABLE
 from skerry.memory.qmd_collections import Collection
@@ -191,18 +190,6 @@ def _read(where: Place) -> tuple[str, int] | None:
 def _session(where: Place, sessions: Mapping[str, str]) -> str | None:
     of_sessions = where.collection.source is MemorySource.SESSIONS
     return sessions.get(where.relative) if of_sessions else None
-
-
-def clamped(found: Sequence[MemoryHit], limits: QmdLimits) -> list[MemoryHit]:
-    """Return the first hits, each cut, that fit the limits together; one always does."""
-    left, kept = limits.max_injected_chars, []
-    for hit in found[: limits.max_results]:
-        text = hit.text[: min(limits.max_snippet_chars, left)].rstrip()
-        if not text:
-            break
-        left -= len(text)
-        kept.append(replace(hit, text=text, end_line=hit.start_line + text.count("\n")))
-    return kept
 
 
 def _strict(error: Exception | str) -> QmdError:

@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 SEARCH_SECONDS: Final = 6.0
 """What one memory may take before the next is asked; QMD's own limit is 4 s."""
+SHARE: Final = 0.6
+"""Of the time that the caller has left, what one memory may take before the next is asked."""
+HANGS_SECONDS: Final = 1.0
+"""A query that is cancelled after so long counts as a failure."""
 LAST_SECONDS: Final = 60.0
 """What the last may take: it may have to index before its first answer."""
 
@@ -105,14 +109,27 @@ class FallbackMemoryManager:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Bring the index of the memory that serves up to date.
+        """Bring the index of the memory that serves up to date; with `force` that of the first.
 
-        The others look at the files at their next search.
+        Where the first fails, the one that serves is synced; the report names both. The others
+        look at the files at their next search.
 
         Raises:
             MemoryBackendError: its index cannot be written.
         """
-        return await self._serving().backend.sync(force=force, progress=progress)
+        first, serving = self._places[0], self._serving()
+        fallback = self._fallback(serving)
+        if force and serving is not first:
+            try:
+                report = await first.backend.sync(force=True, progress=progress)
+            except SkerryError as error:
+                self._failed(first, _told(error))
+                fallback = self._fallback(serving)
+            else:
+                first.rest, first.reason = Rest(), ""
+                return replace(report, backend=first.backend.name)
+        report = await serving.backend.sync(force=force, progress=progress)
+        return replace(report, backend=serving.backend.name, fallback=fallback)
 
     async def forget(self, redaction: Redaction) -> int:
         """Have each memory forget, also one that rests; return what held it, of the fullest.
@@ -164,7 +181,8 @@ class FallbackMemoryManager:
 
     async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
         """Return its answer; None, with the reason noted, where it gives none."""
-        seconds = self._last_seconds if place is self._places[-1] else self._seconds()
+        begun = anyio.current_time()
+        seconds = self._limit(place)
         place.asked = True
         try:
             with anyio.fail_after(seconds):
@@ -173,11 +191,15 @@ class FallbackMemoryManager:
             place.reason = str(error)
             return None
         except TimeoutError:
-            self._failed(place, f"it did not answer within {seconds:g} s")
+            self._failed(place, f"it did not answer within {seconds:.3g} s")
             return None
         except SkerryError as error:
-            self._failed(place, " ".join(filter(None, (str(error), error.remedy))))
+            self._failed(place, _told(error))
             return None
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_time() - begun >= HANGS_SECONDS:
+                self._failed(place, "it was asked for in vain: whoever asked gave up")
+            raise
         except Exception as error:
             # A plugin's memory may raise anything; the next one shall answer all the same.
             logger.exception("memory %s failed", place.backend.name)
@@ -189,6 +211,13 @@ class FallbackMemoryManager:
             logger.info("memory %s answers again", place.backend.name)
         place.rest, place.reason = Rest(), ""
         return answer
+
+    def _limit(self, place: _Place) -> float:
+        """Return the seconds that a memory has: of the caller's time each its share."""
+        if place is self._places[-1]:
+            return self._last_seconds
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        return min(self._seconds(), max(0.0, left) * SHARE)
 
     def _failed(self, place: _Place, reason: str) -> None:
         place.reason = reason
@@ -208,6 +237,10 @@ class FallbackMemoryManager:
 
     def _reasons(self) -> str:
         return " ".join(f"{one.backend.name}: {one.reason}." for one in self._places if one.reason)
+
+
+def _told(error: SkerryError) -> str:
+    return " ".join(filter(None, (str(error), error.remedy)))
 
 
 def _with_fallback(answer: MemoryAnswer, fallback: MemoryFallback | None) -> MemoryAnswer:

@@ -262,6 +262,10 @@ class SyncReport(Struct, frozen=True):
     """Texts that a model was asked for; the others came from the cache."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that could not be indexed, each with the reason."""
+    backend: str = ""
+    """The memory that was synced; empty where there is only one."""
+    fallback: "MemoryFallback | None" = None
+    """Why another memory was synced than the configured one."""
 
 
 class MemoryStatus(Struct, frozen=True):

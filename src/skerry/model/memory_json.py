@@ -4,12 +4,11 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from skerry.model.memory import MemoryStatus, SyncReport
+from skerry.model.memory import MemoryFallback, MemoryStatus, SyncReport
 
 
 def status_of(found: MemoryStatus) -> dict[str, Any]:
     """Return the state, ready for JSON."""
-    fallback = found.fallback
     lacks = {source: (lacking, refused) for source, lacking, refused in found.lacking}
     return {
         "agentId": found.agent,
@@ -22,7 +21,7 @@ def status_of(found: MemoryStatus) -> dict[str, Any]:
         "provider": found.provider,
         "model": found.model,
         "mode": found.mode.value,
-        "fallback": fallback and {"from": fallback.origin, "reason": fallback.reason},
+        "fallback": _fallback(found.fallback),
         "sources": [
             {
                 "source": source,
@@ -39,7 +38,16 @@ def status_of(found: MemoryStatus) -> dict[str, Any]:
     }
 
 
-def report_of(report: SyncReport) -> dict[str, Any]:
-    """Return the report, ready for JSON."""
+def report_of(report: SyncReport, backend: str = "") -> dict[str, Any]:
+    """Return the report, ready for JSON; `backend` is the memory where the report names none."""
     failed = [{"path": path, "reason": reason} for path, reason in report.failed]
-    return {**asdict(report), "failed": failed}
+    return {
+        **asdict(report),
+        "failed": failed,
+        "backend": report.backend or backend,
+        "fallback": _fallback(report.fallback),
+    }
+
+
+def _fallback(found: MemoryFallback | None) -> dict[str, str] | None:
+    return None if found is None else {"from": found.origin, "reason": found.reason}

@@ -1,15 +1,17 @@
 """The program behind `skerry.testing.qmd`: acts like QMD 2.8, or misbehaves as it is told.
 
-It is run as a file of its own and imports nothing of Skerry. Its index is JSON.
+It is run as a file of its own and imports nothing of Skerry. Its index is JSON in SQLite.
 """
 
 import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,17 +68,37 @@ MISDEEDS: Final[dict[str, Callable[[], object]]] = {
 
 def load() -> dict[str, Any]:
     """Return the collections: each with path, mask and the texts of its files."""
-    try:
-        found: dict[str, Any] = json.loads(INDEX.read_text("utf-8"))
-    except FileNotFoundError:
+    if not INDEX.exists():
         return {}
+    try:
+        with closing(sqlite3.connect(INDEX)) as database:
+            rows = database.execute("SELECT body FROM fake").fetchall()
+    except sqlite3.DatabaseError as error:
+        crash(str(error))
+        raise
+    found: dict[str, Any] = json.loads(rows[0][0])
     return found
+
+
+def crash(why: str) -> None:
+    """End as a program of Node does."""
+    file = "file:///usr/lib/node_modules/@tobilu/qmd/dist/db.js"
+    trace = "".join(f"    at openDatabase{n} ({file}:77:16)\n" for n in range(40))
+    sys.stderr.write(
+        f"{file}:77\n    throw new SqliteError(why);\n          ^\n\nSqliteError: {why}\n{trace}"
+        "  code: 'SQLITE_NOTADB'\n}\n\nNode.js v24.1.0\n"
+    )
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def save(index: dict[str, Any]) -> None:
     """Write the collections."""
     INDEX.parent.mkdir(parents=True, exist_ok=True)
-    INDEX.write_text(json.dumps(index), "utf-8")
+    with closing(sqlite3.connect(INDEX)) as database, database:
+        database.execute("CREATE TABLE IF NOT EXISTS fake (body TEXT)")
+        database.execute("DELETE FROM fake")
+        database.execute("INSERT INTO fake VALUES (?)", (json.dumps(index),))
 
 
 def scan(one: dict[str, Any]) -> str:

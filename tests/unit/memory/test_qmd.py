@@ -225,13 +225,47 @@ async def test_words_that_mean_something_to_qmd_are_only_words(place: Place) -> 
         assert not set('"-') & set(one[0])
 
 
-@pytest.mark.requirement("memory-clamp-max-results")
-async def test_no_more_hits_than_the_limit(place: Place) -> None:
+async def test_the_question_says_how_many_hits_it_wants(place: Place) -> None:
     for number in range(9):
         (place.workspace / f"memory/{number}.md").write_text("harbour\n", "utf-8")
     memory = place.memory()
     await memory.sync()
-    assert len((await memory.search(MemoryQuestion("harbour", limit=50))).hits) == 6
+    for limit, found in ((50, 10), (8, 8), (1, 1)):  # the tool cuts to `memory.qmd.limits`
+        assert len((await memory.search(MemoryQuestion("harbour", limit=limit))).hits) == found
+
+
+@pytest.mark.parametrize("serves", [False, True])
+async def test_a_damaged_index_is_told_in_a_sentence_and_made_anew_by_itself(
+    place: Place, *, serves: bool
+) -> None:
+    memory = place.memory(update={"debounceMs": 0})
+    async with anyio.create_task_group() as tasks:
+        if serves:
+            tasks.start_soon(memory.run)
+            await until(lambda: place.fake.calls("update"))
+        await memory.sync()
+        place.home.index.write_bytes(b"rot" * 2000)
+        with pytest.raises(QmdError, match="file is not a database") as error:
+            await memory.search(WHERE)
+        assert len(str(error.value)) < 120
+        assert not set("/^{") & set(str(error.value))
+        with anyio.fail_after(60):
+            if serves:
+                while "was damaged" not in (await memory.status()).notes[0]:  # noqa: ASYNC110 - nobody is told
+                    place.clock.advance(MINUTE)
+                    await anyio.sleep(0.05)
+            await memory.sync()
+        assert len((await memory.search(WHERE)).hits) == 1
+        assert "made anew" in (await memory.status()).notes[0]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_sync_that_meets_a_damaged_index_makes_it_anew(place: Place) -> None:
+    memory = place.memory()
+    await memory.sync()
+    place.home.index.write_bytes(b"rot" * 2000)
+    await memory.sync(force=True)
+    assert len((await memory.search(WHERE)).hits) == 1
 
 
 @pytest.mark.requirement("memory-session-export")

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from skerry.config.memory_qmd import QmdLimits
 from skerry.memory.qmd_collections import Collection
 from skerry.memory.qmd_filter import fits
 from skerry.memory.qmd_process import QmdError
-from skerry.memory.qmd_results import Result, answered, clamped, hits, lines, located, printed
+from skerry.memory.qmd_results import Result, answered, hits, lines, located, printed
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
 DAY = 1_767_225_600_000
@@ -103,16 +102,6 @@ def test_one_file_in_two_collections_is_one_hit(folder: dict[str, Collection]) -
     file = "memory/My Notes (x).md"
     results = [Result("#1", 1, f"qmd://{name}/{file}") for name in ("memory-dir", "custom-1")]
     assert len(list(hits(results, folder | {"custom-1": again}))) == 1
-
-
-@pytest.mark.requirement("memory-clamp-snippet-chars")
-@pytest.mark.requirement("memory-clamp-injected-chars")
-def test_hits_are_cut_to_the_limits() -> None:
-    rows = "\n".join("x" * 99 for _ in range(10))
-    found = [MemoryHit("p", 5, 14, 1.0, rows, MemorySource.MEMORY) for _ in range(9)]
-    cut = clamped(found, QmdLimits())
-    assert [len(one.text) for one in cut] == [699, 699, 699, 699, 699, 505]
-    assert (cut[0].start_line, cut[0].end_line) == (5, 11), "the citation says what is shown"
 
 
 def test_a_hit_is_dated_by_its_name_else_by_its_last_change(folder: dict[str, Collection]) -> None:

@@ -31,6 +31,7 @@ class Scripted:
 
     name: str
     error: Exception | None = None
+    sync_error: Exception | None = None
     hangs: bool = False
     fallback: MemoryFallback | None = None
     asked: int = 0
@@ -59,6 +60,8 @@ class Scripted:
     ) -> SyncReport:
         assert force
         assert progress is None
+        if self.sync_error is not None:
+            raise self.sync_error
         self.synced += 1
         return SyncReport(added=1)
 
@@ -94,7 +97,7 @@ async def test_the_first_of_the_chain_answers_alone() -> None:
     assert (answer.backend, answer.fallback) == ("qmd", None)
     assert (first.asked, second.asked) == (1, 0)
     assert memory.name == "qmd"
-    assert await memory.sync(force=True) == SyncReport(added=1)
+    assert await memory.sync(force=True) == SyncReport(added=1, backend="qmd")
     assert (first.synced, second.synced) == (1, 0)
 
 
@@ -177,14 +180,56 @@ async def test_one_query_alone_finds_out_whether_it_answers_again() -> None:
     assert [one.backend for one in answers] == ["builtin", "qmd"]
 
 
+@pytest.mark.requirement("qmd-fallback-manager")
+async def test_each_has_its_share_of_the_time_of_who_asks() -> None:
+    first = Scripted("qmd", hangs=True)
+    memory, _ = slot(first, Scripted("builtin"), seconds=60)
+    with anyio.fail_after(2):
+        answer = await memory.search(QUESTION)
+    assert answer.fallback is not None
+    assert answer.fallback.reason.startswith("it did not answer within 1.")
+    await memory.search(QUESTION)
+    assert first.asked == 1, "it rests"
+
+
+async def test_a_query_that_is_given_up_after_long_counts_as_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("skerry.memory.slot.HANGS_SECONDS", 0.0)
+    first = Scripted("qmd", hangs=True)
+    memory, _ = slot(first, Scripted("builtin"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(memory.search, QUESTION)
+        await first.entered.wait()
+        tasks.cancel_scope.cancel()
+    answer = await memory.search(QUESTION)
+    assert answer.fallback is not None
+    assert "gave up" in answer.fallback.reason
+
+
+async def test_a_forced_sync_goes_to_the_first_also_where_another_serves() -> None:
+    first, second = Scripted("qmd", MemoryBackendError("down")), Scripted("builtin")
+    memory, _ = slot(first, second)
+    await memory.search(QUESTION)
+    assert await memory.sync(force=True) == SyncReport(added=1, backend="qmd")
+    assert (first.synced, second.synced, memory.name) == (1, 0, "qmd")
+    first.sync_error = MemoryBackendError("no room")
+    first.error = MemoryBackendError("down")
+    await memory.search(QUESTION)
+    done = await memory.sync(force=True)
+    assert (done.backend, done.fallback) == ("builtin", MemoryFallback("qmd", "no room"))
+
+
 async def test_a_cancelled_query_does_not_keep_it_from_being_asked_again() -> None:
     first, second = Scripted("qmd", MemoryBackendError("down")), Scripted("builtin")
     memory, clock = slot(first, second)
     await memory.search(QUESTION)
     clock.advance(MINUTE)
-    first.error, first.hangs = None, True
-    with anyio.move_on_after(0.05):
-        await memory.search(QUESTION)
+    first.error, first.hangs, first.entered = None, True, anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(memory.search, QUESTION)
+        await first.entered.wait()
+        tasks.cancel_scope.cancel()
     first.hangs = False
     assert (await memory.search(QUESTION)).backend == "qmd"
 

@@ -28,7 +28,8 @@ async def memory_status(call: Call, params: MemoryStatusParams) -> Json:
 
 async def memory_sync(call: Call, params: MemorySyncParams) -> Json:
     """Bring an agent's index up to what the files say; answer when it is done."""
-    return report_of(await _memory(call, params).sync(force=params.force))
+    memory = _memory(call, params)
+    return report_of(await memory.sync(force=params.force), memory.name)
 
 
 def _memory(call: Call, params: MemoryStatusParams) -> MemoryBackend:
