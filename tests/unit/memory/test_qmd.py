@@ -251,7 +251,7 @@ async def test_a_damaged_index_is_told_in_a_sentence_and_made_anew_by_itself(
         assert not set("/^{") & set(str(error.value))
         with anyio.fail_after(60):
             if serves:
-                while "was damaged" not in (await memory.status()).notes[0]:  # noqa: ASYNC110 - nobody is told
+                while "was damaged" not in (await memory.status()).notes[0]:
                     place.clock.advance(MINUTE)
                     await anyio.sleep(0.05)
             await memory.sync()
