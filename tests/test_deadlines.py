@@ -94,6 +94,7 @@ WITHOUT: Final = {
     "memory/keeping.py:Keeper._look": DISK,
     "memory/qmd.py:QmdMemory._bind": DISK,
     "memory/qmd.py:QmdMemory._index": DISK,
+    "memory/qmd.py:QmdMemory._mend": DISK,
     "memory/qmd.py:QmdMemory._watch": DISK,
     "memory/qmd.py:QmdMemory.document": DISK,
     "memory/qmd.py:QmdMemory.search": DISK,
