@@ -10,6 +10,7 @@ import anyio
 
 from skerry.config.memory_qmd import QmdConfig
 from skerry.infra.clock import Clock
+from skerry.memory.qmd_asking import ask_qmd
 from skerry.memory.qmd_collections import Collection, wanted
 from skerry.memory.qmd_commands import QmdCommands, QmdUnknownError
 from skerry.memory.qmd_cycles import Cycle
@@ -20,10 +21,8 @@ from skerry.memory.qmd_program import QmdHome, find_program
 from skerry.memory.qmd_query import Asked, asked
 from skerry.memory.qmd_results import (
     Result,
-    answered,
     hits,
     located,
-    printed,
     whole,
 )
 from skerry.model.errors import SkerryError
@@ -53,8 +52,6 @@ LOOK_SECONDS: Final = 3.0
 """Between two looks at the files."""
 _PATIENCE_SECONDS: Final = 0.5
 """What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
-_HANGS_SECONDS: Final = 1.0
-"""A server that did not answer for so long, when whoever asked gave up, is ended."""
 _NO_MODELS: Final = (
     "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
 )
@@ -189,7 +186,7 @@ class QmdMemory:
         notes = [*self._refused, *(() if models else (_NO_MODELS,))]
         found: Sequence[MemoryHit] = ()
         if ask is not None and collections:
-            results = await self._ask(ask, self._config.limits.timeout_ms / 1000)
+            results = await self._ask(ask)
             found = await anyio.to_thread.run_sync(
                 lambda: [
                     hit
@@ -303,24 +300,13 @@ class QmdMemory:
             self.touch()
         raise MemoryStartingError("QMD has not indexed the files yet")
 
-    async def _ask(self, ask: Asked, seconds: float) -> list[Result]:
-        """Return QMD's hits, from its server where it runs, else from a process."""
-        commands = self._commands
-        if commands is None:
+    async def _ask(self, ask: Asked) -> list[Result]:
+        """Return QMD's hits."""
+        if self._commands is None:
             raise MemoryStartingError("QMD has not indexed the files yet")
+        seconds = self._config.limits.timeout_ms / 1000
         try:
-            with anyio.fail_after(seconds):
-                if self._daemon is not None and self._daemon.ready:
-                    try:
-                        return answered(await self._served(self._daemon, ask))
-                    except QmdError as error:
-                        logger.warning("%s The query goes to a process.", error)
-                elif self._daemon is not None:
-                    self._daemon.want(commands.program, self._home.folder)
-                left = anyio.current_effective_deadline() - anyio.current_time()
-                return printed((await commands.run(ask.arguments(), min(seconds, left))).out)
-        except TimeoutError:
-            raise QmdError(f"QMD did not answer within {seconds:g} s.") from None
+            return await ask_qmd(self._commands, self._daemon, ask, seconds)
         except QmdUnknownError:
             self._bound = False  # the index was removed beneath us: the next cycle makes it anew
             self.touch()
@@ -328,17 +314,6 @@ class QmdMemory:
         except QmdFailedError:
             self._suspect = True  # the next cycle looks whether its index is damaged
             self.touch()
-            raise
-
-    async def _served(self, daemon: QmdDaemon, ask: Asked) -> bytes:
-        """Return the answer of QMD's server, which is ended where it gives none."""
-        begun = anyio.current_time()
-        try:
-            return await daemon.query(ask.body())
-        except anyio.get_cancelled_exc_class():
-            waited = anyio.current_time() - begun
-            if waited >= _HANGS_SECONDS:
-                daemon.hangs(f"it did not answer within {waited:.1f} s.")
             raise
 
     async def _sync(
