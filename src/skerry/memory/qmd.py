@@ -52,6 +52,7 @@ LOOK_SECONDS: Final = 3.0
 """Between two looks at the files."""
 _PATIENCE_SECONDS: Final = 0.5
 """What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
+_EMPTY: Final = "QMD has not indexed the files yet"
 _NO_MODELS: Final = (
     "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
 )
@@ -298,21 +299,19 @@ class QmdMemory:
             raise self._error
         if self._cycle.changed is None:
             self.touch()
-        raise MemoryStartingError("QMD has not indexed the files yet")
+        raise MemoryStartingError(_EMPTY)
 
     async def _ask(self, ask: Asked) -> list[Result]:
         """Return QMD's hits."""
         if self._commands is None:
-            raise MemoryStartingError("QMD has not indexed the files yet")
+            raise MemoryStartingError(_EMPTY)
         seconds = self._config.limits.timeout_ms / 1000
         try:
             return await ask_qmd(self._commands, self._daemon, ask, seconds)
-        except QmdUnknownError:
-            self._bound = False  # the index was removed beneath us: the next cycle makes it anew
-            self.touch()
-            raise
-        except QmdFailedError:
-            self._suspect = True  # the next cycle looks whether its index is damaged
+        except (QmdUnknownError, QmdFailedError) as error:
+            if isinstance(error, QmdUnknownError):
+                self._bound = False  # its index was removed: the next cycle makes it anew
+            self._suspect = True  # or is damaged: the next cycle looks
             self.touch()
             raise
 
