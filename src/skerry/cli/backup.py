@@ -4,6 +4,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from skerry.infra.clock import SystemClock
 from skerry.infra.lock import LockedError, locked
 from skerry.model.errors import StateLockedError
 from skerry.store import DATABASE, backups, restore
-from skerry.store.backups import Backup, BackupKind
+from skerry.store.backups import Backup, BackupKind, Contents
 from skerry.store.restore import Restored
+from skerry.store.security import Kept
 
 _CURRENT = "current"
 
@@ -141,13 +143,24 @@ def _report(done: Restored) -> object:
             {"key": one.key, "sessionId": one.session_id, "messages": one.missing}
             for one in done.gaps
         ],
+        "before": _contents(done.before),
+        "after": _contents(done.after),
+        "devices": asdict(done.devices),
         "aside": str(done.aside) if done.aside else None,
     }
+
+
+def _contents(held: Contents | None) -> object:
+    return None if held is None else {"sessions": held.sessions, "messages": held.entries}
 
 
 def _tell(done: Restored) -> None:
     if done.backup:
         show(f"Restored {done.backup.name}, made {_time(done.backup.made_at)}.")
+    was = done.before
+    before = f" (before: {was.sessions}, {was.entries})" if was else ""
+    show(f"Sessions, messages: {done.after.sessions}, {done.after.entries}{before}.")
+    _tell_devices(done.devices)
     if done.tables:
         rows = sum(one.salvaged for one in done.tables)
         show(f"{rows} rows of the damaged database could be read and are there.")
@@ -168,6 +181,16 @@ def _tell(done: Restored) -> None:
     if done.aside:
         notice(f"What was there is kept. To undo this: skerry backup restore {done.aside.name}")
     notice("Start the gateway: skerry gateway run")
+
+
+def _tell_devices(devices: Kept) -> None:
+    dropped = devices.dropped
+    if devices.known:
+        show(f"Devices stay as they were before the restore: {devices.kept} paired.")
+        if dropped:
+            show(f"{dropped} devices of the backup were revoked or removed since, and stay out.")
+    elif dropped:
+        show(f"{dropped} devices must pair again: nothing tells who was revoked since.")
 
 
 def _progress(what: str) -> Callable[[int, int], None]:

@@ -1,31 +1,28 @@
 """`skerry sessions import`: takes transcript files in, checked, once, and with a report."""
 
 import os
-import re
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
-import msgspec
 
 from skerry.app.build import open_state
 from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.transcript_files import Folder, archived_as, files
 from skerry.config.load import load
 from skerry.infra.clock import SystemClock
-from skerry.infra.foreign import UNREADABLE
 from skerry.model.errors import ClientError, InvalidSessionKeyError
-from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
-from skerry.model.session import Archived
+from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.sessions.importing import FormatError, Imported, Report, read
 from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
-from skerry.store.importing import Incoming, Taken, take
+from skerry.store.importing import Taken, take
 
-_NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
 _LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
 """Bytes of a Markdown file, which is read as a whole."""
 _PROGRESS: Final = 25
@@ -41,6 +38,8 @@ class _Outcome:
     key: str = ""
     session_id: str = ""
     report: Report | None = None
+    mine: bool = False
+    """Whether what its person said counts as the owner's."""
 
 
 def run(arguments: Namespace) -> int:
@@ -49,12 +48,12 @@ def run(arguments: Namespace) -> int:
 
 
 async def _import(arguments: Namespace) -> int:
-    files = [file for path in arguments.paths for file in _files(Path(path))]
-    if not files:
+    named = [file for path in arguments.paths for file in files(Path(path))]
+    if not named:
         error = ClientError("There is no transcript: no file ends in .jsonl.")
         error.remedy = "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home."
         raise error
-    if lost := [str(file) for file in files if not file.exists()]:
+    if lost := [str(file) for file in named if not file.exists()]:
         error = ClientError(f"There is no {', '.join(lost)}.")
         error.remedy = "Correct the name."
         raise error
@@ -62,49 +61,44 @@ async def _import(arguments: Namespace) -> int:
     agent = agent_id(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:
         raise ClientError(f"There is no agent {agent!r}: {', '.join(config.agents.ids)}.")
+    if arguments.key and not arguments.mine and not arguments.dry_run and sys.stdin.isatty():
+        arguments.mine = _are_mine(SessionKey.parse(arguments.key, agent))
+    folders = {one: Folder.of(one) for one in dict.fromkeys(file.parent for file in named)}
     outcomes = []
     async with open_state(config) as (store, mirror):
-        for number, file in enumerate(files, 1):
-            outcomes.append(await _one(store, file, agent, arguments))
+        for number, file in enumerate(named, 1):
+            outcomes.append(await _one(store, file, folders[file.parent], agent, arguments))
             if number % _PROGRESS == 0:
-                notice(f"{number} of {len(files)} files")
+                notice(f"{number} of {len(named)} files")
         await mirror.flush(store)
     _tell(outcomes, arguments)
     return int(any(one.report is None for one in outcomes))
 
 
-async def _one(store: Store, file: Path, agent: AgentId, arguments: Namespace) -> _Outcome:
+async def _one(
+    store: Store, file: Path, folder: Folder, agent: AgentId, arguments: Namespace
+) -> _Outcome:
     try:
         found = await anyio.to_thread.run_sync(_read, file)
-        key = _key(file, found, agent, arguments.key)
+        key = _key(found, folder, agent, arguments.key)
     except (FormatError, OSError, InvalidSessionKeyError) as error:
         return _Outcome(str(file), f"not imported: {error}")
     outcome = "can be imported"
     if not arguments.dry_run:
-        matched = _NAME.fullmatch(file.name)
-        archived = Archived(matched[1]) if matched and matched[1] else None
-        incoming = Incoming(
-            key, SessionId(found.session_id), found.created_at, found.messages, archived
-        )
+        session = folder.incoming(key, found, archived_as(file), mine=arguments.mine)
         now = SystemClock().now_ms()
-        outcome = await store.write(partial(take, incoming=incoming, now=now))
-    return _Outcome(str(file), str(outcome), str(key), found.session_id, found.report)
+        outcome = await store.write(partial(take, incoming=session, now=now))
+    return _Outcome(
+        str(file), str(outcome), str(key), found.session_id, found.report, arguments.mine
+    )
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    # What was archived first is imported first, and what is present last.
-    yield from sorted(one for one in path.iterdir() if one.is_file() and _NAME.fullmatch(one.name))
-
-
-def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
-    """Yield the transcript files of a folder, what was archived first, each with what as."""
-    for file in sorted(_files(folder), key=lambda one: one.name.endswith(".jsonl")):
-        matched = _NAME.fullmatch(file.name)
-        if not file.is_symlink():
-            yield file, Archived(matched[1]) if matched and matched[1] else None
+def _are_mine(key: SessionKey) -> bool:
+    """Return whether the person at the terminal says that the words are theirs."""
+    if not key.is_owners:
+        return False
+    notice(f"Are the user messages yours? Only then is your memory used in {key}.")
+    return input("[y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _read(file: Path) -> Imported:
@@ -119,28 +113,13 @@ def _read(file: Path) -> Imported:
         return read(lines)
 
 
-def _key(file: Path, found: Imported, agent: AgentId, wanted: str | None) -> SessionKey:
+def _key(found: Imported, folder: Folder, agent: AgentId, wanted: str | None) -> SessionKey:
     """Return the conversation: of the session map beside the file, as wanted, or one of its own."""
-    if (known := mapped_keys(file.parent / "sessions.json").get(found.session_id)) is not None:
-        key = SessionKey.parse(known, agent)
-        return SessionKey(agent, key.scope)
-    if wanted is not None:
-        return SessionKey.parse(wanted, agent)
-    return SessionKey.parse(f"imported:{found.session_id}", agent)
-
-
-def mapped_keys(file: Path) -> dict[str, str]:
-    """Return the key of each session that the map names."""
-    try:
-        found: Any = msgspec.json.decode(file.read_bytes())
-    except (OSError, *UNREADABLE):
-        return {}
-    rows = found.items() if isinstance(found, dict) else ()
-    return {
-        one["sessionId"]: key
-        for key, one in rows
-        if isinstance(one, dict) and isinstance(one.get("sessionId"), str)
-    }
+    named = found.session_id in folder.rows
+    known = folder.keys.get(found.session_id) if named or wanted is None else None
+    if known is not None:
+        return SessionKey(agent, SessionKey.parse(known, agent).scope)
+    return SessionKey.parse(wanted or f"imported:{found.session_id}", agent)
 
 
 def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
@@ -155,6 +134,10 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
     for one in outcomes:
         for line in left_out(one.report) if one.report else ():
             notice(f"{Path(one.file).name}: {one_line(line)}")
+    if any(one.mine for one in outcomes):
+        notice("User messages count as yours: your memory is used in these conversations.")
+    elif any(one.key and SessionKey.parse(one.key).is_owners for one in outcomes):
+        notice("User messages count as a stranger's, so memory is off there; if yours: --mine")
     known = sum(one.outcome == Taken.KNOWN for one in outcomes)
     if known:
         notice(f"{known} of {len(outcomes)} were there already and stay as they are.")

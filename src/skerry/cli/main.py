@@ -300,6 +300,9 @@ def _session_files(add: _Add) -> None:
     )
     importing = _command(add, "import", "imports", "take transcripts in; no gateway may run")
     importing.add_argument(
+        "--mine", action="store_true", help="the user messages are yours, so memory is used there"
+    )
+    importing.add_argument(
         "paths",
         nargs="+",
         metavar="PATH",

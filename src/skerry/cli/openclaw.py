@@ -4,9 +4,8 @@ import os
 import sqlite3
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +13,11 @@ import anyio
 import msgspec
 
 from skerry.app.auth import Entered, Keeper
-from skerry.app.build import open_state
 from skerry.auth.profiles import SECRETS, Kind, is_id
 from skerry.cli import openclaw_files
-from skerry.cli.imports import mapped_keys, transcripts
-from skerry.cli.openclaw_home import inside, is_home, missed, name_the_rest
+from skerry.cli.openclaw_home import agents, inside, is_home, missed, name_the_rest
 from skerry.cli.openclaw_report import Report, tell
+from skerry.cli.openclaw_sessions import REPAIR, Arriving
 from skerry.cli.render import notice, one_line
 from skerry.config import source
 from skerry.config.expand import expand
@@ -28,23 +26,16 @@ from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.openclaw import fitting, mapped, merged
 from skerry.config.paths import MISSING, lookup, replaced
 from skerry.config.proposal import Known, Line, Outcome, sorted_out, taken
-from skerry.config.root import Config
 from skerry.config.write import Author, rewrite
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.infra.foreign import UNREADABLE
 from skerry.infra.lock import owner
-from skerry.model.errors import ClientError, CredentialError, InvalidSessionKeyError
-from skerry.model.ids import AgentId, SessionId, SessionKey, agent_id
-from skerry.model.session import Archived
+from skerry.model.errors import ClientError, CredentialError
 from skerry.providers.known import known_provider
-from skerry.sessions.importing import FormatError, Imported, read
 from skerry.store import openclaw as database
-from skerry.store.importing import Incoming, take
 
 _BY: Final = "skerry import openclaw"
-_PROGRESS: Final = 25
-_REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
 _LOST: Final = "its credentials cannot be read"
 _ENTER: Final = "enter them anew: skerry auth add PROVIDER"
 _BOOT_KEY: Final = ("hooks", "internal", "entries", "boot-md", "enabled")
@@ -77,7 +68,7 @@ def run(arguments: Namespace) -> int:
     boot = any(one.place == _BOOT_KEY and one.outcome is Outcome.TAKEN for one in report.lines)
     openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
     _credentials(home, loaded, report)
-    anyio.run(_sessions, home, loaded.config, report)
+    anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
     name_the_rest(home, {one.path for one in workspaces}, report)
     tell(report, as_json=arguments.json)
     return 0
@@ -170,17 +161,13 @@ def _would_be(tree: dict[str, Any], state_dir: Path, path: Path) -> Loaded:
     return checked(made, os.environ, state_dir, fetch=False)
 
 
-def _agents(home: Path) -> list[tuple[AgentId, Path]]:
-    folder = home / "agents"
-    found = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
-    return [(agent_id(one.name), one) for one in found if one.is_dir() and not one.is_symlink()]
-
-
 def _credentials(home: Path, loaded: Loaded, report: Report) -> None:
-    for agent, folder in _agents(home):
+    for agent, folder in agents(home):
         if agent not in loaded.config.agents.ids:
             continue
         keeper = Keeper(loaded.config, loaded.expanded.environ, agent)
+        if not inside(home, folder / "agent"):
+            continue  # who brings the sessions names it
         for name, entry in _profiles(folder / "agent", report).items():
             label = f"{agent}/{name}"
             try:
@@ -207,7 +194,7 @@ def _profiles(folder: Path, report: Report) -> dict[str, Any]:
     except OSError as error:
         report.leave(str(folder), f"{_LOST}: {error.strerror}")
     except sqlite3.Error as error:
-        report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {_REPAIR}")
+        report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {REPAIR}")
     except UNREADABLE:  # the text of the error may have a part of a secret
         report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
     found = content.get("profiles") if isinstance(content, dict) else None
@@ -231,73 +218,3 @@ def _entered(name: str, entry: Any) -> Entered:
         raise CredentialError("a secret of it is missing, or its name is not known here.")
     more = {one: entry[one] for one in ("expires", "email", "accountId") if one in entry}
     return Entered(provider, label, Kind(kind), secrets, more)
-
-
-async def _sessions(home: Path, config: Config, report: Report) -> None:
-    found = list(_transcripts(home, config, report))
-    if not report.applied:
-        for _ in found:
-            report.count("can be imported")
-        return
-    async with open_state(config) as (store, mirror):
-        for number, incoming in enumerate(found, 1):
-            now = SystemClock().now_ms()
-            report.count(str(await store.write(partial(take, incoming=incoming, now=now))))
-            if number % _PROGRESS == 0:
-                notice(f"{number} of {len(found)} sessions")
-        await mirror.flush(store)
-
-
-def _transcripts(home: Path, config: Config, report: Report) -> Iterator[Incoming]:
-    """Yield every session, what was archived before what is present."""
-    for agent, folder in _agents(home):
-        if agent not in config.agents.ids:
-            report.leave(f"agents/{folder.name}", "the configuration names no such agent")
-            continue
-        yield from _files(agent, folder / "sessions", report)
-        file = folder / "agent" / database.FILE
-        if file.is_file() and not file.is_symlink():
-            yield from _stored(agent, file, report)
-
-
-def _files(agent: AgentId, folder: Path, report: Report) -> Iterator[Incoming]:
-    keys = mapped_keys(folder / "sessions.json")
-    for file, archived in transcripts(folder) if folder.is_dir() else ():
-        try:
-            with file.open("rb") as lines:
-                made = read(lines)
-            key = keys.get(made.session_id, f"imported:{made.session_id}")
-            report.leave_out(str(file), made)
-            yield _incoming(agent, key, made, archived)
-        except (FormatError, OSError, InvalidSessionKeyError) as error:
-            report.leave(str(file), f"{error}")
-
-
-def _stored(agent: AgentId, file: Path, report: Report) -> Iterator[Incoming]:
-    try:
-        with database.opened(file) as opened:
-            for one in database.sessions(opened):
-                if one.damage:
-                    report.leave(f"session {one.session_id}", f"{one.damage}; {_REPAIR}")
-                    continue
-                if one.packed:
-                    why = f"{one.packed} of its lines are packed; export it with OpenClaw first"
-                    report.leave(f"session {one.session_id}", why)
-                    continue
-                archived = None if one.present else Archived.RESET
-                try:
-                    made = read(one.lines)
-                    report.leave_out(f"session {one.session_id}", made)
-                    yield _incoming(agent, one.key, made, archived)
-                except (FormatError, InvalidSessionKeyError) as error:
-                    report.leave(f"session {one.session_id}", str(error))
-    except OSError as error:
-        report.leave(str(file), f"it cannot be read: {error.strerror}")
-    except sqlite3.Error as error:
-        report.leave(str(file), f"it cannot be read: {error}; {_REPAIR}")
-
-
-def _incoming(agent: AgentId, key: str, made: Imported, archived: Archived | None) -> Incoming:
-    scope = SessionKey.parse(key, agent).scope
-    session_id = SessionId(made.session_id)
-    return Incoming(SessionKey(agent, scope), session_id, made.created_at, made.messages, archived)

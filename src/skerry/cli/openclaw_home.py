@@ -10,6 +10,7 @@ from skerry.cli.openclaw_report import Missed, Report
 from skerry.config.openclaw import foreign_hooks
 from skerry.config.paths import lookup
 from skerry.infra.foreign import UNREADABLE
+from skerry.model.ids import AgentId, agent_id
 
 _HANDLED: Final = frozenset({"openclaw.json", "agents"})
 _EARLIER: Final = "openclaw.json."
@@ -50,6 +51,13 @@ def workspaces(home: Path) -> Iterator[Path]:
     for one in sorted(home.iterdir()) if home.is_dir() else ():
         if one.is_dir() and (one.name == "workspace" or one.name.startswith("workspace-")):
             yield one
+
+
+def agents(home: Path) -> list[tuple[AgentId, Path]]:
+    """Return the folder of each agent that has one."""
+    folder = home / "agents"
+    found = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
+    return [(agent_id(one.name), one) for one in found if one.is_dir() and not one.is_symlink()]
 
 
 def inside(home: Path, path: Path) -> bool:

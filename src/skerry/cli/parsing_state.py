@@ -98,3 +98,10 @@ def add_import(add: Add) -> None:
         metavar="KEY",
         help="take this key, which needs a yes (an address, a path); repeatable",
     )
+    parser.add_argument(
+        "--mine",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="a conversation of yours, beside each agent's main one; repeatable",
+    )

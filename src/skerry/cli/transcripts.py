@@ -127,6 +127,8 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
     yield ""
     yield f"`{transcript.key}`, session `{transcript.session_id}`"
     for one in transcript.messages:
+        if _is_silent(one):
+            continue
         yield ""
         yield f"## {_who(one)}, {_local(one['timestamp'])}"
         for kind, text in _parts(one):
@@ -142,6 +144,8 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
 def as_text(transcript: Transcript) -> Iterator[str]:
     """Give the lines for a terminal; tool results are shortened."""
     for one in transcript.messages:
+        if _is_silent(one):
+            continue
         yield f"{_who(one)}, {_local(one['timestamp'])}"
         for kind, text in _parts(one):
             shown = plain(text) if kind == "text" else one_line(text)
@@ -166,6 +170,11 @@ def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield "text", f"(an image, {kind})"
     if problem := one.get("errorMessage"):
         yield "text", f"({problem})"
+
+
+def _is_silent(one: dict[str, Any]) -> bool:
+    """Return whether an answer says nothing, as NO_REPLY means it."""
+    return one.get("role") == "assistant" and next(_parts(one), None) is None
 
 
 def _who(one: dict[str, Any]) -> str:

@@ -7,15 +7,26 @@ to its last entry, as pi itself would go on with it. Whatever cannot be taken is
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from skerry.infra.foreign import DEEPEST, is_deep
 from skerry.model import message
-from skerry.model.message import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from skerry.model.message import (
+    COMPACTION,
+    AssistantMessage,
+    CompactionMessage,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from skerry.model.origin import Origin
 from skerry.sessions.history import aborted_result, open_calls
 
 VERSION: Final = 3
@@ -26,6 +37,11 @@ NAMED: Final = 20
 """Lines that a report names; the rest it counts."""
 _AROUND: Final = 4
 """Levels of a line around the arguments of a call, which may be as deep as a model's."""
+_ENVELOPE: Final = re.compile(
+    r"\[(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
+    r"(?: [A-Za-z0-9+:/_-]{1,40})?\] "
+)
+"""When a message was sent, as OpenClaw writes it before the text for the model to read."""
 _TOO_DEEP: Final = "it is nested too deep"
 _UNANSWERED: Final = "imported without an answer"
 
@@ -72,7 +88,7 @@ def read(lines: Iterable[bytes]) -> Imported:
         FormatError: the first line is no header of a session of version 3.
     """
     numbered = enumerate(lines, 1)
-    session_id, created_at = _header(next(numbered, (1, b""))[1])
+    session_id, created_at = header(next(numbered, (1, b""))[1])
     report = Report()
     entries: dict[str, _Entry] = {}
     last: str | None = None
@@ -87,9 +103,27 @@ def read(lines: Iterable[bytes]) -> Imported:
         last = entry.id
     path = list(_path(entries, last))
     report.other_branch = len(entries) - len(path)
-    said = tuple(paired(_messages(path, report)))
+    written = [(entry, one) for entry in path if (one := _message(entry, report)) is not None]
+    said = tuple(paired((entry.at, one) for entry, one in written))
+    said = tuple(_numbered(said, written))
     report.messages = len(said)
     return Imported(session_id, created_at, said, report)
+
+
+def owned(made: Imported) -> Imported:
+    """Return the session with what its person said as the owner's."""
+    messages = tuple((at, _owners(one)) for at, one in made.messages)
+    return replace(made, messages=messages)
+
+
+def _owners(one: Message) -> Message:
+    match one:
+        case UserMessage():
+            return structs.replace(one, origin=Origin.OWNER)
+        case CompactionMessage():
+            return structs.replace(one, origin=None)
+        case _:
+            return one
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +134,28 @@ class _Entry:
     at: int
     kind: str
     message: Any
+    """Of a message; of a compaction the whole line."""
 
 
-def _header(line: bytes) -> tuple[str, int]:
+def header(line: bytes) -> tuple[str, int]:
+    """Return the id of a session and when it began, from the first line of its file.
+
+    Raises:
+        FormatError: the line is no header of a session of version 3.
+    """
     try:
-        header = _decoded(line)
+        found = _decoded(line)
     except FormatError:
-        header = None
-    if not isinstance(header, dict) or header.get("type") != "session":
+        found = None
+    if not isinstance(found, dict) or found.get("type") != "session":
         raise FormatError("its first line is not the header of a session")
-    version = header.get("version", 1)
+    version = found.get("version", 1)
     if version != VERSION:
         raise FormatError(f"it is of version {version}; open it once with a newer pi or OpenClaw")
-    session_id = header.get("id")
+    session_id = found.get("id")
     if not isinstance(session_id, str) or not SESSION_ID.fullmatch(session_id):
         raise FormatError("its header has no usable session id")
-    return session_id, _time(header.get("timestamp")) or 0
+    return session_id, _time(found.get("timestamp")) or 0
 
 
 def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | None:
@@ -136,7 +176,7 @@ def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | No
                 parent if isinstance(parent, str) else None,
                 at,
                 kind,
-                rest.get("message"),
+                found if kind == "compaction" else rest.get("message"),
             )
     report.refuse(number, "it has no type or no id")
     return None
@@ -170,21 +210,83 @@ def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
     yield from reversed(chain.values())
 
 
-def _messages(path: Iterable[_Entry], report: Report) -> Iterator[tuple[int, Message]]:
-    for entry in path:
-        if entry.kind != "message":
-            report.left_out[entry.kind] += 1
+def _message(entry: _Entry, report: Report) -> Message | None:
+    """Return the message of an entry; None where it has none, which is counted."""
+    if entry.kind == "compaction":
+        return _compaction(entry, report)
+    if entry.kind != "message":
+        report.left_out[entry.kind] += 1
+        return None
+    try:
+        said = message.decode(msgspec.json.encode(_plain(entry.message)))
+    except (msgspec.ValidationError, TypeError) as error:
+        role = entry.message.get("role") if isinstance(entry.message, dict) else None
+        if role in {"user", "assistant", "toolResult"}:
+            report.refuse(entry.number, str(error))
+        else:
+            report.left_out[f"message of {role}"] += 1
+        return None
+    return _without_envelope(said) if isinstance(said, UserMessage) else said
+
+
+def _compaction(entry: _Entry, report: Report) -> CompactionMessage | None:
+    """Return the summary of a compaction; `_numbered` gives it the place that it refers to."""
+    summary, before = entry.message.get("summary"), entry.message.get("tokensBefore")
+    if not isinstance(summary, str):
+        report.refuse(entry.number, "the compaction has no summary")
+        return None
+    provider, name = COMPACTION
+    details = entry.message.get("details")
+    details = details if isinstance(details, dict) else {}
+    return CompactionMessage(
+        (TextBlock(summary),),
+        provider,
+        provider,
+        name,
+        Usage(),
+        "stop",
+        entry.at,
+        origin=Origin.STRANGER,
+        tokens_before=before if isinstance(before, int) and 0 <= before < 1 << 40 else 0,
+        trigger="threshold",
+        read_files=_texts(details.get("readFiles")),
+        modified_files=_texts(details.get("modifiedFiles")),
+    )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def _numbered(
+    said: Iterable[tuple[int, Message]], written: list[tuple[_Entry, Message]]
+) -> Iterator[tuple[int, Message]]:
+    """Yield the messages; those of a compaction with the number of the first that it keeps.
+
+    A place that is not among them keeps nothing: the summary stands for all before it.
+    """
+    listed = list(said)
+    seqs = {id(one): seq for seq, (_, one) in enumerate(listed, 1)}
+    places = {entry.id: place for place, (entry, _) in enumerate(written)}
+    own = {id(one): entry for entry, one in written}
+    for seq, (at, one) in enumerate(listed, 1):
+        if not isinstance(one, CompactionMessage):
+            yield at, one
             continue
-        try:
-            said = message.decode(msgspec.json.encode(_plain(entry.message)))
-        except (msgspec.ValidationError, TypeError) as error:
-            role = entry.message.get("role") if isinstance(entry.message, dict) else None
-            if role in {"user", "assistant", "toolResult"}:
-                report.refuse(entry.number, str(error))
-            else:
-                report.left_out[f"message of {role}"] += 1
-            continue
-        yield entry.at, said
+        place = places.get(own[id(one)].message.get("firstKeptEntryId"), len(written))
+        kept = (seqs.get(id(later)) for _, later in written[place:])
+        first = next((number for number in kept if number is not None), seq)
+        yield at, structs.replace(one, first_kept=min(first, seq))
+
+
+def _without_envelope(said: UserMessage) -> UserMessage:
+    """Return the message without the time before its text; all else stays exact."""
+    match said.content:
+        case (TextBlock(text=text) as first, *rest) if found := _ENVELOPE.match(text):
+            return structs.replace(
+                said, content=(structs.replace(first, text=text[found.end() :]), *rest)
+            )
+    return said
 
 
 def _plain(said: object) -> object:
@@ -202,6 +304,9 @@ def paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]
     open_: list[Message] = []
     at, last = 0, None
     for at, one in said:
+        if isinstance(one, CompactionMessage):
+            yield at, one
+            continue
         if isinstance(one, ToolResultMessage):
             if one.tool_call_id not in {call.id for call in open_calls(open_)}:
                 continue

@@ -1,14 +1,14 @@
 """Takes a session from elsewhere in, once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 
 from skerry.model.ids import SessionId, SessionKey
-from skerry.model.message import Message, UserMessage
-from skerry.model.session import Archived
-from skerry.store import sessions
+from skerry.model.message import CompactionMessage, Message, UserMessage
+from skerry.model.session import Archived, SessionSettings
+from skerry.store import archive, compactions, sessions
 from skerry.store.unit import Unit
 
 
@@ -32,6 +32,12 @@ class Incoming:
     created_at: int
     messages: Sequence[tuple[int, Message]]
     """In order, each with the time of its entry in milliseconds."""
+    label: str = ""
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    tokens: tuple[int, int, int] = (0, 0, 0)
+    """Read, written, and held by the context."""
+    model: tuple[str, str] = ("", "")
+    """Provider and model that answered last."""
     archived: Archived | None = None
     """As what it was archived; None where it is to be the present one, if there is none yet."""
 
@@ -46,11 +52,14 @@ def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
         return Taken.KNOWN
     archived = incoming.archived or (Archived.RESET if sessions.present(unit, key) else None)
     sessions.begin(unit, key, session_id, incoming.created_at, current=archived is None)
-    tail = 0
-    for at, group in groupby(incoming.messages, key=lambda one: one[0]):
-        said = [one for _, one in group]
-        heard = at if any(isinstance(one, UserMessage) for one in said) else 0
-        tail = sessions.append(unit, session_id, tail, "", said, at, heard=heard)
+    _write(unit, incoming)
+    archive.change(unit, session_id, label=incoming.label, settings=incoming.settings)
+    unit.execute(
+        "UPDATE session SET input_tokens = ?, output_tokens = ?,"
+        " total_tokens = coalesce(nullif(?, 0), total_tokens), provider = ?, model = ?"
+        " WHERE session_id = ?",
+        (*incoming.tokens, *incoming.model, session_id),
+    )
     if archived is None:
         return Taken.PRESENT
     unit.execute(
@@ -58,3 +67,22 @@ def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
         (archived, now, session_id),
     )
     return Taken.ARCHIVED
+
+
+def _write(unit: Unit, incoming: Incoming) -> None:
+    """Write the messages; those of one moment together, each summary for itself."""
+    tail = 0
+    moments = groupby(incoming.messages, key=lambda one: (one[0], _is_summary(one[1])))
+    for (at, is_summary), group in moments:
+        said = [one for _, one in group]
+        if is_summary:
+            for one in said:
+                assert isinstance(one, CompactionMessage)  # noqa: S101 - as `_is_summary` found
+                tail = compactions.add(unit, incoming.session_id, tail, one, at, 0)
+            continue
+        heard = at if any(isinstance(one, UserMessage) for one in said) else 0
+        tail = sessions.append(unit, incoming.session_id, tail, "", said, at, heard=heard)
+
+
+def _is_summary(one: Message) -> bool:
+    return isinstance(one, CompactionMessage)

@@ -6,9 +6,9 @@ The database and its log are copied first and the copy is read: the original is 
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -32,6 +32,8 @@ class Foreign:
     """Lines that are stored in a form that is not read (zstd)."""
     damage: str = ""
     """Why its lines cannot be read; then it has none."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """The entry of its conversation, as the session map of 2026.2 has it."""
 
 
 @contextmanager
@@ -59,12 +61,15 @@ def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
     Raises:
         sqlite3.Error: which sessions there are cannot be read.
     """
+    columns = {row[1] for row in database.execute("PRAGMA table_info(session_nodes)")}
+    entry = "n.entry_json" if "entry_json" in columns else "NULL"
     rows = database.execute(
-        "SELECT w.session_id, w.session_key, w.created_at, n.current_session_id = w.session_id"
+        "SELECT w.session_id, w.session_key, w.created_at, n.current_session_id = w.session_id,"  # noqa: S608 - one of two constants
+        f" {entry}"
         " FROM session_windows w JOIN session_nodes n ON n.session_key = w.session_key"
         " ORDER BY 4, w.created_at, w.session_id"
     ).fetchall()
-    for session_id, key, created_at, present in rows:
+    for session_id, key, created_at, present, entry_json in rows:
         try:
             events = database.execute(
                 "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq",
@@ -78,7 +83,8 @@ def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
         if not lines or not _is_header(lines[0]):
             header = {"type": "session", "version": 3, "id": session_id}
             lines.insert(0, json.dumps(header | {"timestamp": iso(created_at)}).encode())
-        yield Foreign(str(key), str(session_id), bool(present), tuple(lines), packed)
+        about = _object(entry_json)
+        yield Foreign(str(key), str(session_id), bool(present), tuple(lines), packed, about=about)
 
 
 def profiles(database: sqlite3.Connection) -> dict[str, Any]:
@@ -87,6 +93,14 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
         "SELECT store_json FROM auth_profile_store WHERE store_key = 'primary'"
     ).fetchone()
     found = json.loads(row[0]) if row else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _object(text: object) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if isinstance(text, str | bytes) else None
+    except UNREADABLE:  # the transcript is what counts
+        return {}
     return found if isinstance(found, dict) else {}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from skerry.infra import sqlite
-from skerry.store import reached, salvage
-from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, contents
+from skerry.store import reached, salvage, security
+from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, Contents, contents
 from skerry.store.salvage import Gap, Table
 from skerry.store.schema import STEPS
 from skerry.store.store import DATABASE
@@ -33,6 +33,11 @@ class Restored:
     tables: tuple[Table, ...]
     """What could be read of it; empty where that was not wanted."""
     gaps: tuple[Gap, ...]
+    before: Contents | None
+    """What the replaced database held; None where that cannot be read."""
+    after: Contents
+    devices: security.Kept
+    """Which devices may connect."""
     aside: Path | None
     """Where what was there is kept; None where nothing was."""
 
@@ -71,10 +76,12 @@ def restore(
     """Restore the backup; blocks.
 
     A database that is sound is replaced as it is: who restores then wants to go back. Of a damaged
-    one everything that can be read is taken over first, unless `read_damaged` is false.
+    one everything that can be read is taken over first, unless `read_damaged` is false. Devices are
+    never those of the backup: what was revoked or rotated since stays so.
 
     Raises:
-        BackupError: the backup is damaged, there is none and nothing can be read, or no room.
+        BackupError: the backup is damaged, or no database of this program; there is none and
+            nothing can be read; or there is no room.
     """
     path, found = state_dir / DATABASE, damage(state_dir)
     if backup is None and not found:
@@ -86,9 +93,11 @@ def restore(
         if found and read_damaged:
             tables = salvage.salvage(path, made, progress)
         _forget_what_may_be_done(made, {one.name for one in tables if one.whole})
+        devices = security.keep(path, made)
         if wrong := sqlite.problems(made, whole=True):
             raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")
         missing = salvage.gaps(made)
+        before, after = _held(path), contents(made)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
         made.replace(path)
         reached.forget(state_dir)  # it goes back because somebody wants it so
@@ -97,7 +106,14 @@ def restore(
     finally:
         for ending in (*_ENDINGS, "-journal"):
             made.with_name(f"{made.name}{ending}").unlink(missing_ok=True)
-    return Restored(backup, found, tuple(tables), tuple(missing), aside)
+    return Restored(backup, found, tuple(tables), tuple(missing), before, after, devices, aside)
+
+
+def _held(path: Path) -> Contents | None:
+    try:
+        return contents(path) if path.exists() else None
+    except BackupError:
+        return None
 
 
 def _start_from(backup: Backup | None, made: Path) -> None:
@@ -105,6 +121,10 @@ def _start_from(backup: Backup | None, made: Path) -> None:
     made.unlink(missing_ok=True)
     made.touch(mode=0o600)
     if backup is not None:
+        if foreign := security.foreign(backup.path):
+            error = BackupError(f"{backup.name} was not made by this program: it has {foreign}.")
+            error.remedy = "Restore another one: skerry backup list"
+            raise error
         if wrong := sqlite.problems(backup.path, whole=True):
             raise BackupError(f"{backup.name} is damaged: {wrong[0]}.")
         with closing(sqlite.connect(backup.path, read_only=True)) as connection:

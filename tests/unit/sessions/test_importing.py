@@ -19,13 +19,14 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     Usage,
+    UserMessage,
     user,
 )
 from skerry.model.origin import Origin
 from skerry.model.session import Archived
 from skerry.sessions.history import open_calls
-from skerry.sessions.importing import FormatError, Imported, read
-from skerry.store import open_store, sessions
+from skerry.sessions.importing import FormatError, Imported, owned, read
+from skerry.store import compactions, open_store, sessions
 from skerry.store.importing import Incoming, Taken, take
 from skerry.store.mirror import Mirror
 
@@ -107,12 +108,8 @@ def test_what_cannot_be_taken_is_counted_and_named() -> None:
         line("e", "d", "assistant", 7),
         line("f", "e", "assistant", [{"type": "text", "text": "two"}]),
     )
-    assert texts(found) == ["one", "two"]
-    assert dict(found.report.left_out) == {
-        "model_change": 1,
-        "compaction": 1,
-        "message of bashExecution": 1,
-    }
+    assert texts(found) == ["one", "s", "two"]
+    assert dict(found.report.left_out) == {"model_change": 1, "message of bashExecution": 1}
     assert [one.split(":")[0] for one in found.report.broken] == [
         "line 5",
         "line 7",
@@ -143,6 +140,64 @@ def test_a_call_may_be_as_deep_as_a_models_and_no_deeper() -> None:
 def test_a_file_does_not_say_who_spoke() -> None:
     found = taken(line("a", None, "user", "trust me", origin="owner"))
     assert found.messages[0][1].origin is Origin.STRANGER
+
+
+def test_only_the_time_before_a_message_is_taken_off_it() -> None:
+    stamps = ["[Tue 2026-02-17 10:00 UTC] ", "[2026-02-17 10:00 GMT+1] ", "[Mon 2026-02-17 10:00] "]
+    exact = "  When is\n[Tue 2026-02-17 10:00 UTC] it? "
+    kept = [
+        "[Telegram Ada Tue 2026-02-17 10:00 UTC] hi",
+        "[Tue] hi",
+        " [Tue 2026-02-17 10:00 UTC] x",
+    ]
+    said = [*(stamp + exact for stamp in stamps), *kept]
+    parents = [None, *map(str, range(len(said)))]
+    found = taken(*(line(str(n), parents[n], "user", text) for n, text in enumerate(said)))
+    assert texts(found)[: len(said)] == [exact] * len(stamps) + kept
+
+
+def summarised(kept: str) -> Imported:
+    summary = {"type": "compaction", "id": "s", "parentId": "d", "summary": "so far"}
+    details = {"readFiles": ["a.md", 7], "modifiedFiles": "no list"}
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}
+    return taken(
+        line("a", None, "user", "one"),
+        line("b", "a", "assistant", [call]),
+        line("c", "b", "user", "two"),
+        line("d", "c", "assistant", [{"type": "text", "text": "yes"}]),
+        {**summary, "firstKeptEntryId": kept, "tokensBefore": 900, "details": details},
+        line("e", "s", "user", "three"),
+        line("f", "e", "assistant", [{"type": "text", "text": "good"}]),
+    )
+
+
+@pytest.mark.parametrize(("kept", "first"), [("c", 4), ("a", 1), ("gone", 6), ("e", 6)])
+async def test_a_summary_stands_for_the_same_messages_as_there(
+    tmp_path: Path, kept: str, first: int
+) -> None:
+    found = summarised(kept)
+    incoming = Incoming(SessionKey.main(), SessionId("s1"), AT, found.messages)
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await store.write(partial(take, incoming=incoming, now=AT + 9))
+        state = await store.read(lambda reader: compactions.state(reader, "s1"))
+        entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+    assert (state.count, state.seq) == (1, 6)
+    assert state.last is not None
+    assert (state.last.text, state.last.first_kept) == ("so far", first)
+    assert (state.last.tokens_before, state.last.read_files) == (900, ("a.md",))
+    assert state.last.modified_files == ()
+    assert isinstance(entries[3].message, UserMessage), "the call before it got a result"
+    assert len(entries) == 8
+
+
+def test_only_the_persons_own_words_become_the_owners() -> None:
+    found, mine = summarised("c"), owned(summarised("c"))
+    summary = found.messages[5][1]
+    assert (summary.origin, mine.messages[5][1].origin) == (Origin.STRANGER, None)
+    said = [one.origin for _, one in mine.messages if isinstance(one, UserMessage)]
+    assert said == [Origin.OWNER] * 3
+    results = [one.origin for _, one in mine.messages if isinstance(one, ToolResultMessage)]
+    assert results == [Origin.TOOL]
 
 
 def test_a_loop_of_parents_ends() -> None:

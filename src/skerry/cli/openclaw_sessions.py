@@ -1,0 +1,147 @@
+"""Brings the sessions of a home of OpenClaw over, from transcript files and from databases."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from skerry.app.build import open_state
+from skerry.cli.openclaw_home import agents, inside
+from skerry.cli.openclaw_report import Report
+from skerry.cli.render import notice
+from skerry.cli.transcript_files import Folder, incoming, transcripts
+from skerry.config.root import Config
+from skerry.infra.clock import SystemClock
+from skerry.model.errors import InvalidSessionKeyError
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.session import Archived
+from skerry.sessions import mapped
+from skerry.sessions.importing import FormatError, read
+from skerry.store import openclaw as database
+from skerry.store.importing import Incoming, take
+
+REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
+_OUTSIDE: Final = "it is a link out of the home"
+_PROGRESS: Final = 25
+
+
+@dataclass(slots=True)
+class Arriving:
+    """The sessions of a home; iterate once, what was archived comes before what is present."""
+
+    home: Path
+    config: Config
+    report: Report
+    mine: Collection[str]
+    """Keys of conversations that the person calls theirs, beside each agent's main one."""
+    _unplaced: int = 0
+    _left: Counter[str] = field(default_factory=Counter)
+
+    async def bring(self) -> None:
+        """Take all of them in, or count them where nothing is applied."""
+        found = list(self._sessions())
+        self._name(found)
+        if not self.report.applied:
+            for _ in found:
+                self.report.count("can be imported")
+            return
+        async with open_state(self.config) as (store, mirror):
+            for number, one in enumerate(found, 1):
+                now = SystemClock().now_ms()
+                self.report.count(str(await store.write(partial(take, incoming=one, now=now))))
+                if number % _PROGRESS == 0:
+                    notice(f"{number} of {len(found)} sessions")
+            await mirror.flush(store)
+
+    def _name(self, found: Collection[Incoming]) -> None:
+        keys = {str(one.key) for one in found}
+        wanted = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
+        self.report.owners += sorted(keys & (wanted | self._named()))
+        for key in sorted(self._named() - keys):
+            self.report.leave(f"--mine {key}", "no session of this conversation is there")
+        if self._unplaced:
+            why = "the map names no conversation for them; each has one of its own, imported:ID"
+            self.report.leave(f"the conversation of {self._unplaced} sessions", why)
+        for name, number in sorted(self._left.items()):
+            self.report.left_out[f"setting {name}"] += number
+
+    def _named(self) -> set[str]:
+        default = self.config.agents.default_id
+        return {str(SessionKey.parse(one, default)) for one in self.mine}
+
+    def _is_mine(self, key: SessionKey) -> bool:
+        return key == SessionKey.main(key.agent) or str(key) in self._named()
+
+    @staticmethod
+    def _key(agent: AgentId, text: str) -> SessionKey:
+        return SessionKey(agent, SessionKey.parse(text, agent).scope)
+
+    def _sessions(self) -> Iterator[Incoming]:
+        for agent, folder in agents(self.home):
+            if agent not in self.config.agents.ids:
+                what = f"agents/{folder.name}"
+                self.report.leave(what, "the configuration names no such agent")
+                continue
+            for part in ("sessions", "agent"):
+                if not inside(self.home, folder / part):
+                    self.report.leave(str(folder / part), _OUTSIDE)
+            if inside(self.home, folder / "sessions"):
+                yield from self._files(agent, folder / "sessions")
+            file = folder / "agent" / database.FILE
+            if file.is_file() and not file.is_symlink() and inside(self.home, file):
+                yield from self._stored(agent, file)
+
+    def _files(self, agent: AgentId, folder: Path) -> Iterator[Incoming]:
+        if not folder.is_dir():
+            return
+        known = Folder.of(folder)
+        for row in known.rows.values():
+            self._left.update(row.left)
+        for file, archived in transcripts(folder):
+            try:
+                with file.open("rb") as lines:
+                    made = read(lines)
+                self._unplaced += made.session_id not in known.keys
+                key = self._key(
+                    agent, known.keys.get(made.session_id, f"imported:{made.session_id}")
+                )
+                self.report.leave_out(str(file), made)
+                yield known.incoming(key, made, archived, mine=self._is_mine(key))
+            except (FormatError, OSError, InvalidSessionKeyError) as error:
+                self.report.leave(str(file), f"{error}")
+
+    def _stored(self, agent: AgentId, file: Path) -> Iterator[Incoming]:
+        try:
+            with database.opened(file) as opened:
+                for one in database.sessions(opened):
+                    if made := self._one(agent, one):
+                        yield made
+        except OSError as error:
+            self.report.leave(str(file), f"it cannot be read: {error.strerror}")
+        except sqlite3.Error as error:
+            self.report.leave(str(file), f"it cannot be read: {error}; {REPAIR}")
+
+    def _one(self, agent: AgentId, one: database.Foreign) -> Incoming | None:
+        what = f"session {one.session_id}"
+        if one.damage:
+            self.report.leave(what, f"{one.damage}; {REPAIR}")
+            return None
+        if one.packed:
+            why = f"{one.packed} of its lines are packed; export it with OpenClaw first"
+            self.report.leave(what, why)
+            return None
+        try:
+            made = read(one.lines)
+            key = self._key(agent, one.key)
+        except (FormatError, InvalidSessionKeyError) as error:
+            self.report.leave(what, str(error))
+            return None
+        self.report.leave_out(what, made)
+        row = mapped.row(one.key, one.about) if one.present else None
+        if row is not None:
+            self._left.update(row.left)
+        archived = None if one.present else Archived.RESET
+        return incoming(key, made, row, archived, mine=self._is_mine(key))

@@ -1,0 +1,99 @@
+"""The transcript files of a folder, and what its session map says of them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.session import Archived
+from skerry.sessions import mapped
+from skerry.sessions.importing import FormatError, Imported, header, owned
+from skerry.store.importing import Incoming
+
+NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
+_LONGEST_HEADER: Final = 1 << 20
+"""Bytes of the first line, which is looked at alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The transcripts of a folder: which conversation each belongs to."""
+
+    rows: Mapping[str, mapped.Row]
+    """Of the sessions that the map names, by their ids."""
+    keys: Mapping[str, str]
+    """Of all whose conversation is known, or can be told."""
+
+    @classmethod
+    def of(cls, folder: Path) -> "Folder":
+        """Return what the folder's map and the first lines of its transcripts say."""
+        begun = []
+        for file, _ in transcripts(folder):
+            try:
+                with file.open("rb") as lines:
+                    session_id, created_at = header(lines.readline(_LONGEST_HEADER))
+            except (FormatError, OSError):  # named where it is read
+                continue
+            ended = mapped.stamp(file.name) if ".jsonl.reset." in file.name else None
+            begun.append(mapped.Begun(session_id, created_at, ended))
+        try:
+            rows = mapped.rows((folder / "sessions.json").read_bytes())
+        except OSError:
+            rows = {}
+        return cls(rows, mapped.keys(begun, rows))
+
+    def incoming(
+        self, key: SessionKey, made: Imported, archived: Archived | None, *, mine: bool
+    ) -> Incoming:
+        """Return the session as it is taken in."""
+        row = self.rows.get(made.session_id)
+        if row is None and archived is None and made.session_id in self.keys:
+            archived = Archived.RESET  # the map names another as the present one
+        return incoming(key, made, row, archived, mine=mine)
+
+
+def incoming(
+    key: SessionKey,
+    made: Imported,
+    row: mapped.Row | None,
+    archived: Archived | None,
+    *,
+    mine: bool,
+) -> Incoming:
+    """Return the session as it is taken in; `mine`: what its person said is the owner's."""
+    about = row or mapped.Row(str(key))
+    return Incoming(
+        key,
+        SessionId(made.session_id),
+        made.created_at,
+        (owned(made) if mine else made).messages,
+        about.label,
+        about.settings,
+        about.tokens,
+        about.model,
+        archived,
+    )
+
+
+def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
+    """Yield the transcript files of a folder, what was archived first, each with what as."""
+    for file in sorted(files(folder), key=lambda one: one.name.endswith(".jsonl")):
+        if not file.is_symlink():
+            yield file, archived_as(file)
+
+
+def archived_as(file: Path) -> Archived | None:
+    """Return why the session was archived, from the name of its file."""
+    matched = NAME.fullmatch(file.name)
+    return Archived(matched[1]) if matched and matched[1] else None
+
+
+def files(path: Path) -> Iterator[Path]:
+    """Yield the file, or the transcript files of the folder."""
+    if not path.is_dir():
+        yield path
+        return
+    # What was archived first is imported first, and what is present last.
+    yield from sorted(one for one in path.iterdir() if one.is_file() and NAME.fullmatch(one.name))

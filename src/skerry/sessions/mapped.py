@@ -1,0 +1,185 @@
+"""Reads the session map of OpenClaw, and finds the conversation of sessions that it lost (pure).
+
+The map names the present session of each conversation. An archived transcript is named by none:
+it belongs to the conversation whose next session began when it was archived.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry.infra.foreign import UNREADABLE
+from skerry.model.queue import CHOICES
+from skerry.model.session import SessionSettings
+
+NEAR_MS: Final = 300_000
+"""Between the end of a session and the first line of the next of its conversation."""
+_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)(?:\.(\d{1,6}))?Z?")
+_LONGEST_LABEL: Final = 500
+_MOST_TOKENS: Final = 1 << 50
+_LEVELS: Final = {
+    "thinkingLevel": ("off", "minimal", "low", "medium", "high", "xhigh"),
+    "verboseLevel": ("off", "on", "full"),
+    "reasoningLevel": ("off", "on", "stream"),
+    "responseUsage": ("off", "on", "tokens", "full"),
+    "sendPolicy": ("allow", "deny"),
+    "queueDrop": ("old", "new", "summarize"),
+    "queueMode": CHOICES,
+}
+_NUMBERS: Final = ("queueDebounceMs", "queueCap")
+_HERE: Final = frozenset(
+    {
+        *_LEVELS,
+        *_NUMBERS,
+        "abortedLastRun",
+        "chatType",
+        "compactionCount",
+        "contextTokens",
+        "displayName",
+        "inputTokens",
+        "label",
+        "memoryFlushAt",
+        "memoryFlushCompactionCount",
+        "model",
+        "modelOverride",
+        "modelProvider",
+        "outputTokens",
+        "providerOverride",
+        "sessionFile",
+        "sessionId",
+        "skillsSnapshot",
+        "systemPromptReport",
+        "systemSent",
+        "totalTokens",
+        "totalTokensFresh",
+        "updatedAt",
+    }
+)
+"""What is taken, or found anew from the transcript; all else is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One session as the map has it."""
+
+    key: str
+    label: str = ""
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    tokens: tuple[int, int, int] = (0, 0, 0)
+    """Read, written, and held by the context."""
+    model: tuple[str, str] = ("", "")
+    """Provider and model that answered last."""
+    left: tuple[str, ...] = ()
+    """Names of what is not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A session with the time of its first line, and the time at which it was archived."""
+
+    session_id: str
+    created_at: int
+    archived_at: int | None
+
+
+def rows(content: bytes) -> dict[str, Row]:
+    """Return the sessions that the map names, by their ids; none where it cannot be read."""
+    try:
+        found: Any = msgspec.json.decode(content)
+    except UNREADABLE:
+        return {}
+    listed = found.items() if isinstance(found, dict) else ()
+    return {
+        one["sessionId"]: row(key, one)
+        for key, one in listed
+        if isinstance(one, dict) and isinstance(one.get("sessionId"), str)
+    }
+
+
+def row(key: str, one: Mapping[str, Any]) -> Row:
+    """Return what the entry of a conversation says."""
+    left = [name for name in one if name not in _HERE]
+    told: dict[str, Any] = {}
+    for name, words in _LEVELS.items():
+        if name in one and one[name] in words:
+            told[name] = one[name]
+        elif one.get(name):
+            left.append(name)
+    told |= {name: one[name] for name in _NUMBERS if _number(one.get(name))}
+    override = _text(one, "modelOverride")
+    if override:
+        provider = _text(one, "providerOverride") or _text(one, "modelProvider")
+        told["model"] = f"{provider}/{override}" if provider else override
+    try:
+        settings = msgspec.convert(told, SessionSettings)
+    except msgspec.ValidationError:
+        settings, left = SessionSettings(), [*left, *told]
+    label = _text(one, "label") or _text(one, "displayName")
+    numbers = [_number(one.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens")]
+    return Row(
+        key,
+        label[:_LONGEST_LABEL],
+        settings,
+        (numbers[0], numbers[1], numbers[2]),
+        (_text(one, "modelProvider"), _text(one, "model")),
+        tuple(left),
+    )
+
+
+def stamp(name: str) -> int | None:
+    """Return the milliseconds of the time at the end of an archived file's name."""
+    if (found := _STAMP.search(name)) is None:
+        return None
+    day, hour, minute, second, fraction = found.groups()
+    try:
+        at = datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(at.timestamp() * 1000) + int((fraction or "0").ljust(3, "0")[:3])
+
+
+def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
+    """Return the key of each session whose conversation is known, or can be told.
+
+    Where the map names one conversation only, sessions that it does not name are of that one.
+    """
+    found = {one.session_id: known[one.session_id].key for one in begun if one.session_id in known}
+    archived = [one for one in begun if one.archived_at is not None]
+    for one in sorted(archived, key=lambda one: one.archived_at or 0, reverse=True):
+        near = dict(_near(one, begun, found))
+        if one.session_id not in found and len(set(near.values())) == 1:
+            found[one.session_id] = next(iter(near.values()))
+    own = {row.key for row in known.values() if _is_a_persons(row.key)}
+    for one in begun:
+        if len(own) == 1 and one.session_id not in found:
+            found[one.session_id] = next(iter(own))
+    return found
+
+
+def _near(
+    one: Begun, begun: Sequence[Begun], found: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the sessions that began when this one was archived, with their keys."""
+    for other in begun:
+        distance = abs(other.created_at - (one.archived_at or 0))
+        if other is not one and other.session_id in found and distance <= NEAR_MS:
+            yield other.session_id, found[other.session_id]
+
+
+def _is_a_persons(key: str) -> bool:
+    return not {"cron", "hook", "subagent"} & set(key.split(":"))
+
+
+def _text(one: Mapping[str, Any], name: str) -> str:
+    value = one.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
+        return value
+    return 0

@@ -1,0 +1,120 @@
+"""Keeps a restore from taking security state back, and a backup from bringing a schema of its own.
+
+Which devices may connect is decided by the database that is replaced, never by the backup: a device
+that was revoked, and a token that was rotated, since the backup would work again.
+"""
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.infra import sqlite
+from skerry.store.schema import STEPS
+
+TABLES: Final = ("device_grant", "device_token", "device_request")
+"""Tables that never go back. Every table by which somebody is let in belongs here."""
+_QUOTES: Final = re.compile(r'[\s"`\[\]]+')
+_SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
+"""Tables that SQLite makes; its indexes have no SQL."""
+_SHOWN: Final = 80
+"""Characters of a foreign name in an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a restore did with the devices."""
+
+    kept: int
+    """Paired devices of the replaced database, which stay as they are."""
+    dropped: int
+    """Paired devices of the backup that must pair again."""
+    known: bool
+    """Whether the replaced database could be read for them."""
+
+
+def keep(replaced: Path, made: Path) -> Kept:
+    """Put the devices of the replaced database into `made`, in the place of the backup's.
+
+    Where they cannot be read, nobody is paired: nothing tells who was revoked since.
+    """
+    rows = _rows(replaced)
+    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        before = _paired(connection)
+        for name in TABLES:
+            connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
+            columns, found = (rows or {}).get(name, ((), ()))
+            listed = ", ".join(f'"{one}"' for one in columns)
+            marks = ", ".join("?" * len(columns))
+            if found:
+                connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', found)  # noqa: S608 - columns of the schema
+        after = _paired(connection)
+        connection.execute("COMMIT")
+    return Kept(len(after), len(before - after), rows is not None)
+
+
+def foreign(path: Path) -> str:
+    """Return what the file has that no version of this program made; empty where there is nothing.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    try:
+        with closing(sqlite.connect(path, read_only=True)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            found = _schema(connection)
+    except sqlite3.DatabaseError:
+        return ""  # it is damaged, and whoever looks for that says so
+    if not 0 <= version <= len(STEPS):
+        return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
+        for step in STEPS[:version]:
+            ours.executescript(step)
+        expected = _schema(ours)
+    for key, sql in found.items():
+        if expected.get(key) != sql:
+            kind, name = key
+            return f"the {kind} {name[:_SHOWN]!r}, which is not as this program makes it"
+    missing = next((name for key in expected if key not in found for name in [key[1]]), "")
+    return f"no {missing!r}" if missing else ""
+
+
+def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Return the SQL of everything in the schema but what SQLite makes by itself."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+    return {
+        (kind, name): _QUOTES.sub("", sql).lower()
+        for kind, name, sql in rows
+        if sql is not None and not (kind == "table" and name in _SQLITES)
+    }
+
+
+def _rows(path: Path) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
+    """Return the columns and rows of the tables; None where one cannot be read as a whole."""
+    if not path.exists():
+        return None
+    found: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
+    try:
+        with closing(sqlite.connect(path, read_only=True)) as connection:
+            if foreign(path):
+                return None
+            for name in TABLES:
+                check = connection.execute(f"PRAGMA integrity_check('{name}')").fetchall()
+                if check != [("ok",)]:
+                    return None
+                cursor = connection.execute(f'SELECT * FROM "{name}"')  # noqa: S608 - constant names
+                columns = tuple(one[0] for one in cursor.description)
+                found[name] = columns, cursor.fetchall()
+    except sqlite3.Error:
+        return None
+    return found
+
+
+def _paired(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT device_id FROM device_grant WHERE revoked_at IS NULL"
+    )
+    return {device_id for (device_id,) in rows}

@@ -1,0 +1,121 @@
+"""A restore takes no security state back, and takes no schema but ours."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from skerry.store import DATABASE, Reader, Unit, backups, devices, open_store
+from skerry.store.backups import Backup, BackupError, BackupKind
+from skerry.store.devices import About, Grant, Request
+from skerry.store.restore import Restored, restore
+from tests.support.damage import break_pages
+
+NOW = 1_700_000_000_000
+ROLE = "operator"
+
+
+def paired(name: str) -> Callable[[Unit], Grant]:
+    def work(unit: Unit) -> Grant:
+        about = About("cli", "cli", "linux", "198.51.100.7")
+        asked = Request(
+            f"r-{name}", name, ROLE, "key", ("operator.admin",), about, "not-paired", NOW
+        )
+        grant = devices.allow(unit, asked, NOW)
+        devices.issue(unit, grant, f"token of {name}", NOW)
+        return grant
+
+    return work
+
+
+def grant(reader: Reader, name: str) -> Grant:
+    found = devices.find(reader, name, ROLE)
+    assert found is not None
+    return found
+
+
+async def home(tmp_path: Path) -> Backup:
+    """Pair three devices, make a backup; then revoke one, rotate one, remove one, pair another."""
+    async with open_store(tmp_path / DATABASE) as store:
+        for name in ("revoked", "rotated", "removed"):
+            await store.write(paired(name))
+        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        await store.write(lambda unit: devices.revoke(unit, grant(unit, "revoked"), NOW + 1))
+        scopes = ("operator.read",)
+        await store.write(
+            lambda unit: devices.rotate(unit, grant(unit, "rotated"), scopes, "fresh", NOW + 1)
+        )
+        await store.write(lambda unit: devices.remove(unit, "removed"))
+        await store.write(paired("later"))
+    return made
+
+
+async def let_in(tmp_path: Path) -> set[tuple[str, str]]:
+    tokens = [
+        ("revoked", "token of revoked"),
+        ("rotated", "token of rotated"),
+        ("rotated", "fresh"),
+    ]
+    tokens += [("removed", "token of removed"), ("later", "token of later")]
+    async with open_store(tmp_path / DATABASE) as store:
+        return await store.read(
+            lambda reader: {one for one in tokens if devices.holds(reader, one[0], ROLE, one[1])}
+        )
+
+
+async def test_a_restored_backup_revives_no_device_and_no_token(tmp_path: Path) -> None:
+    made = await home(tmp_path)
+    done = restore(tmp_path, made, NOW)
+    assert await let_in(tmp_path) == {("rotated", "fresh"), ("later", "token of later")}
+    async with open_store(tmp_path / DATABASE) as store:
+        revoked = await store.read(lambda reader: grant(reader, "revoked"))
+        rotated = await store.read(lambda reader: grant(reader, "rotated"))
+    assert revoked.revoked_at == NOW + 1
+    assert rotated.scopes == ("operator.read",)
+    assert (done.devices.kept, done.devices.dropped, done.devices.known) == (2, 2, True)
+
+
+@pytest.mark.parametrize("table", ["device_grant", "device_token", None])
+async def test_where_the_replaced_database_cannot_tell_everybody_pairs_again(
+    tmp_path: Path, table: str | None
+) -> None:
+    made = await home(tmp_path)
+    if table is None:
+        (tmp_path / DATABASE).unlink()
+    else:
+        break_pages(tmp_path / DATABASE, table)
+    done: Restored = restore(tmp_path, made, NOW)
+    assert await let_in(tmp_path) == set()
+    assert (done.devices.kept, done.devices.known) == (0, False)
+    assert done.devices.dropped >= 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        (
+            "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM device_grant; END",
+            "trigger 't'",
+        ),
+        ("CREATE VIEW v AS SELECT 1", "view 'v'"),
+        ("CREATE TABLE more (a)", "table 'more'"),
+        ("CREATE INDEX i ON entry (at)", "index 'i'"),
+        ("DROP INDEX session_recent", "no 'session_recent'"),
+        ("DROP TABLE task; CREATE TABLE task (name, done_at, outcome CHECK (1))", "table 'task'"),
+        ("PRAGMA user_version = 9999", "newer version"),
+    ],
+)
+async def test_a_backup_with_a_schema_that_is_not_ours_is_refused_and_changes_nothing(
+    tmp_path: Path, sql: str, named: str
+) -> None:
+    made = await home(tmp_path)
+    with closing(sqlite3.connect(made.path, isolation_level=None)) as connection:
+        connection.executescript(sql)
+    before = (tmp_path / DATABASE).read_bytes()
+    with pytest.raises(BackupError, match="not made by this program") as refused:
+        restore(tmp_path, made, NOW)
+    assert named in str(refused.value)
+    assert refused.value.remedy
+    assert (tmp_path / DATABASE).read_bytes() == before
