@@ -49,8 +49,11 @@ class Folder:
     ) -> Incoming:
         """Return the session as it is taken in."""
         row = self.rows.get(made.session_id)
-        if row is None and archived is None and made.session_id in self.keys:
-            archived = Archived.RESET  # the map names another as the present one
+        told = self.keys.get(made.session_id)
+        if row is None and archived is None and told is not None:
+            # The map names another session as the present one of that conversation.
+            same = SessionKey.parse(told, key.agent).scope == key.scope
+            archived = Archived.RESET if same else None
         return incoming(key, made, row, archived, mine=mine)
 
 
@@ -69,11 +72,11 @@ def incoming(
         SessionId(made.session_id),
         made.created_at,
         (owned(made) if mine else made).messages,
+        archived,
         about.label,
         about.settings,
         about.tokens,
         about.model,
-        archived,
     )
 
 

@@ -32,14 +32,14 @@ class Incoming:
     created_at: int
     messages: Sequence[tuple[int, Message]]
     """In order, each with the time of its entry in milliseconds."""
+    archived: Archived | None = None
+    """As what it was archived; None where it is to be the present one, if there is none yet."""
     label: str = ""
     settings: SessionSettings = field(default_factory=SessionSettings)
     tokens: tuple[int, int, int] = (0, 0, 0)
     """Read, written, and held by the context."""
     model: tuple[str, str] = ("", "")
     """Provider and model that answered last."""
-    archived: Archived | None = None
-    """As what it was archived; None where it is to be the present one, if there is none yet."""
 
 
 def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
