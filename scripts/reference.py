@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.config.schema import leaves, schema
+from scripts import config_schema
+from skerry.config.schema import leaves
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "configuration.md"
@@ -22,7 +23,7 @@ a name of your own. `skerry config schema` prints the same as a JSON Schema, for
 
 def page() -> str:
     """Return the text of the page."""
-    tree = schema()
+    tree = config_schema.schema()
     lines = [_HEAD]
     for key, section in tree["properties"].items():
         lines += [f"## `{key}`", "", one_line(section.get("description", "")), ""]
@@ -66,7 +67,8 @@ def default(node: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Write the page."""
+    """Write the page, and the schema that the gateway reads."""
+    config_schema.write()
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
     return 0

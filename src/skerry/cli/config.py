@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
         case "validate":
             return _validate(arguments)
         case "schema":
-            from skerry.config.schema import schema  # noqa: PLC0415 - pydantic's generator is heavy
+            from skerry.config.schema import schema  # noqa: PLC0415 - only this needs it
 
             show_json(schema())
         case "edit":

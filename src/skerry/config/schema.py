@@ -1,63 +1,60 @@
-"""The JSON Schema of the configuration, with what each key is for.
+"""The JSON Schema of the configuration, as `make reference` wrote it beside this file."""
 
-It imports pydantic's generator; whoever needs no schema should not import this module.
-"""
-
-import ast
-import inspect
+import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
-from textwrap import dedent
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
-from pydantic.json_schema import models_json_schema
-
-from skerry.config.agents import SHORT_FORMS
-from skerry.config.base import Section
 from skerry.config.redact import holds_secrets
-from skerry.config.root import Config
 
-DIALECT: Final = "http://json-schema.org/draft-07/schema#"
-_OWN: Final = ("stateDir", "path", "included")
-_NOTES: Final = {
-    "$schema": {"type": "string", "description": "The schema that an editor checks the file by."},
-    "meta": {
-        "type": "object",
-        "description": "Which version wrote the file last, and when.",
-        "additionalProperties": True,
-    },
-    "wizard": {
-        "type": "object",
-        "description": "What a set-up program noted; it has no effect.",
-        "additionalProperties": True,
-    },
-}
-_REFERENCE: Final = {
-    "type": "object",
-    "properties": {
-        "source": {"enum": ["env", "file", "exec"]},
-        "provider": {"type": "string"},
-        "id": {"type": "string", "minLength": 1, "maxLength": 512},
-    },
-    "required": ["source", "id"],
-    "additionalProperties": False,
-}
+FILE: Final = Path(__file__).with_suffix(".json")
 _Node = dict[str, Any]
 
 
 def schema() -> _Node:
     """Return the schema of the file, in one piece: clients do not follow references."""
-    _, found = models_json_schema([(Config, "validation")], by_alias=True)
-    defs: _Node = found["$defs"]
-    for section in _sections(Section):
-        if section.__name__ in defs:
-            _describe(defs[section.__name__], section)
-    root = _section(_inline(defs["Config"], defs), "")
-    properties = {key: one for key, one in root["properties"].items() if key not in _OWN}
-    required = [key for key in root.get("required", ()) if key not in _OWN]
-    root |= {"properties": {**_NOTES, **properties}, "required": required}
-    return {"$schema": DIALECT, "title": "skerry.json", **root}
+    tree: _Node = json.loads(FILE.read_bytes())
+    return tree
+
+
+@cache
+def for_forms() -> tuple[bytes, bytes]:
+    """Return the schema as forms take it, and what they show beside each key, encoded.
+
+    Forms of OpenClaw edit no section that allows further keys by `true`, and no value that may be
+    of two kinds: they get the first open, and of the second the kind that a form can fill.
+    """
+    tree = schema()
+    return json.dumps(_simple(tree)).encode(), json.dumps(hints(tree)).encode()
+
+
+def _simple(node: _Node) -> _Node:
+    if options := node.get("anyOf"):
+        about: _Node = {key: node[key] for key in ("description", "default") if key in node}
+        return {**_simple(_fillable(options)), **about}
+    found = {key: value for key, value in node.items() if key != "patternProperties"}
+    if "properties" in node:
+        found["properties"] = {key: _simple(one) for key, one in node["properties"].items()}
+    if isinstance(node.get("items"), dict):
+        found["items"] = _simple(node["items"])
+    rest = node.get("additionalProperties")
+    if isinstance(rest, dict):
+        found["additionalProperties"] = _simple(rest)
+    elif rest is True:
+        found["additionalProperties"] = {}
+        if "properties" in node:
+            del found["additionalProperties"]
+    return found
+
+
+def _fillable(options: list[_Node]) -> _Node:
+    """Return the kind that a form can fill: all words, the text of a secret, or the long form."""
+    if all("enum" in one for one in options):
+        return {"type": "string", "enum": [word for one in options for word in one["enum"]]}
+    secret = next((one for one in options if one.get("format") == "password"), None)
+    return secret or next((one for one in options if one.get("properties")), options[0])
 
 
 def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
@@ -99,93 +96,8 @@ def label(path: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:1].upper() + name[1:])
 
 
-def _sections(above: type[Section]) -> Iterator[type[Section]]:
-    for section in above.__subclasses__():
-        yield section
-        yield from _sections(section)
-
-
-def _describe(node: _Node, section: type[Section]) -> None:
-    """Say of each key what the text below its field says.
-
-    pydantic can do that too, for every section as it is made: a tenth of a start.
-    """
-    for base in section.__mro__:
-        if issubclass(base, Section):
-            for name, text in _texts(base):
-                field = section.model_fields.get(name)
-                if field is not None and field.alias in node["properties"]:
-                    node["properties"][field.alias].setdefault("description", text)
-
-
-def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
-    """Yield each field with the text that stands below it in the source."""
-    (made,) = ast.parse(dedent(inspect.getsource(section))).body
-    assert isinstance(made, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
-    for field, below in pairwise(made.body):
-        match field, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                yield name, inspect.cleandoc(text)
-
-
 def _object_of(node: _Node) -> _Node:
     """Return the long form of a section that has a short one."""
     if node.get("format") == "password":
         return {}
     return next((one for one in node.get("anyOf", ()) if one.get("properties")), node)
-
-
-def _inline(node: Any, defs: _Node) -> Any:
-    """Return the node with every reference replaced by what it refers to."""
-    if isinstance(node, list):
-        return [_inline(one, defs) for one in node]
-    if not isinstance(node, dict):
-        return node
-    beside = {
-        key: (
-            {name: _inline(one, defs) for name, one in value.items()}
-            if key == "properties"
-            else _inline(value, defs)
-        )
-        for key, value in node.items()
-        if key not in {"$ref", "title"}
-    }
-    if "$ref" in node:
-        target = _inline(defs[node["$ref"].rpartition("/")[2]], defs)
-        beside = {**target, **beside}
-    return _without_null(beside)
-
-
-def _without_null(node: _Node) -> _Node:
-    """Return the node without the null that only means absence."""
-    options = node.get("anyOf", [])
-    if {"type": "null"} not in options:
-        return node
-    kept = [one for one in options if one != {"type": "null"}]
-    rest = {key: value for key, value in node.items() if key != "anyOf" and value is not None}
-    return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
-
-
-def _section(node: _Node, path: str) -> _Node:
-    """Return the node with what every section also takes: includes, short forms, references."""
-    node = dict(node)
-    if "properties" in node:
-        node["properties"] = {
-            key: _section(one, f"{path}.{key}" if path else key)
-            for key, one in node["properties"].items()
-        }
-        node["patternProperties"] = {r"^\$include$": {"type": ["string", "array"]}}
-    for key in ("items", "additionalProperties"):
-        if isinstance(node.get(key), dict):
-            node[key] = _section(node[key], path)
-    if node.get("format") == "password":
-        text = {"type": "string", "format": "password"}
-        rest = {key: value for key, value in node.items() if key not in {"type", "format"}}
-        return {**rest, "format": "password", "anyOf": [text, _REFERENCE]}
-    if path in SHORT_FORMS or path.endswith("list.model"):
-        about: _Node = {key: node[key] for key in ("description", "default") if key in node}
-        return {**about, "anyOf": [{"type": "string"}, node]}
-    return node

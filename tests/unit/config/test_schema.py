@@ -1,11 +1,15 @@
 """The JSON Schema: every key described, current in the documents, and in step with the check."""
 
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from scripts import config_schema
 from scripts.reference import PAGE, page
-from skerry.config.schema import hints, leaves, schema
+from skerry.config.schema import FILE, for_forms, hints, leaves, schema
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +24,49 @@ def test_every_key_says_what_it_is_for(tree: dict[str, Any]) -> None:
 
 def test_the_reference_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: make reference"
+
+
+def test_the_schema_beside_the_source_is_current() -> None:
+    assert FILE.read_text(encoding="utf-8") == config_schema.text(), "run: make reference"
+    assert schema() == config_schema.schema()
+
+
+def closed(node: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Give the places that the form of OpenClaw 2026.2.17 does not let anybody edit."""
+    if {"anyOf", "oneOf", "allOf"} & node.keys():
+        yield path
+        return
+    below = {f"{path}.{key}": one for key, one in node.get("properties", {}).items()}
+    kind, rest = node.get("type"), node.get("additionalProperties")
+    if kind == "array":
+        below = {f"{path}[]": node.get("items") or {}}
+    elif kind == "object" and isinstance(rest, dict) and rest:
+        below[f"{path}.*"] = rest
+    for place, one in below.items():
+        yield from closed(one, place)
+    simple = {"object", "array", "string", "number", "integer", "boolean"}
+    if rest is True or (kind not in simple and "enum" not in node):
+        yield path
+
+
+def test_a_form_can_edit_every_key(tree: dict[str, Any]) -> None:
+    for_a_form = json.loads(for_forms()[0])
+    assert list(closed(for_a_form)) == []
+    keys = {path for path, _ in leaves(for_a_form)}
+    assert keys >= {path for path, node in leaves(tree) if node.get("type") != "object"}
+    auth = for_a_form["properties"]["gateway"]["properties"]["auth"]["properties"]
+    assert auth["token"]["format"] == "password"
+    assert auth["token"]["description"]
+    model = for_a_form["properties"]["agents"]["properties"]["defaults"]["properties"]["model"]
+    assert "primary" in model["properties"]
+
+
+def test_the_schema_for_forms_is_made_once_for_whoever_asks_at_the_same_time() -> None:
+    for_forms.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: for_forms(), range(64)))
+    assert len(set(answers)) == 1
+    assert for_forms() is for_forms()
 
 
 def test_where_a_typo_could_open_something_the_schema_has_no_room(tree: dict[str, Any]) -> None:

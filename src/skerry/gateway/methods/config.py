@@ -4,6 +4,7 @@ import json
 from typing import Annotated, Any, ClassVar, Final
 
 import anyio.to_thread
+import msgspec
 from pydantic import Field
 
 from skerry import __version__
@@ -12,6 +13,7 @@ from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
 from skerry.config.paths import show_place
 from skerry.config.redact import redact, redact_config
+from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
 from skerry.config.wire import Shown, as_object, is_hash_of, keyed_hash, patched, replacement, shown
 from skerry.gateway.configuration import WRITES, Applied, Look
@@ -125,14 +127,12 @@ async def config_patch(call: Call, params: PatchParams) -> Json:
 
 async def config_schema(call: Call, _params: NoParams) -> Json:
     """Return the JSON Schema of the configuration, and what a form needs beside it."""
-    from skerry.config.schema import hints, schema  # noqa: PLC0415 - pydantic's generator is heavy
-
-    found = await anyio.to_thread.run_sync(schema)
+    schema, hints = await anyio.to_thread.run_sync(for_forms)  # it reads a file, the first time
     return {
-        "schema": found,
-        "uiHints": hints(found),
+        "schema": msgspec.Raw(schema),
+        "uiHints": msgspec.Raw(hints),
         "version": __version__,
-        "generatedAt": iso(call.context.clock.now_ms()),
+        "generatedAt": iso(call.context.started_ms),
     }
 
 
