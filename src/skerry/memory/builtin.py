@@ -307,17 +307,21 @@ class BuiltinMemory:
         notes: Sequence[str] = ()
         weighing, now = self._weighing(), self._clock.now_ms()
         try:
-            with self._index.reading() as (tables, collection):
+            with self._index.reading() as (tables, collection, behind):
+                if collection is None:
+                    waits = MemoryFallback(NAME, behind)
+                    return by_words(tables, question), False, waits, notes
                 if vector is not None:
                     from skerry.memory.lacking import lacking  # noqa: PLC0415 - as said above
 
                     lack = lacking(tables, label, len(vector))
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
+                notes = (*notes, behind) if behind else notes
                 found = search(tables, collection, question, vector, weighing, now)
                 return found, vector is not None, lacks, notes
         except (OSError, ValueError) as error:  # what is derived can neither be read nor made
-            logger.warning("the memory is searched by its tables alone: %s", error)
+            self._index.lost(str(error))
             lacks = MemoryFallback(NAME, f"what is derived of its tables cannot be used: {error}")
         with self._index.tables() as tables:
             return by_words(tables, question), False, lacks, notes

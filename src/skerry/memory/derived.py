@@ -1,6 +1,7 @@
 """Makes what is searched equal to the tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skerry.memory.tables import Tables
@@ -10,6 +11,7 @@ if TYPE_CHECKING:  # numpy comes with the first search or the first text, not wi
     from numpy.typing import NDArray
 
     from skerry_recall.collection import Collection
+    from skerry_recall.passage import Passage
 
 EMBEDDED_WITH: Final = "embedded with"
 """The note about the model of the vectors, as `provider/model`."""
@@ -19,18 +21,48 @@ VECTORS: Final = 20_000
 """That are handed over at once: 30 MB."""
 
 
-def equal(collection: "Collection", tables: Tables) -> None:
-    """Make the collection hold the passages of the tables, and their vectors."""
-    ids, held = tables.ids(), collection.ids()
-    lacking = ids - held
-    if lacking or held - ids:
-        added = tables.passages(None if lacking == ids else sorted(lacking))
-        collection.refresh(added=added, removed=held - ids)
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a collection lacks of the tables, and has too much."""
+
+    lacking: set[int]
+    gone: frozenset[int]
+    held: int
+    """Passages that both have."""
+    bare: set[int]
+    """Passages whose vectors it lacks."""
+
+    @property
+    def size(self) -> int:
+        """Return how much there is to do."""
+        return len(self.lacking) + len(self.gone) + len(self.bare)
+
+
+def difference(collection: "Collection", tables: Tables) -> Difference:
+    """Return in what the collection differs from the tables."""
+    ids, held, embedded = tables.ids(), collection.ids(), tables.embedded()
+    if collection.model == kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE)):
+        embedded -= collection.embedded()
+    return Difference(ids - held, held - ids, len(held & ids), embedded)
+
+
+def equal(
+    collection: "Collection",
+    tables: Tables,
+    found: Difference,
+    paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
+) -> None:
+    """Bring into the collection in what it differs from the tables; `paced` may raise to end it."""
+    if found.lacking or found.gone:
+        added = tables.passages(sorted(found.lacking) if found.held else None)
+        collection.refresh(added=paced(added), removed=found.gone)
     label = kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE))
     if collection.model != label:
         collection.refresh(model=label)
-    bare = sorted(tables.embedded() - collection.embedded())
+    bare = sorted(found.bare)
     for begin in range(0, len(bare), VECTORS):
+        for _ in paced(()):
+            pass
         rows = list(tables.vectors(bare[begin : begin + VECTORS]))
         collection.refresh(vectors=vectors(rows), model=label)
 

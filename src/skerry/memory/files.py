@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -65,6 +65,39 @@ def scan(places: Places) -> Scan:
     for extra in places.extra:
         _look(made, os.path.normpath(places.workspace.absolute() / extra.expanduser()), root)
     return made
+
+
+def scan_some(
+    places: Places, wholes: Iterable[str], seen: Mapping[str, Stamp]
+) -> tuple[Scan, list[str]] | None:
+    """Return the state of single files that changed, and their paths; None where all is to be seen.
+
+    `wholes` are names of the system, in folders that `scan` looked into.
+    """
+    made = Scan()
+    paths: list[str] = []
+    root = os.path.abspath(places.workspace)  # noqa: PTH100 - as above
+    for whole in wholes:
+        shown = name_of(whole, root)
+        if not (shown in seen or shown in _TOP or shown.startswith("memory/")):
+            if places.extra:
+                return None  # it may be of an extra path
+            continue  # another file at the top of the workspace
+        paths.append(shown)
+        try:
+            mode = os.lstat(whole)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+        if not stat.S_ISREG(mode.st_mode):
+            return None
+        try:
+            shown.encode()
+        except UnicodeEncodeError:
+            return None
+        made.found[shown] = _stamp(mode)
+    return made, paths
 
 
 def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:

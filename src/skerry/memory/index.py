@@ -2,11 +2,8 @@
 
 import logging
 import secrets
-import shutil
 import threading
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,14 +11,20 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from skerry.infra.clock import DAY_MS, Clock
-from skerry.memory.database import DamagedError, Database, nothing
-from skerry.memory.derived import equal, vectors
-from skerry.memory.documents import Document, Stamp
-from skerry.memory.files import Places, Scan, scan
-from skerry.memory.filling import Filling, Report, Settings, StoppedError, Write, joined
+from skerry.memory.database import DamagedError, nothing
+from skerry.memory.documents import Document
+from skerry.memory.files import Scan, scan
+from skerry.memory.filling import Filling, Report, Settings, Write, joined
+from skerry.memory.kept import GENERATION, Kept, generation_of
+from skerry.memory.looking import Looking
+from skerry.memory.retaking import retake
 from skerry.memory.tables import Change, Known, Tables
-from skerry.memory.watch import Watch
-from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
+from skerry.model.memory import (
+    Conversation,
+    MemoryProgress,
+    MemorySource,
+    SyncReport,
+)
 from skerry.model.redaction import Redaction
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
@@ -29,14 +32,11 @@ if TYPE_CHECKING:  # numpy comes with the first search or the first text, not wi
 
 logger = logging.getLogger(__name__)
 
-YIELD_SECONDS: Final = 0.001
-"""For the threads that wait, after each batch: the event loop's among them."""
 MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
-GENERATION: Final = "generation"
-"""Names the folder of what is made of the tables; an index that is made anew has another."""
-WATCHED: Final = 500
-"""Files from which on a look takes so long that a watch is kept instead."""
+LONG: Final = 2000
+"""Files or conversations that are still to be brought in, from which on searches wait little."""
+BUSY_SECONDS: Final = 0.05
 
 
 class Talks(Protocol):
@@ -55,7 +55,7 @@ def no_report(_: MemoryProgress) -> None:
     """Tell nobody how far it is."""
 
 
-class Index:
+class Index(Kept):
     """The index at `path`; what is derived of it is in the folder beside it.
 
     Usable from all threads; one brings it up to date at a time, searches go on meanwhile.
@@ -70,39 +70,30 @@ class Index:
     ) -> None:
         self.settings = settings
         """May be replaced at any time; what cannot change by itself is made anew by `sync`."""
-        self.database = Database(path, reach)
+        super().__init__(path, reach)
         self.notes: list[str] = []
         """What went wrong and was mended, for people."""
         self.era = 0
         """How often something was forgotten; what was read in an earlier one may be gone."""
         self.clock = clock
         self._reach = reach
-        self._derived = path.with_suffix(".derived")
         self._job = threading.Lock()
         """Whoever brings the index up to date."""
-        self._state = threading.RLock()
-        """Whoever opens it or changes what is searched; held for moments."""
         self._opened = False
-        self._collection: Collection | None = None
-        self._stale = False
-        """Whether the collection may lack what the tables have."""
-        self._stop = threading.Event()
-        self._seen: dict[str, Stamp] = {}
-        """The files as they were when they were last brought in."""
-        self._failed: list[tuple[str, str]] = []
-        self._watch = Watch()
-        self._watched: Places | None = None
-        """Where all was brought in, but for what the watch tells."""
+        self._busy = False
+        """Whether a job brings much in."""
+        self._looking = Looking()
 
     def close(self) -> None:
         """Let go of the files; a job that runs ends at its next batch."""
         self._stop.set()
-        with self._job, self._state:
+        if self._thread is not None:
+            self._thread.join()
+        with self._job, self._state, self._deriving.halted():
             self.database.close()
-            self._collection = None
+            self._deriving.drop()
             self._opened = False
-            self._seen = {}
-            self._watch.close()
+            self._looking.close()
 
     def sync(
         self, *, force: bool = False, talks: "Talks | None" = None, report: Report = no_report
@@ -115,7 +106,13 @@ class Index:
         """
         with self._job:
             self._open()
-            return self._mended(partial(self._sync, force=force, talks=talks, report=report))
+            work = partial(self._sync, force=force, talks=talks, report=self._heard(report))
+            try:
+                done = self._mended(work)
+            finally:
+                self._busy = False
+        self._derive_quietly()
+        return done
 
     def forget(self, redaction: Redaction, talks: "Talks | None" = None) -> SyncReport:
         """Take out what holds the phrases, then bring in what the files and conversations say now.
@@ -141,7 +138,7 @@ class Index:
         Raises:
             MemoryBackendError, StoppedError: as `sync`.
         """
-        if not self._job.acquire(timeout=seconds):
+        if not self._job.acquire(timeout=BUSY_SECONDS if self._busy else seconds):
             return False
         try:
             self._open()
@@ -151,41 +148,26 @@ class Index:
         return True
 
     def _look(self) -> None:
-        """Bring in what changed; a large tree that was left alone is not looked into."""
-        places = self.settings.places
-        if self._seen and places == self._watched and self._watch.is_quiet():
+        """Bring in what changed; of a large tree only what a watch names is looked into."""
+        found = self._looking.look(self.settings.places)
+        if found is None:
             return
-        self._watched = None
-        there = scan(places)
-        if len(there.found) < WATCHED or there.failed:
-            self._watch.close()
-        elif self._watch.cover(there.folders):
-            there = scan(places)  # what changed before it was watched
-        if there.found != self._seen or there.failed != self._failed:
-            self._mended(partial(self._update, there, no_report))
-        self._watched = places
+        if found.only is None:
+            self._mended(partial(self._update, found.scan, no_report))
+        else:
+            self._mended(partial(self._touch_up, found.scan, found.only))
 
-    @contextmanager
-    def reading(self) -> Generator[tuple[Tables, "Collection"]]:
-        """Give one state of the tables, and the collection that is searched, equal to them.
-
-        Raises:
-            DamagedError: the file is damaged; `sync` makes it anew.
-            MemoryBackendError: it cannot be read.
-        """
-        with self.tables() as tables:
-            yield tables, self._current(tables)
-
-    @contextmanager
-    def tables(self) -> Generator[Tables]:
-        """Give one state of the tables, without what is searched.
-
-        Raises:
-            DamagedError, MemoryBackendError: as `reading`.
-        """
-        self._open()
+    def _touch_up(self, there: Scan, only: Sequence[str]) -> SyncReport:
+        """Bring in the files of these paths, and no others."""
         with self.database.reading() as tables:
-            yield tables
+            known, made_with = tables.known_at(only), tables.meta(MADE_WITH)
+        filling = self._filling(self.write, made_with)
+        if filling.files(known, there, no_report):
+            self.write(partial(self._done, made_with=filling.settings.made_with))
+            with self.database.reading() as tables:
+                known = tables.known_at(only)
+        self._looking.seen_some(only, {path: one.stamp for path, one in known.items()})
+        return filling.tally.report()
 
     def _open(self) -> None:
         with self._state:
@@ -195,15 +177,36 @@ class Index:
             damage = self.database.open()
             if damage is not None:
                 self._note_damage(damage)
+            self._namegeneration_of()
             self._opened = True
 
     def _discard(self, damage: str) -> None:
         """Throw the index away; the next pass makes it of the files."""
         with self._state:
             self.database.discard()
-            self._collection = None
-            self._seen = {}
+            self._deriving.drop()
+            self._looking.forget()
             self._note_damage(damage)
+            self._namegeneration_of()
+
+    def _namegeneration_of(self) -> None:
+        """Name the folder of what is derived before anything is, so that it is found again."""
+        with self.database.reading() as tables:
+            generation = tables.meta(GENERATION)
+        if generation is None:
+            generation = secrets.token_hex(8)
+            with self.database.writing() as tables:
+                tables.note(GENERATION, generation)
+        self._deriving.keep_only(generation)
+
+    def _heard(self, report: Report) -> Report:
+        """Return a report that also notes whether a job takes so long that nobody waits for it."""
+
+        def heard(now: MemoryProgress) -> None:
+            self._busy = now.total - now.done > LONG
+            report(now)
+
+        return heard
 
     def _note_damage(self, damage: str) -> None:
         self.notes = [f"The index was damaged ({damage}); it was made anew from the files."]
@@ -241,16 +244,17 @@ class Index:
         if gone:
             self.write(lambda tables: tables.remove(gone))
         self._reach("forget.unindexed")
-        self._seen = {}
+        self._looking.forget()
         filled = self._update(scan(self.settings.places), no_report)
         if talks is not None:
             with self.database.reading() as tables:
                 said = tables.known(MemorySource.SESSIONS)
             self._converse(self._filling(self.write), said, talks, no_report, every=True)
+        retake(self)
         self.write(_swept)
-        if self._collection is not None or self._derived.is_dir():
-            with self.reading() as (_, collection):
-                collection.compact()
+        if self._deriving.is_there:
+            with self._deriving.halted(), self.database.reading() as tables:
+                self._deriving.purge(tables, generation_of(tables))
         self._drop_old()
         self.database.purge()
         return replace(filled, removed=len(gone))
@@ -266,8 +270,7 @@ class Index:
         if wrote:
             with self.database.reading() as tables:
                 known = tables.known(MemorySource.MEMORY)
-        self._seen = {path: one.stamp for path, one in known.items()}
-        self._failed = there.failed
+        self._looking.seen_all({path: one.stamp for path, one in known.items()}, there.failed)
         return filling.tally.report()
 
     def _converse(
@@ -287,6 +290,7 @@ class Index:
     def _rebuild(self, there: Scan, talks: "Talks | None", report: Report) -> SyncReport:
         reports: list[SyncReport] = []
         made: list[Collection] = []
+        generation: list[str] = []
 
         def build(tables: Tables) -> None:
             filling = self._filling(lambda write: write(tables))
@@ -295,10 +299,12 @@ class Index:
                 self._converse(filling, {}, talks, report, every=True)
             self._done(tables, filling.settings.made_with)
             reports.append(filling.tally.report())
-            made.append(self._collect(tables))
+            generation.append(generation_of(tables))
+            made.append(self._deriving.made(tables, generation[0]))
 
         def swapped() -> None:
-            self._collection, self._stale, self._seen = made[0], False, {}
+            self._deriving.take(made[0], generation[0])
+            self._looking.forget()
 
         self.database.replace(build, swapped)
         self._drop_old()
@@ -314,82 +320,6 @@ class Index:
         if tables.meta(GENERATION) is None:
             tables.note(GENERATION, secrets.token_hex(8))
         return Change()
-
-    def write(self, write: Callable[[Tables], Change]) -> None:
-        """Write in one transaction, and take what changed into what is searched.
-
-        Raises:
-            DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
-        """
-        with self.database.writing() as tables:
-            change = write(tables)
-        with self._state:
-            if change and self._collection is not None:
-                stale, self._stale = self._stale, True  # it stays so where this fails
-                self._collection.refresh(added=change.added, removed=change.removed)
-                self._stale = stale
-
-    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Give passages their vectors, float32; `label` names the model.
-
-        Raises:
-            DamagedError, MemoryBackendError: as `write`.
-        """
-        with self.database.writing() as tables:
-            tables.embed(label, rows)
-        with self._state:
-            if self._collection is not None:
-                stale, self._stale = self._stale, True
-                self._collection.refresh(vectors=vectors(rows), model=label)
-                self._stale = stale
-
-    def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
-        """Write what takes all vectors out, since another model is used: `label` from now on."""
-        with self.database.writing() as tables:
-            write(tables)
-        with self._state:
-            if self._collection is not None:
-                stale, self._stale = self._stale, True
-                self._collection.refresh(model=label)
-                self._stale = stale
-
-    def _current(self, tables: Tables) -> "Collection":
-        """Return the collection, after taking in what it lacks of the tables."""
-        with self._state:
-            if self._collection is None:
-                self._collection = self._collect(tables)
-            elif self._stale:
-                equal(self._collection, tables)
-            self._stale = False
-            return self._collection
-
-    def _collect(self, tables: Tables) -> "Collection":
-        """Return the collection of these tables, made where what is kept of it is not usable."""
-        from skerry_recall.collection import Collection  # noqa: PLC0415 - as said above
-
-        folder = self._derived / (tables.meta(GENERATION) or "new")
-        try:
-            found = Collection(folder)
-            equal(found, tables)
-        except (OSError, ValueError) as error:  # a torn file, or the form of another version
-            logger.warning("%s is made anew: %s", folder, error)
-            shutil.rmtree(folder, ignore_errors=True)
-            found = Collection(folder)
-            equal(found, tables)
-        return found
-
-    def _drop_old(self) -> None:
-        """Remove what was derived of indexes that are gone."""
-        with self.database.reading() as tables:
-            keep = tables.meta(GENERATION)
-        for folder in self._derived.iterdir() if self._derived.is_dir() else ():
-            if folder.name != keep:
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def _pace(self) -> None:
-        if self._stop.is_set():
-            raise StoppedError
-        time.sleep(YIELD_SECONDS)
 
 
 def _swept(tables: Tables) -> Change:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from skerry.memory.documents import Document, Piece, Stamp
 from skerry.memory.rows import as_json, chunk, columns, passage
@@ -11,6 +11,9 @@ from skerry.memory.vector_rows import VectorRows
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
+_KNOWN: Final = (
+    "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session FROM files"
+)
 _PASSAGES: Final = (
     "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
     " WHERE ? IS NULL OR id IN (SELECT value FROM json_each(?)) ORDER BY file_id, place"
@@ -59,6 +62,13 @@ class Row:
     session: str | None
 
 
+def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, Known]:
+    return {
+        path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest)
+        for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
+    }
+
+
 class Tables(VectorRows):
     """The tables of one connection. Whoever holds it begins and ends the transaction."""
 
@@ -79,15 +89,13 @@ class Tables(VectorRows):
 
     def known(self, source: MemorySource) -> dict[str, Known]:
         """Return the files of a source by path."""
-        rows = self._db.execute(
-            "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session"
-            " FROM files WHERE source = ?",
-            (source.value,),
-        )
-        return {
-            path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest)
-            for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
-        }
+        return _known(self._db.execute(f"{_KNOWN} WHERE source = ?", (source.value,)))
+
+    def known_at(self, paths: Iterable[str]) -> dict[str, Known]:
+        """Return the files of these paths, those that are indexed."""
+        where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
+        given = (json.dumps(list(paths)), MemorySource.MEMORY.value)
+        return _known(self._db.execute(f"{_KNOWN} {where}", given))
 
     def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
         """Write documents whose paths are new."""

@@ -29,6 +29,8 @@ class Watch:
     def __init__(self) -> None:
         self._file: int | None = None
         self._folders: frozenset[str] = frozenset()
+        self._names: dict[int, str] = {}
+        """Folders by the number that the kernel gave each."""
 
     @property
     def covers(self) -> bool:
@@ -50,42 +52,53 @@ class Watch:
         file = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if file < 0:
             return False
-        if any(libc.inotify_add_watch(file, os.fsencode(one), _MASK) < 0 for one in wanted):
-            os.close(file)
-            return False
-        self._file, self._folders = file, wanted
+        names: dict[int, str] = {}
+        for one in wanted:
+            number = libc.inotify_add_watch(file, os.fsencode(one), _MASK)
+            if number < 0:
+                os.close(file)
+                return False
+            names[number] = one
+        self._file, self._folders, self._names = file, wanted, names
         return True
+
+    def changed(self) -> set[str] | None:
+        """Return the Markdown files that changed since it was asked, as the system names them.
+
+        None where it watches nothing, where folders changed, or too much for the kernel to name.
+        """
+        if self._file is None:
+            return None
+        found: set[str] = set()
+        whole = True
+        with suppress(BlockingIOError):
+            while data := os.read(self._file, _READ):
+                for number, mask, name in _events(data):
+                    if not name or mask & _DIRECTORY:
+                        whole = False
+                    elif name.lower().endswith(b".md"):
+                        found.add(f"{self._names.get(number, '')}/{os.fsdecode(name)}")
+        return found if whole else None
 
     def is_quiet(self) -> bool:
         """Return whether it watches, and no Markdown file or folder changed since it was asked."""
-        if self._file is None:
-            return False
-        quiet = True
-        with suppress(BlockingIOError):
-            while data := os.read(self._file, _READ):
-                quiet = quiet and not any(_tells(mask, name) for mask, name in _events(data))
-        return quiet
+        return self.changed() == set()
 
     def close(self) -> None:
         """Watch nothing."""
         if self._file is not None:
             os.close(self._file)
-        self._file, self._folders = None, frozenset()
+        self._file, self._folders, self._names = None, frozenset(), {}
 
 
-def _events(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield what happened, and the name of what it happened to; see inotify(7)."""
+def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield in which folder something happened, what, and to which name; see inotify(7)."""
     place = 0
     while place < len(data):
-        _, mask, _, length = _EVENT.unpack_from(data, place)
+        number, mask, _, length = _EVENT.unpack_from(data, place)
         place += _EVENT.size
-        yield mask, data[place : place + length].rstrip(b"\0")
+        yield number, mask, data[place : place + length].rstrip(b"\0")
         place += length
-
-
-def _tells(mask: int, name: bytes) -> bool:
-    """Return whether it may be of the memory; a queue that ran over has no name."""
-    return not name or bool(mask & _DIRECTORY) or name.endswith(b".md")
 
 
 def _libc() -> Any:

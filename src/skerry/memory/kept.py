@@ -1,0 +1,156 @@
+"""An index that is open: its tables, and what is searched, kept equal to them. All blocking."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skerry.memory.database import DamagedError, Database
+from skerry.memory.derived import vectors
+from skerry.memory.deriving import Deriving
+from skerry.memory.filling import StoppedError
+from skerry.memory.tables import Change, Tables
+from skerry.model.memory import MemoryBackendError
+
+if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+    from skerry_recall.collection import Collection
+
+logger = logging.getLogger(__name__)
+
+YIELD_SECONDS: Final = 0.001
+"""For the threads that wait, after each batch: the event loop's among them."""
+GENERATION: Final = "generation"
+"""Names the folder of what is made of the tables; an index that is made anew has another."""
+BEHIND: Final = "what is searched is being brought up to what is indexed; ask again in a moment"
+
+
+class Kept:
+    """The part of `index.Index` that reads and writes. Usable from all threads."""
+
+    def __init__(self, path: Path, reach: Callable[[str], None]) -> None:
+        self.database = Database(path, reach)
+        self._deriving = Deriving(path.with_suffix(".derived"), self._pace)
+        self._state = threading.RLock()
+        """Whoever opens it; held for moments."""
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        """Brings much into what is searched, beside searches."""
+
+    def _open(self) -> None:
+        raise NotImplementedError
+
+    @contextmanager
+    def reading(self) -> Generator[tuple[Tables, "Collection | None", str]]:
+        """Give one state of the tables, and the collection that is searched.
+
+        It is equal to them, but for what is told beside it: much that is brought in beside the
+        search. None where it has too little of them.
+
+        Raises:
+            DamagedError: the file is damaged; `sync` makes it anew.
+            MemoryBackendError: it cannot be read.
+        """
+        changes = self._deriving.changes
+        with self.tables() as tables:
+            collection, behind = self._deriving.usable(tables, generation_of(tables), changes)
+            if behind:
+                self.derive_beside()
+            yield tables, collection, (self._deriving.lost or BEHIND) if behind else ""
+
+    @contextmanager
+    def tables(self) -> Generator[Tables]:
+        """Give one state of the tables, without what is searched.
+
+        Raises:
+            DamagedError, MemoryBackendError: as `reading`.
+        """
+        self._open()
+        with self.database.reading() as tables:
+            yield tables
+
+    def write(self, write: Callable[[Tables], Change]) -> None:
+        """Write in one transaction, and take what changed into what is searched.
+
+        Raises:
+            DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
+        """
+        with self.database.writing() as tables:
+            change = write(tables)
+        if change:
+            self._deriving.apply(
+                lambda one: one.refresh(added=change.added, removed=change.removed),
+                len(change.added) + len(change.removed),
+            )
+
+    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Give passages their vectors, float32; `label` names the model.
+
+        Raises:
+            DamagedError, MemoryBackendError: as `write`.
+        """
+        with self.database.writing() as tables:
+            tables.embed(label, rows)
+        self._deriving.apply(lambda one: one.refresh(vectors=vectors(rows), model=label), len(rows))
+
+    def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
+        """Write what takes all vectors out, since another model is used: `label` from now on."""
+        with self.database.writing() as tables:
+            write(tables)
+        self._deriving.apply(lambda one: one.refresh(model=label), 0)
+
+    def derive(self) -> None:
+        """Bring all that the tables have into what is searched; searches go on meanwhile.
+
+        Raises:
+            StoppedError: it was closed meanwhile, or something is forgotten; the rest is for later.
+            DamagedError, MemoryBackendError: the tables cannot be read.
+        """
+        self._open()
+
+        def reading(work: Callable[[Tables], None]) -> None:
+            with self.database.reading() as tables:
+                work(tables)
+
+        with self.database.reading() as tables:
+            generation = generation_of(tables)
+        self._deriving.make(generation, reading)
+
+    def lost(self, why: str) -> None:
+        """Note that what is searched turned out to be unusable: it is made anew."""
+        self._deriving.drop(why)
+
+    def derive_beside(self) -> None:
+        """Begin `derive` in a thread of ours, unless one is at it; `close` ends it."""
+        with self._state:
+            if self._stop.is_set() or (self._thread is not None and self._thread.is_alive()):
+                return
+            self._thread = threading.Thread(
+                target=self._derive_quietly, name="memory-derive", daemon=True
+            )
+            self._thread.start()
+
+    def _derive_quietly(self) -> None:
+        try:
+            self.derive()
+        except StoppedError:
+            logger.debug("what is searched is brought up later")
+        except (DamagedError, MemoryBackendError, OSError, ValueError) as error:
+            logger.warning("what is searched cannot be made of the index: %s", error)
+
+    def _drop_old(self) -> None:
+        """Remove what was derived of indexes that are gone."""
+        with self.database.reading() as tables:
+            self._deriving.keep_only(tables.meta(GENERATION))
+
+    def _pace(self) -> None:
+        if self._stop.is_set():
+            raise StoppedError
+        time.sleep(YIELD_SECONDS)
+
+
+def generation_of(tables: Tables) -> str:
+    """Return the name of the folder of what is made of these tables."""
+    return tables.meta(GENERATION) or "new"

@@ -1,0 +1,77 @@
+"""Looks what changed in the files: at all of them, or where a watch is kept at what it names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.memory.documents import Stamp
+from skerry.memory.files import Places, Scan, scan, scan_some
+from skerry.memory.watch import Watch
+
+WATCHED: Final = 500
+"""Files from which on a look takes so long that a watch is kept instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is to be brought in."""
+
+    scan: Scan
+    only: Sequence[str] | None
+    """The paths that were looked at; None is all."""
+
+
+class Looking:
+    """The files of one index as they were when they were last brought in. For one thread."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Stamp] = {}
+        self._failed: list[tuple[str, str]] = []
+        self._watch = Watch()
+        self._watched: Places | None = None
+        """Where all was brought in, but for what the watch tells."""
+        self._waiting: set[str] = set()
+        """Paths that the watch named and that are not brought in yet."""
+
+    def look(self, places: Places) -> Found | None:
+        """Return what to bring in; None where nothing changed."""
+        if self._seen and places == self._watched:
+            named = self._watch.changed()
+            if named is not None:
+                self._waiting |= named
+                some = scan_some(places, self._waiting, self._seen)
+                if some is not None:
+                    return Found(*some) if some[1] else None
+        self._watched = None
+        self._waiting = set()
+        there = scan(places)
+        if len(there.found) < WATCHED or there.failed:
+            self._watch.close()
+        elif self._watch.cover(there.folders):
+            there = scan(places)  # what changed before it was watched
+        self._watched = places
+        if there.found == self._seen and there.failed == self._failed:
+            return None
+        return Found(there, None)
+
+    def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
+        """Note that all was brought in."""
+        self._seen, self._failed, self._waiting = stamps, failed, set()
+
+    def seen_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
+        """Note that these paths were brought in; those without a stamp are gone."""
+        for path in paths:
+            if path in stamps:
+                self._seen[path] = stamps[path]
+            else:
+                self._seen.pop(path, None)
+        self._waiting = set()
+
+    def forget(self) -> None:
+        """Look at all the next time."""
+        self._seen, self._watched, self._waiting = {}, None, set()
+
+    def close(self) -> None:
+        """Watch nothing."""
+        self.forget()
+        self._watch.close()
