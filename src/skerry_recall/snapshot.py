@@ -129,7 +129,8 @@ class Snapshot:
         parts: list[Mask] = []
         if documents is not None:
             allowed = np.zeros(int(self.document.max(initial=0)) + 1, np.bool_)
-            wanted = np.fromiter(documents, np.int64)
+            given = documents if isinstance(documents, np.ndarray) else list(documents)
+            wanted = np.asarray(given, np.int64)
             allowed[wanted[(wanted >= 0) & (wanted < len(allowed))]] = True
             parts.append(allowed[self.document])
         if since is not None:

@@ -13,7 +13,8 @@ from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
 from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import INDEXED_AT, Index, Talks
-from skerry.memory.searching import Weighing, by_words, search
+from skerry.memory.listing import listing
+from skerry.memory.searching import Asking, Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
@@ -26,7 +27,6 @@ from skerry.model.memory import (
     MemoryMode,
     MemoryProgress,
     MemoryQuestion,
-    MemorySource,
     MemoryStatus,
     SyncReport,
 )
@@ -305,7 +305,7 @@ class BuiltinMemory:
         """Return the hits, whether meaning was compared, what keeps it from all, and what waits."""
         lacks: MemoryFallback | None = None
         notes: Sequence[str] = ()
-        weighing, now = self._weighing(), self._clock.now_ms()
+        asking = Asking(self._weighing(), self._clock.now_ms(), self._index.recalling())
         try:
             with self._index.reading() as (tables, collection, behind):
                 if collection is None:
@@ -318,7 +318,7 @@ class BuiltinMemory:
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
                 notes = (*notes, behind) if behind else notes
-                found = search(tables, collection, question, vector, weighing, now)
+                found = search(tables, collection, question, vector, asking)
                 return found, vector is not None, lacks, notes
         except (OSError, ValueError) as error:  # what is derived can neither be read nor made
             self._index.lost(str(error))
@@ -339,20 +339,7 @@ class BuiltinMemory:
 
     def _listing(self) -> list[MemoryFile]:
         with self._index.tables() as tables:
-            known = {source: tables.known(source).values() for source in MemorySource}
-        return [
-            MemoryFile(
-                path=one.path,
-                source=source,
-                size=one.stamp.size,
-                changed_at=one.stamp.mtime // 1_000_000,
-                passages=None if one.error else one.chunks,
-                error=one.error or "",
-                session=one.session,
-            )
-            for source, found in known.items()
-            for one in found
-        ]
+            return listing(tables)
 
     def _status(self, embedder: "Embedder | None") -> MemoryStatus:
         with self._index.tables() as tables:

@@ -303,6 +303,7 @@ class Index(Kept):
             made.append(self._deriving.made(tables, generation[0]))
 
         def swapped() -> None:
+            self._writes += 1
             self._deriving.take(made[0], generation[0])
             self._looking.forget()
 

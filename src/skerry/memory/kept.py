@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from skerry.memory.database import DamagedError, Database
 from skerry.memory.derived import vectors
@@ -18,12 +18,15 @@ from skerry.model.memory import MemoryBackendError
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
     from skerry_recall.collection import Collection
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 YIELD_SECONDS: Final = 0.001
 """For the threads that wait, after each batch: the event loop's among them."""
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
+RECALLED: Final = 32
+"""Filters of questions whose documents are kept."""
 BEHIND: Final = "what is searched is being brought up to what is indexed; ask again in a moment"
 
 
@@ -36,6 +39,10 @@ class Kept:
         self._state = threading.RLock()
         """Whoever opens it; held for moments."""
         self._stop = threading.Event()
+        self._writes = 0
+        """How often the tables were written."""
+        self._recalled: tuple[int, dict[object, object]] = (0, {})
+        """What was made of the tables for questions, after so many writes."""
         self._thread: threading.Thread | None = None
         """Brings much into what is searched, beside searches."""
 
@@ -71,6 +78,26 @@ class Kept:
         with self.database.reading() as tables:
             yield tables
 
+    def recalling(self) -> "Callable[[object, Callable[[], T]], T]":
+        """Return what keeps things that are made of the tables, until these are written.
+
+        It is to be asked for before a state of the tables is read.
+        """
+        writes = self._writes
+        if self._recalled[0] != writes:
+            self._recalled = writes, {}
+        kept = self._recalled[1]
+
+        def recall(key: object, make: Callable[[], T]) -> T:
+            if key not in kept:
+                made = make()
+                if len(kept) >= RECALLED or self._writes != writes:
+                    return made
+                kept[key] = made
+            return cast("T", kept[key])
+
+        return recall
+
     def write(self, write: Callable[[Tables], Change]) -> None:
         """Write in one transaction, and take what changed into what is searched.
 
@@ -79,6 +106,7 @@ class Kept:
         """
         with self.database.writing() as tables:
             change = write(tables)
+        self._writes += 1
         if change:
             self._deriving.apply(
                 lambda one: one.refresh(added=change.added, removed=change.removed),
@@ -93,12 +121,14 @@ class Kept:
         """
         with self.database.writing() as tables:
             tables.embed(label, rows)
+        self._writes += 1
         self._deriving.apply(lambda one: one.refresh(vectors=vectors(rows), model=label), len(rows))
 
     def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
         """Write what takes all vectors out, since another model is used: `label` from now on."""
         with self.database.writing() as tables:
             write(tables)
+        self._writes += 1
         self._deriving.apply(lambda one: one.refresh(model=label), 0)
 
     def derive(self) -> None:

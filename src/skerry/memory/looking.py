@@ -1,5 +1,6 @@
 """Looks what changed in the files: at all of them, or where a watch is kept at what it names."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +9,7 @@ from skerry.memory.documents import Stamp
 from skerry.memory.files import Places, Scan, scan, scan_some
 from skerry.memory.watch import Watch
 
+LINUX: Final = sys.platform == "linux"
 WATCHED: Final = 500
 """Files from which on a look takes so long that a watch is kept instead."""
 

@@ -8,6 +8,7 @@ chunks_vec  their vectors of the present model: float32, little-endian, length 1
 embedding_cache  vectors by provider, model and SHA-256 of the text, for texts that come again; the
             model is `name@size`: a server that changed behind a name and changes back costs nothing
 refusals    texts that the model gave no vector, why, and when it was asked, in ms since 1970
+totals      how many passages there are, and how many lack a vector; triggers count
 meta        how the index was made
 
 Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
@@ -87,5 +88,23 @@ STEPS: Final = (
     DELETE FROM chunks_vec WHERE embedding = zeroblob(length(embedding))
     OR length(embedding) <> 4 * (SELECT value FROM meta WHERE key = 'vector size');
     UPDATE chunks SET model = '' WHERE model <> '' AND id NOT IN (SELECT chunk_id FROM chunks_vec)
+    """,
+    """
+    CREATE TABLE totals (name TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO totals SELECT 'passages', count(*) FROM chunks;
+    INSERT INTO totals SELECT 'lacking', count(*) FROM chunks WHERE model = '';
+    CREATE TRIGGER chunk_added AFTER INSERT ON chunks BEGIN
+        UPDATE totals SET rows = rows + 1
+        WHERE name = 'passages' OR (name = 'lacking' AND NEW.model = '');
+    END;
+    CREATE TRIGGER chunk_removed AFTER DELETE ON chunks BEGIN
+        UPDATE totals SET rows = rows - 1
+        WHERE name = 'passages' OR (name = 'lacking' AND OLD.model = '');
+    END;
+    CREATE TRIGGER chunk_embedded AFTER UPDATE OF model ON chunks
+    WHEN (OLD.model = '') <> (NEW.model = '') BEGIN
+        UPDATE totals SET rows = rows + (NEW.model = '') - (OLD.model = '') WHERE name = 'lacking';
+    END;
+    CREATE INDEX files_of_source ON files (source, session)
     """,
 )

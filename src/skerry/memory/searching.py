@@ -1,7 +1,7 @@
 """Answers a question of an open index. Blocking."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -52,24 +52,35 @@ class Weighing:
         return profile
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a question is answered with, beside the index."""
+
+    weighing: Weighing
+    now: int
+    """In ms since 1970."""
+    recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
+    """Gives what was made for an equal question of the same tables, or makes it."""
+
+
 def search(
     tables: Tables,
     collection: "Collection",
     question: MemoryQuestion,
     vector: "NDArray[np.float32] | None",
-    weighing: Weighing,
-    now: int,
+    asking: Asking,
 ) -> list[MemoryHit]:
-    """Return the passages that answer the question, the best first; `now` in ms since 1970."""
+    """Return the passages that answer the question, the best first."""
     from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
     from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
     from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
+    weighing, now = asking.weighing, asking.now
     asked = read(question.text, Words(), now)
     scores = collection.scores(
         asked.terms,
         vector,
-        documents=_documents(tables, question),
+        documents=_documents(tables, question, asking),
         since=question.since,
         until=question.until,
     )
@@ -99,7 +110,9 @@ def search(
     ]
 
 
-def _documents(tables: Tables, question: MemoryQuestion) -> set[int] | None:
+def _documents(
+    tables: Tables, question: MemoryQuestion, asking: Asking
+) -> "NDArray[np.int64] | None":
     """Return the files in which the question looks; None is all."""
     opened = None
     if question.opens is not None:
@@ -109,7 +122,15 @@ def _documents(tables: Tables, question: MemoryQuestion) -> set[int] | None:
     narrow = question.path or question.session or opened is not None
     if question.sources == frozenset(MemorySource) and not narrow:
         return None
-    return tables.documents(question.sources, question.path, question.session, opened)
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    def make() -> "NDArray[np.int64]":
+        return np.fromiter(
+            tables.documents(question.sources, question.path, question.session, opened), np.int64
+        )
+
+    key = (question.sources, question.path, question.session, opened and tuple(opened))
+    return asking.recall(key, make)
 
 
 def _lifted(

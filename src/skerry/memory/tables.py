@@ -197,7 +197,10 @@ class Tables(VectorRows):
 
     def sessions(self) -> list[str]:
         """Return the keys of the conversations."""
-        rows = self._db.execute("SELECT DISTINCT session FROM files WHERE session IS NOT NULL")
+        rows = self._db.execute(
+            "SELECT DISTINCT session FROM files WHERE source = ? AND session IS NOT NULL",
+            (MemorySource.SESSIONS.value,),
+        )
         return [key for (key,) in rows]
 
     def documents(
@@ -211,21 +214,23 @@ class Tables(VectorRows):
 
         Of conversations those of `session`, and of `sessions`, where they are given.
         """
-        open_ = None if sessions is None else json.dumps(list(sessions))
-        within = path if path is not None and path.endswith("/") else None
-        rows = self._db.execute(
-            "SELECT id FROM files WHERE source IN (SELECT value FROM json_each(?))"
-            " AND (? IS NULL OR path = ?) AND (? IS NULL OR substr(path, 1, length(?)) = ?)"
-            " AND (? IS NULL OR session = ?)"
-            " AND (? IS NULL OR source <> ? OR session IN (SELECT value FROM json_each(?)))",
-            (
-                json.dumps([one.value for one in sources]),
-                *((None, None) if within else (path, path)),
-                *(within, within, within),
-                *(session, session),
-                *(open_, MemorySource.SESSIONS.value, open_),
-            ),
-        )
+        # With a path its own index is the narrow one; the plus keeps SQLite from another.
+        column = "source" if path is None else "+source"
+        where = [f"{column} IN (SELECT value FROM json_each(?))"]
+        given: list[object] = [json.dumps([one.value for one in sources])]
+        if path is not None and path.endswith("/"):
+            where.append("path >= ? AND path < ?")  # a range of its index
+            given += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
+        elif path is not None:
+            where.append("path = ?")
+            given.append(path)
+        if session is not None:
+            where.append("session = ?")
+            given.append(session)
+        if sessions is not None:
+            where.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
+            given += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
+        rows = self._db.execute(f"SELECT id FROM files WHERE {' AND '.join(where)}", given)  # noqa: S608 - conditions of ours
         return {key for (key,) in rows}
 
     # passages

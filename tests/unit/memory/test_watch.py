@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skerry.infra.clock import SystemClock
-from skerry.memory import index as module
+from skerry.memory import looking as module
 from skerry.memory.files import Places, scan
 from skerry.memory.filling import Settings
 from skerry.memory.index import Index
@@ -122,6 +122,6 @@ def test_without_a_watch_every_search_looks(
     large: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Watch, "cover", lambda *_: False)
-    monkeypatch.setattr(Watch, "is_quiet", lambda *_: False)
+    monkeypatch.setattr(Watch, "changed", lambda *_: None)
     (tmp_path / "workspace" / "memory" / "deep" / "0.md").write_text("Again.")
     assert "Again." in texts(large)
