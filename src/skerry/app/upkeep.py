@@ -74,15 +74,26 @@ class Upkeep(Struct, frozen=True):
     async def _back_up(self) -> None:
         """Copy the database and let old copies go; those of a damaged one would push out good."""
         self.store.refuse_damaged()
-        # It is imported here: most of the time nothing is to be copied.
+        # They are imported here: most of the time nothing is to be copied.
         from skerry.store import backups  # noqa: PLC0415 - as said above
+        from skerry.store.forgetting import begun, is_forgetting  # noqa: PLC0415 - as said above
 
-        def copy() -> str:
+        # A job that does not end must not keep the state without a copy.
+        waits = not await self._is_due(BACKUP, 2 * DAY_MS)
+
+        def copy() -> str | None:
             made = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
+            if waits and is_forgetting(made.path):
+                made.path.unlink()  # it has words that are to be nowhere
+                return None
             backups.rotate(self.state_dir)
             return made.name
 
-        name = await in_daemon_thread(copy, "store-backup")
+        busy = waits and await self.store.read(begun)
+        name = None if busy else await in_daemon_thread(copy, "store-backup")
+        if name is None:
+            logger.info("the daily backup waits until what is being forgotten is gone")
+            return
         logger.info("the database is copied: %s", name)
         await self._note(BACKUP, name)
 

@@ -215,8 +215,8 @@ class Tables(VectorRows):
         Of conversations those of `session`, and of `sessions`, where they are given.
         """
         # With a path its own index is the narrow one; the plus keeps SQLite from another.
-        column = "source" if path is None else "+source"
-        where = [f"{column} IN (SELECT value FROM json_each(?))"]
+        among = "source IN (SELECT value FROM json_each(?))"
+        where = [among if path is None else f"+{among}"]
         given: list[object] = [json.dumps([one.value for one in sources])]
         if path is not None and path.endswith("/"):
             where.append("path >= ? AND path < ?")  # a range of its index
@@ -230,7 +230,8 @@ class Tables(VectorRows):
         if sessions is not None:
             where.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
             given += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
-        rows = self._db.execute(f"SELECT id FROM files WHERE {' AND '.join(where)}", given)  # noqa: S608 - conditions of ours
+        query = f"SELECT id FROM files WHERE {' AND '.join(where)}"  # noqa: S608 - of ours
+        rows = self._db.execute(query, given)
         return {key for (key,) in rows}
 
     # passages

@@ -165,7 +165,25 @@ def holds(path: Path, redaction: Redaction) -> bool:
             older = replace(one, keys=(), texts=tuple(sorted(there.intersection(one.texts))))
             if older.texts and next(_rows(reader, older, None, redaction), None) is not None:
                 return True
-    return False
+        return any(redaction.holds(phrase) for phrases in _begun(reader) for phrase in phrases)
+
+
+def is_forgetting(path: Path) -> bool:
+    """Return whether a copy of the database has words of a job that was not done. Blocks.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    with closing(sqlite.connect(path, read_only=True)) as connection:
+        return any(_begun(Reader(connection)))
+
+
+def _begun(reader: Reader) -> list[list[str]]:
+    """Return the words of each job that was not done; none of a version without such jobs."""
+    if not reader.all("SELECT 1 FROM sqlite_schema WHERE name = 'forgetting'"):
+        return []
+    rows = reader.all("SELECT phrases FROM forgetting")
+    return [msgspec.json.decode(phrases, type=list[str]) for (phrases,) in rows]
 
 
 class _Table(Struct, frozen=True):

@@ -11,9 +11,11 @@ from skerry.app import upkeep
 from skerry.app.upkeep import BACKUP, CHECK, Upkeep, looked_after, unless_damaged
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
-from skerry.model.ids import SessionId
+from skerry.model.ids import AgentId, SessionId
+from skerry.model.redaction import Redaction
 from skerry.store import DATABASE, Unit, backups, open_store, sessions, tasks
 from skerry.store.condition import Condition, Storage, StoreDamagedError, kind
+from skerry.store.forgetting import begin, finish, holds
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, open_core, request
@@ -46,6 +48,27 @@ async def made_each_day(home: Path, clock: FakeClock, *steps: int) -> list[int]:
 async def test_the_database_is_copied_each_day_and_seven_copies_are_kept(tmp_path: Path) -> None:
     steps = [0, DAY // 2, DAY // 2, *[DAY] * 8]
     assert await made_each_day(tmp_path, FakeClock(), *steps) == [1, 1, 2, 3, 4, 5, 6, *[7] * 4]
+
+
+async def test_no_backup_is_made_during_a_forget_unless_that_takes_days(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_store(tmp_path / DATABASE) as store:
+        care = Upkeep(store, tmp_path, clock)
+        await care.do_due()
+        clock.advance(DAY)
+        job = await store.write(lambda unit: begin(unit, AgentId("main"), ["zebra"], 1))
+        await care.do_due()
+        assert len(backups.every(tmp_path)) == 1
+        clock.advance(DAY)
+        await care.do_due()
+        newest, first = backups.every(tmp_path)
+        assert holds(newest.path, Redaction(["zebra"])), "and it is named as one that has it"
+        assert not holds(first.path, Redaction(["zebra"]))
+        clock.advance(DAY)
+        await finish(store, job)
+        await care.do_due()
+        assert len(backups.every(tmp_path)) == 3
+        assert not holds(backups.every(tmp_path)[0].path, Redaction(["zebra"]))
 
 
 async def test_a_clock_that_is_set_stops_neither_backups_nor_checks(tmp_path: Path) -> None:
