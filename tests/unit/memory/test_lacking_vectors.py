@@ -233,7 +233,9 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
     kept.memory.close()
     with closing(connect(kept.home / "main.sqlite")) as db:
         db.executescript(
-            "DROP TABLE refusals; DROP INDEX chunks_lacking; DELETE FROM meta WHERE key = 'vector"
+            "DROP TRIGGER chunk_added; DROP TRIGGER chunk_removed; DROP TRIGGER chunk_embedded;"
+            " DROP TABLE totals; DROP INDEX files_of_source;"
+            " DROP TABLE refusals; DROP INDEX chunks_lacking; DELETE FROM meta WHERE key = 'vector"
             " size'; UPDATE embedding_cache SET model = 'm';"
             " UPDATE chunks_vec SET embedding = zeroblob(16) WHERE chunk_id = 1;"
             " UPDATE chunks_vec SET embedding = x'0000803F' WHERE chunk_id = 2;"
