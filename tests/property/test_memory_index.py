@@ -35,7 +35,9 @@ class DiedError(Exception):
 
 def state(index: Index) -> tuple[object, ...]:
     """Return what the index says, without numbers, which differ."""
-    with index.reading() as (tables, collection):
+    with index.reading() as (tables, collection, behind):
+        assert collection is not None
+        assert behind == ""
         assert tables.ids() == collection.ids()
         rows = tables.rows(tables.ids()).values()
         passages = sorted(

@@ -89,7 +89,7 @@ class Upkeep(Struct, frozen=True):
             backups.rotate(self.state_dir)
             return made.name
 
-        busy = waits and await self.store.read(begun)
+        busy = waits and len(await self.store.read(begun)) > 0
         name = None if busy else await in_daemon_thread(copy, "store-backup")
         if name is None:
             logger.info("the daily backup waits until what is being forgotten is gone")

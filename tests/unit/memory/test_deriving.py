@@ -2,8 +2,9 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import numpy as np
@@ -21,9 +22,26 @@ from skerry.model.memory import MemoryAnswer, MemoryQuestion, MemorySource
 from skerry.model.redaction import Redaction
 from skerry_recall.collection import Collection
 from skerry_recall.embed import EmbeddingModel, Kind
+from skerry_recall.passage import Passage
 from skerry_recall.scores import Floats
 
 COUNT = 12
+
+
+class Counted:
+    """An embedding model that counts what it is asked for."""
+
+    model = EmbeddingModel("test", "count")
+    dims: int | None = 4
+    bulk = 100
+    local = True
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
+        self.asked += kind is Kind.PASSAGE and len(texts)
+        return np.ones((len(texts), 4), np.float32)
 
 
 @pytest.fixture
@@ -40,8 +58,8 @@ def index(tmp_path: Path, reach: Callable[[str], None] = lambda _: None) -> Inde
     return Index(path, Settings(Places(tmp_path / "workspace")), SystemClock(), reach)
 
 
-def memory(made: Index, **more: object) -> BuiltinMemory:
-    return BuiltinMemory(AgentId("main"), made, SystemClock(), **more)  # type: ignore[arg-type] - an embedder or nothing
+def memory(made: Index, embedder: Counted | None = None) -> BuiltinMemory:
+    return BuiltinMemory(AgentId("main"), made, SystemClock(), embedder=lambda: embedder)
 
 
 async def ask(found: BuiltinMemory, text: str = "boat 3") -> MemoryAnswer:
@@ -58,11 +76,11 @@ def refreshed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = Collection.refresh
 
-    def refresh(self: Collection, **given: object) -> None:
-        added = list(given.pop("added", ()))  # type: ignore[call-overload] - passages
+    def refresh(self: Collection, **given: Any) -> None:
+        added = list(given.pop("added", ()))
         if added:
             found.append(len(added))
-        real(self, added=added, **given)  # type: ignore[arg-type] - as it was given
+        real(self, added=added, **given)
 
     monkeypatch.setattr(Collection, "refresh", refresh)
     return found
@@ -91,9 +109,9 @@ async def test_much_that_was_lost_is_made_beside_the_searches_which_full_text_an
     monkeypatch.setattr(deriving, "SMALL", 3)
     go_on, real = threading.Event(), Collection.refresh
 
-    def refresh(self: Collection, **given: object) -> None:
+    def refresh(self: Collection, **given: Any) -> None:
         assert go_on.wait(60)
-        real(self, **given)  # type: ignore[arg-type] - as it was given
+        real(self, **given)
 
     monkeypatch.setattr(Collection, "refresh", refresh)
     second = memory(index(tmp_path))
@@ -180,16 +198,16 @@ def test_a_stop_does_not_wait_for_all_that_is_made(
         with made.tables() as tables:
             real = tables.passages
 
-            class Counted:
+            class Counting:
                 def __getattr__(self, name: str) -> object:
                     return getattr(tables, name)
 
-                def passages(self, ids: object = None) -> Iterator[object]:
-                    for one in real(ids):  # type: ignore[arg-type] - as it was given
+                def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
+                    for one in real(ids):
                         taken.append(one.id)
                         yield one
 
-            work(Counted())  # type: ignore[arg-type] - it is the tables, counted
+            work(cast("Tables", Counting()))
 
     with pytest.raises(StoppedError):
         other.make("g", reading)
@@ -233,22 +251,6 @@ async def test_of_a_large_tree_only_what_the_watch_names_is_looked_at(
     here.close()
 
 
-class Counted:
-    """An embedding model that counts what it is asked for."""
-
-    model = EmbeddingModel("test", "count")
-    dims: int | None = 4
-    bulk = 100
-    local = True
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def embed(self, texts: list[str], kind: Kind) -> Floats:
-        self.asked += kind is Kind.PASSAGE and len(texts)
-        return np.ones((len(texts), 4), np.float32)
-
-
 async def test_after_a_forget_every_passage_has_its_vector_at_once(
     tmp_path: Path, workspace: Path
 ) -> None:
@@ -257,7 +259,7 @@ async def test_after_a_forget_every_passage_has_its_vector_at_once(
     )
     (workspace / "MEMORY.md").write_text(f"{whole}\n\nzebra quokka\n")
     embedder = Counted()
-    here = memory(index(tmp_path), embedder=lambda: embedder)
+    here = memory(index(tmp_path), embedder)
     await here.sync()
     asked = embedder.asked
     (workspace / "MEMORY.md").write_text(whole)
