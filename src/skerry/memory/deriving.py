@@ -26,6 +26,8 @@ SMALL: Final = 2000
 """Passages and vectors that a search may bring in: 0.2 s. More are brought in beside it."""
 PACE: Final = 500
 """Passages between two looks whether it is still wanted."""
+PATIENCE_SECONDS: Final = 0.25
+"""What a search waits for a job that may have little left to bring in."""
 MANIFEST: Final = "collection.json"
 """The file that names the others of a collection."""
 _TRIES: Final = 5
@@ -88,6 +90,8 @@ class Deriving:
         A small difference is brought in, unless the tables were changed since they were read. None
         where more is lacking than is there.
         """
+        if self._stale and self._making.acquire(timeout=PATIENCE_SECONDS):
+            self._making.release()
         with self._lock:
             collection = self._open(generation)
             if not self._stale or (changes != self._changes and self._written):
@@ -120,8 +124,10 @@ class Deriving:
         with self._making:
             for _ in range(_TRIES):
                 with self._lock:
-                    changes, self._stale = self._changes, True
                     collection = self._open(generation)
+                    if not self._stale:
+                        return
+                    changes = self._changes
                 try:
                     reading(partial(self._bring_in, collection))
                 except (OSError, ValueError) as error:
@@ -220,7 +226,9 @@ class Deriving:
         return self._open(self._generation)
 
     def _bring_in(self, collection: "Collection", tables: Tables) -> None:
-        equal(collection, tables, difference(collection, tables), self._paced)
+        found = difference(collection, tables)
+        self._serves = len(found.lacking) <= found.held
+        equal(collection, tables, found, self._paced)
 
     def _pace(self) -> None:
         if self._halt.is_set():

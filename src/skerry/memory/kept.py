@@ -145,7 +145,9 @@ class Kept:
                 work(tables)
 
         with self.database.reading() as tables:
-            generation = generation_of(tables)
+            generation, (_, passages) = generation_of(tables), tables.vector_counts()
+        if not (passages or self._deriving.is_there):
+            return  # nothing is loaded for an empty memory
         self._deriving.make(generation, reading)
 
     def lost(self, why: str) -> None:

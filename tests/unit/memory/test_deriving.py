@@ -13,6 +13,7 @@ import pytest
 from skerry.infra.clock import SystemClock
 from skerry.memory import deriving, looking
 from skerry.memory.builtin import BuiltinMemory
+from skerry.memory.derived import Difference, difference
 from skerry.memory.files import Places, scan
 from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import Index, no_report
@@ -97,6 +98,24 @@ async def test_a_sync_ends_with_all_made_so_that_the_first_search_makes_nothing(
     assert len((await ask(second)).hits) == COUNT
     second.close()
     assert refreshed == [COUNT], workspace
+
+
+async def test_another_sync_keeps_what_is_searched_as_it_is(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = memory(index(tmp_path))
+    await here.sync()
+    compared: list[object] = []
+
+    def counted(collection: Collection, tables: Tables) -> Difference:
+        compared.append(collection)
+        return difference(collection, tables)
+
+    monkeypatch.setattr(deriving, "difference", counted)
+    await here.sync()
+    assert len((await ask(here)).hits) == COUNT, workspace
+    assert compared == []
+    here.close()
 
 
 async def test_much_that_was_lost_is_made_beside_the_searches_which_full_text_answers(
