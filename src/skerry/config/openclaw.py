@@ -21,7 +21,7 @@ _OWN: Final[tuple[tuple[Place, str], ...]] = (
         ("gateway", "port"),
         "this gateway has its own; both use 18789, so stop the other one or set gateway.port",
     ),
-    (("agents", "defaults", "workspace"), "its files are copied"),
+    (("agents", "defaults", "workspace"), ""),
     (("plugins",), "plugins of OpenClaw are programs of Node"),
     (("meta",), ""),
     (("wizard",), ""),
@@ -137,7 +137,7 @@ def _agents(tree: Mapping[str, Any]) -> list[tuple[Place, str]]:
     """Return the places of each agent that say where its files are."""
     listed = lookup(tree, ("agents", "list"))
     number = len(listed) if isinstance(listed, list) else 0
-    keys = (("workspace", "its files are copied"), ("agentDir", "its credentials are taken over"))
+    keys = (("workspace", ""), ("agentDir", "credentials are read from the home alone"))
     return [(("agents", "list", n, key), why) for n in range(number) for key, why in keys]
 
 
