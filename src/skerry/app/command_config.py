@@ -13,7 +13,7 @@ from skerry.app.settings import Settings
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded
 from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
-from skerry.config.redact import redact, redact_config, unresolved
+from skerry.config.redact import public, redact, redact_config, unresolved
 from skerry.config.source import Source
 from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
@@ -127,7 +127,7 @@ class _Changing:
         expanded = self.settings.expanded
         if not path:
             written = {key: one for key, one in expanded.merged.items() if key != META}
-            tree: Any = redact(unresolved(written, expanded.used))
+            tree: Any = public(unresolved(written, expanded.used))
             if not tree:
                 return "Nothing is set. `/config show messages.queue` shows what holds at a place."
         else:

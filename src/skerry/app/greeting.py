@@ -7,13 +7,23 @@ from pathlib import Path
 from skerry.ports.model import ModelState, ModelStatus
 
 
-def greeting(status: ModelStatus, port: int, token: str | None) -> str:
-    """Return the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs."""
+def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
+    """Compose the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs.
+
+    Args:
+        status: Which model answers.
+        port: Where the gateway listens.
+        token: Shown in the page's address; None, as at every start but the first, names the command
+            that shows it.
+    """
     command = _command()
+    page = f"http://127.0.0.1:{port}/"
     lines = [
         f"ready ws://127.0.0.1:{port}",
         "",
-        f"  Page    http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""),
+        f"  Page    {page}#token={token}"
+        if token
+        else f"  Page    {page} (open it: {command} open)",
         f"  Chat    {command} chat",
     ]
     if status.model is not None:

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -120,7 +121,9 @@ async def _run(
         application.hooks.gateway_start.start(GatewayStart(port=listener.port))
         await boot(application.dispatch, settings.config, application.context.started_ms)
         auth = settings.config.gateway.auth
-        token = auth.secret if auth.mode is AuthMode.TOKEN else None
+        # Where nobody looks, it would stay in a journal or a file that others may read.
+        is_seen = settings.is_first and sys.stdout.isatty()
+        token = auth.secret if auth.mode is AuthMode.TOKEN and is_seen else None
         gc.collect()
         gc.freeze()  # what is there now stays: later collections need not look at it
         text = greeting(await application.context.models.status(), listener.port, token)

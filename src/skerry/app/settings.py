@@ -62,6 +62,11 @@ class Settings:
         return self._loaded.expanded
 
     @property
+    def is_first(self) -> bool:
+        """Tell whether the token was made for this start."""
+        return self._loaded.is_first
+
+    @property
     def revision(self) -> str:
         """Return the hash of all that is in force, with the included files."""
         return self.revision_of(self._loaded.expanded)

@@ -39,7 +39,7 @@ async def _status(arguments: Namespace) -> int:
         return 0
     rows = [
         ("gateway", f"{styled('running', 'green')} at {address.url}"),
-        ("page", _page(address, found["authMode"])),
+        ("page", f"{page_of(address)} (skerry open)"),
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
@@ -53,14 +53,9 @@ async def _status(arguments: Namespace) -> int:
     return 0
 
 
-def _page(address: Address, mode: str | None) -> str:
-    """Return the page's address as the gateway prints it: who asks here has the token anyway.
-
-    A password, which a person may use elsewhere too, is not shown.
-    """
-    page = f"http{address.url.removeprefix('ws').rstrip('/')}/"
-    shown = address.token and mode != "password"
-    return f"{page}#token={address.token}" if shown else page
+def page_of(address: Address) -> str:
+    """Return the address of the page, without what lets a person in."""
+    return f"http{address.url.removeprefix('ws').rstrip('/')}/"
 
 
 async def state(address: Address) -> dict[str, Any]:

@@ -36,7 +36,7 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
-    ("the gateway", ("gateway", "status", "doctor", "logs", "service", "update")),
+    ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
     ("its state", ("memory", "usage", "outbox", "backup", "import")),
     ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks", "devices")),
     ("this shell", ("completion",)),
@@ -126,6 +126,7 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
     return {
         "gateway": _gateway,
         "status": _status,
+        "open": _open,
         "chat": _chat,
         "agent": _agent,
         "models": _models,
@@ -180,6 +181,13 @@ def _gateway(add: _Add) -> None:
     )
     _timeout(call, "seconds to wait (default 30; 600 with --expect-final)")
     _output(_reach(call))
+
+
+def _open(add: _Add) -> None:
+    opened = _reach(
+        _command(add, "open", "open", "open the page in a browser, or show its address")
+    )
+    opened.add_argument("--print", action="store_true", help="show the address, open nothing")
 
 
 def _status(add: _Add) -> None:

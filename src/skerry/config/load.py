@@ -54,6 +54,8 @@ class Loaded:
     token_source: TokenSource
     broken: ConfigInvalidError | None = None
     """What is wrong with the file; the last good one is in force instead of it."""
+    is_first: bool = False
+    """Whether the token was made just now, so that its owner has not seen it."""
 
 
 def locate(environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -174,7 +176,7 @@ def prepare(
     except ConfigRewriteError as error:
         error.remedy = BY_HAND
         raise
-    return load(environ, state_dir, path)
+    return replace(load(environ, state_dir, path), is_first=True)
 
 
 def _path(environ: Mapping[str, str], text: str) -> Path:

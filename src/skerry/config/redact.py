@@ -1,9 +1,16 @@
-"""Takes secrets out of a configuration before anyone is shown it."""
+"""Takes secrets out of a configuration before anyone is shown it.
+
+`public` is for whole configurations: it shows what the configuration's own sections declare, and
+hides all else, such as what a plugin is given. `redact` is for parts of one and judges by names.
+"""
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
+from skerry.config.base import Section
 from skerry.config.root import Config
 
 REDACTED: Final = "__OPENCLAW_REDACTED__"
@@ -23,6 +30,15 @@ _LONGEST_ID: Final = 512
 SHORTEST: Final = 6
 """Characters; what is shorter is not looked for in other values."""
 _IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=[?&]key=)[^&\s#]+|(?<=token=)[^&\s#]+")
+_URL: Final = re.compile(r"([a-z][a-z0-9+.-]{0,20}://[^/?#\s]*)(/[^?#\s]*)?(\?[^#\s]*)?(#\S*)?")
+_PUBLIC_STEP: Final = re.compile(
+    r"(?:v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,12}(?:-[a-z]{1,12}){0,2})?"
+)
+"""A step of an address that is a word or a version, as `/api/v1`; a key is longer or has digits."""
+_PRIVATE: Final = frozenset({"args"})
+"""Declared keys whose values may hold a secret: what a program is called with."""
+_META: Final = frozenset({"$schema", "$include", "meta", "wizard"})
+"""Keys of the file that no section declares and that only note who wrote it."""
 
 
 def is_secret(key: str) -> bool:
@@ -65,7 +81,7 @@ def redact(value: JSON) -> JSON:
         case list():
             return [redact(one) for one in value]
         case str():
-            return _IN_URL.sub(REDACTED, value)
+            return redact_text(value)
         case _:
             return value
 
@@ -75,7 +91,86 @@ def redact_config(config: Config, used: Mapping[str, str] | None = None) -> JSON
 
     Values of the variables in `used` show as `${NAME}` wherever they stand.
     """
-    return redact(unresolved(config.model_dump(mode="json", by_alias=True), used or {}))
+    return public(unresolved(config.model_dump(mode="json", by_alias=True), used or {}))
+
+
+def public(tree: JSON) -> JSON:
+    """Return the tree of a configuration with `REDACTED` for all that is not known to be public.
+
+    Public is the value of a key that a section declares, unless its name is that of a secret. The
+    values of other keys are hidden, and so are words of an address that may be a key. Booleans and
+    null stay: they hold no secret, and forms need them.
+    """
+    return _public(tree, (Config,))
+
+
+def _public(value: JSON, kinds: tuple[Any, ...]) -> JSON:
+    match value:
+        case dict() if is_reference(value) or is_fetched(value):
+            return value
+        case dict():
+            return {key: _public_at(key, one, kinds) for key, one in value.items()}
+        case list():
+            items = tuple(kind for one in kinds for kind in _items(one))
+            return [_public(one, items) for one in value]
+        case _ if not kinds or Any in kinds:
+            return _hide(value)
+        case str():
+            return redact_text(value)
+        case _:
+            return value
+
+
+def _public_at(key: str, value: JSON, kinds: tuple[Any, ...]) -> JSON:
+    if holds_secrets(key):
+        return _hide(value)
+    if key in _META and Config in kinds:
+        return redact(value)
+    found = tuple(kind for one in kinds for kind in _members(one, key))
+    return _public(value, () if key in _PRIVATE else found)
+
+
+def _members(kind: Any, key: str) -> tuple[Any, ...]:
+    """Return the types that a key of this section or mapping may have; none where undeclared."""
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return _declared(kind).get(key, ())
+    if get_origin(kind) in {dict, Mapping}:
+        return tuple(_arms(get_args(kind)[1]))
+    return ()
+
+
+@lru_cache(maxsize=256)
+def _declared(section: type[Section]) -> dict[str, tuple[Any, ...]]:
+    fields = section.model_fields.items()
+    return {field.alias or name: tuple(_arms(field.annotation)) for name, field in fields}
+
+
+def _items(kind: Any) -> Iterator[Any]:
+    if get_origin(kind) in {tuple, list, frozenset, set}:
+        for one in get_args(kind):
+            yield from () if one is Ellipsis else _arms(one)
+
+
+def _arms(annotation: Any) -> Iterator[Any]:
+    """Yield the types that an annotation allows, unions and `Annotated` taken apart."""
+    if get_origin(annotation) is Annotated:
+        yield from _arms(get_args(annotation)[0])
+    elif get_origin(annotation) in {Union, UnionType}:
+        for one in get_args(annotation):
+            yield from _arms(one)
+    else:
+        yield annotation
+
+
+def redact_text(text: str) -> str:
+    """Return a text without what an address in it carries: a user, a query, a key in its path."""
+    found = _URL.fullmatch(text)
+    if found is None:
+        return _IN_URL.sub(REDACTED, text)
+    host, path, query, fragment = found.groups(default="")
+    steps = [one if _PUBLIC_STEP.fullmatch(one) else REDACTED for one in path.split("/")]
+    hidden = [f"{one[0]}{REDACTED}" if len(one) > 1 else one for one in (query, fragment)]
+    return _IN_URL.sub(REDACTED, host + "/").removesuffix("/") + "/".join(steps) + "".join(hidden)
 
 
 def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:

@@ -13,7 +13,7 @@ from skerry.config import source
 from skerry.config.expand import Expanded
 from skerry.config.include import KEY
 from skerry.config.paths import MISSING, Place, show_place
-from skerry.config.redact import JSON, REDACTED, redact, redact_config
+from skerry.config.redact import JSON, REDACTED, public, redact_config, redact_text
 from skerry.config.root import Config
 from skerry.model.errors import ConfigIncludedError, ConfigInvalidError, ConfigIssue
 
@@ -34,8 +34,8 @@ class Shown(Struct, frozen=True):
 def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:
     """Return what clients see of the configuration."""
     return Shown(
-        redact(read.parsed),
-        redact(expanded.merged),
+        public(read.parsed),
+        public(expanded.merged),
         redact_config(config, expanded.used),
     )
 
@@ -46,11 +46,16 @@ def keyed_hash(key: bytes, text: str) -> str:
     return HMAC + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
+def keyed_hex(key: bytes, text: str) -> str:
+    """Return the hash of protocol 3, 64 hex digits as its clients know them, keyed as well."""
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
 def is_hash_of(given: str, key: bytes, read: source.Source) -> bool:
     """Return whether a client's `baseHash`, of either protocol, is that of the file."""
     return any(
         hmac.compare_digest(given.encode(), one.encode())
-        for one in (read.hash, keyed_hash(key, read.raw))
+        for one in (read.hash, keyed_hash(key, read.raw), keyed_hex(key, read.raw))
     )
 
 
@@ -200,4 +205,4 @@ def _unhidden(new: Any, old: Any) -> Any:
 
 def _shows(text: str, old: Any) -> bool:
     """Return whether `text` is what clients saw of the stored value."""
-    return text == REDACTED or (isinstance(old, str) and redact(old) == text)
+    return text == REDACTED or (isinstance(old, str) and redact_text(old) == text)

@@ -16,6 +16,12 @@ def test_programs_find_the_address_in_the_first_line() -> None:
     assert "Better" not in text
 
 
+def test_without_a_token_the_command_that_opens_the_page_is_named() -> None:
+    text = greeting(ModelStatus(ModelState.READY, GOOD), 7)
+    assert "http://127.0.0.1:7/ (open it: " in text
+    assert "token" not in text
+
+
 @pytest.mark.parametrize(
     "status",
     [

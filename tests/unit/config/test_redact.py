@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from skerry.config.check import check
-from skerry.config.redact import REDACTED, is_secret, redact, redact_config
+from skerry.config.redact import REDACTED, is_secret, public, redact, redact_config
 from skerry.config.root import Config
 
 CANARY = "canary-value"
@@ -84,3 +84,51 @@ def test_every_secret_field_of_the_configuration_has_a_name_that_is_redacted() -
     names = secrets_of(Config)
     assert {"token", "apiKey"} <= names
     assert all(redact({name: "x"}) == {name: REDACTED} for name in names)
+
+
+HIDDEN = [
+    pytest.param(
+        {"secrets": {"providers": {"p": {"source": "exec", "args": ["--key", CANARY]}}}},
+        id="what a program is called with",
+    ),
+    *(
+        pytest.param({"plugins": {"entries": {"p": {"config": {key: CANARY}}}}}, id=f"plugin {key}")
+        for key in ("webhook", "apiSecretKey", "clientSecretValue", "pat", "auth", "pass", "pwd")
+    ),
+    pytest.param(
+        {"plugins": {"entries": {"p": {"config": {"a": [{"b": 4711}, CANARY]}}}}},
+        id="plugin in a list",
+    ),
+    pytest.param(
+        {"models": {"providers": {"p": {"baseUrl": f"https://h/v1/{CANARY}-4711/x"}}}},
+        id="path of an address",
+    ),
+    pytest.param(
+        {"models": {"providers": {"p": {"baseUrl": f"https://h/v1?code={CANARY}"}}}},
+        id="query of an address",
+    ),
+    pytest.param({"somethingNew": {"x": CANARY}}, id="unknown section"),
+    pytest.param({"agents": {"defaults": {"somethingNew": CANARY}}}, id="unknown key"),
+]
+
+
+@pytest.mark.parametrize("tree", HIDDEN)
+def test_of_a_configuration_only_what_is_known_to_be_public_is_shown(tree: dict[str, Any]) -> None:
+    shown = str(public(tree))
+    assert CANARY not in shown
+    assert "4711" not in shown
+
+
+PUBLIC = [
+    {"gateway": {"port": 18790, "bind": "loopback"}},
+    {"models": {"providers": {"p": {"baseUrl": "https://openrouter.ai/api/v1"}}}},
+    {"agents": {"list": [{"id": "main", "name": "Bo", "model": "openai/gpt-5.4-mini"}]}},
+    {"agents": {"defaults": {"model": {"primary": "p/m", "fallbacks": ["q/m"]}}}},
+    {"plugins": {"entries": {"p": {"enabled": True, "config": {"on": True, "off": None}}}}},
+    {"meta": {"lastTouchedVersion": "0.1.0"}},
+]
+
+
+@pytest.mark.parametrize("tree", PUBLIC)
+def test_what_is_declared_is_shown_as_it_is(tree: dict[str, Any]) -> None:
+    assert public(tree) == tree

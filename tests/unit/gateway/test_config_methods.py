@@ -1,5 +1,6 @@
 """Changing the configuration over the wire: what is kept, what is refused, what is told."""
 
+import hashlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -349,10 +350,12 @@ async def test_a_file_with_comments_is_not_written_over(wire: Wire, tmp_path: Pa
     assert (tmp_path / "skerry.json").read_text() == "{} // mine"
 
 
-async def test_each_version_has_its_own_hash_and_words(rig: Rig) -> None:
+async def test_each_version_has_its_own_hash_and_words(rig: Rig, tmp_path: Path) -> None:
     async with connected(rig.url, minProtocol=3, maxProtocol=3) as wire:
         payload = await wire.call("config.get")
+        plain = hashlib.sha256((tmp_path / "skerry.json").read_bytes()).hexdigest()
         assert len(payload["hash"]) == 64
+        assert payload["hash"] != plain  # from which a short password could be guessed
         assert "configRevisionHash" not in payload
         error = (await change(wire, "patch", {"nope": 1}))["error"]
         assert error["message"] == "invalid config"

@@ -12,10 +12,19 @@ from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
 from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
 from skerry.config.paths import show_place
-from skerry.config.redact import redact, redact_config
+from skerry.config.redact import public, redact_config
 from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
-from skerry.config.wire import Shown, as_object, is_hash_of, keyed_hash, patched, replacement, shown
+from skerry.config.wire import (
+    Shown,
+    as_object,
+    is_hash_of,
+    keyed_hash,
+    keyed_hex,
+    patched,
+    replacement,
+    shown,
+)
 from skerry.gateway.configuration import WRITES, Applied, Look
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
@@ -213,7 +222,7 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
     payload: dict[str, Json] = {
         "ok": True,
         "path": str(applied.source.path),
-        "config": redact(applied.expanded.merged),
+        "config": public(applied.expanded.merged),
         "hash": _hash(call, applied.source),
         "changedPaths": changed,
         "restartPaths": restart,
@@ -243,7 +252,7 @@ def _seen(call: Call, look: Look) -> Shown:
     if look.meant is not None:
         return shown(look.source, look.meant.expanded, look.meant.config)
     held = redact_config(call.context.config(), keeper.expanded.used)
-    return Shown(redact(look.source.parsed), redact(keeper.expanded.merged), held)
+    return Shown(public(look.source.parsed), public(keeper.expanded.merged), held)
 
 
 def _owned(look: Look, section: str) -> bool:
@@ -251,8 +260,9 @@ def _owned(look: Look, section: str) -> bool:
 
 
 def _hash(call: Call, read: Source) -> str:
-    if call.protocol < 4:  # noqa: PLR2004 - the version that has keyed hashes
-        return read.hash
+    """Return the hash with a key in both versions: a plain one lets a reader guess a password."""
+    if call.protocol < 4:  # noqa: PLR2004 - the version that has 64 hex digits
+        return keyed_hex(call.context.configuration.hash_key, read.raw)
     return keyed_hash(call.context.configuration.hash_key, read.raw)
 
 
