@@ -1,6 +1,8 @@
 """Finds the Markdown files that are remembered, and reads them without following a link."""
 
+import codecs
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +14,8 @@ from skerry.memory.documents import Stamp
 
 MAX_BYTES: Final = 4 << 20
 """A file that is larger is no notes; it is named in the report."""
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+"""No text of Latin-1 has them."""
 MAX_FILES: Final = 250_000
 MAX_DEPTH: Final = 32
 SETTLE_NS: Final = 2_000_000_000
@@ -46,13 +50,15 @@ class Scan:
     """Directories that were looked into, as the system names them."""
     failed: list[tuple[str, str]] = field(default_factory=list)
     """Places that cannot be looked into, with the reason."""
+    linked: list[tuple[str, str]] = field(default_factory=list)
+    """Links that are not followed, with what helps."""
 
 
 def scan(places: Places) -> Scan:
     """Return every file that is to be remembered. Costs about 4 us a file.
 
     Those are `MEMORY.md`, `memory.md`, `memory/**/*.md` and the extra paths. Symbolic links are
-    left out, wherever they point.
+    not followed; links to folders and Markdown files are named in `linked`.
     """
     made = Scan()
     if not places.wanted:
@@ -119,12 +125,35 @@ def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:
         raise UnreadableError(error.strerror or str(error)) from error
     if max(stamp.size, len(data)) > MAX_BYTES:
         raise UnreadableError(f"it is larger than {MAX_BYTES >> 20} MiB")
-    if b"\0" in data:
-        raise UnreadableError("it has a zero byte, so it is no text")
+    return decoded(data)[0], stamp
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Return the text of a file and its encoding: UTF-8, UTF-16 or Latin-1 (pure).
+
+    Raises:
+        UnreadableError: it is no text.
+    """
     try:
-        return data.decode("utf-8-sig"), stamp
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return data.decode("utf-16"), "UTF-16"
+        if b"\0" in data:
+            raise UnreadableError("it has a zero byte, so it is no text")
+        return data.decode("utf-8-sig"), "UTF-8"
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"it is not UTF-8 from byte {error.start} on") from error
+        if error.encoding.startswith("utf-16"):
+            raise UnreadableError(f"it is not UTF-16 from byte {error.start} on") from error
+        if _CONTROLS.search(data):
+            raise UnreadableError(f"it is not UTF-8 from byte {error.start} on") from error
+        try:
+            return data.decode("cp1252"), "Windows-1252"
+        except UnicodeDecodeError:
+            return data.decode("latin-1"), "Latin-1"
+
+
+def encoded(text: str, encoding: str) -> bytes:
+    """Return the text as a file in that encoding has it (pure)."""
+    return text.encode("utf-8" if encoding == "UTF-8" else encoding)
 
 
 def name_of(whole: str, root: str) -> str:
@@ -159,7 +188,7 @@ def _look(made: Scan, whole: str, root: str) -> None:
         return
     if stat.S_ISDIR(mode.st_mode):
         _walk(made, whole, f"{shown}/" if shown else "")
-    elif stat.S_ISREG(mode.st_mode) and whole.endswith(".md"):
+    elif stat.S_ISREG(mode.st_mode) and is_markdown(whole):
         made.found.setdefault(shown, _stamp(mode))
     else:
         made.failed.append((shown, "it is neither a folder nor a Markdown file"))
@@ -167,11 +196,16 @@ def _look(made: Scan, whole: str, root: str) -> None:
 
 def _walk(made: Scan, folder: str, prefix: str) -> None:
     """Add the Markdown files of a folder and of those in it; a link to one is left out."""
-    waiting = [] if os.path.islink(folder) else [(folder, prefix, 0)]  # noqa: PTH114 - a text
+    if os.path.islink(folder):  # noqa: PTH114 - a text
+        _name_link(made, folder, prefix.rstrip("/"))
+        return
+    waiting = [(folder, prefix, 0)]
     while waiting:
         here, shown, depth = waiting.pop()
         for entry in _entries(made, here, shown):
-            if entry.is_dir(follow_symlinks=False):
+            if entry.is_symlink():
+                _name_link(made, entry.path, f"{shown}{entry.name}")
+            elif entry.is_dir(follow_symlinks=False):
                 if depth < MAX_DEPTH and not _is_ignored(entry.name):
                     waiting.append((entry.path, f"{shown}{entry.name}/", depth + 1))
             else:
@@ -191,8 +225,23 @@ def _entries(made: Scan, folder: str, shown: str) -> list[os.DirEntry[str]]:
     return entries
 
 
+def _name_link(made: Scan, whole: str, shown: str) -> None:
+    """Name a link that leads to what would be remembered: a folder, or a Markdown file."""
+    path = Path(whole)
+    if _is_ignored(path.name) or not (path.is_dir() or is_markdown(path.name)):
+        return
+    target = os.fsencode(path.readlink()).decode("utf-8", "replace")
+    why = f"it is a link to {target}, which is not followed; name that in memorySearch.extraPaths"
+    made.linked.append((shown.encode("utf-8", "replace").decode(), why))
+
+
+def is_markdown(name: str) -> bool:
+    """Return whether a file is Markdown by its name."""
+    return name.lower().endswith(".md")
+
+
 def _add(made: Scan, entry: os.DirEntry[str], shown: str) -> None:
-    if not entry.name.endswith(".md") or not entry.is_file(follow_symlinks=False):
+    if not is_markdown(entry.name) or not entry.is_file(follow_symlinks=False):
         return
     if shown in made.found:
         return  # an extra path that is in another

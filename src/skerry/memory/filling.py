@@ -153,7 +153,7 @@ class Filling:
             StoppedError: it was not wanted to the end.
         """
         todo = plan(known, there.found)
-        self.tally.failed += there.failed
+        self.tally.failed += [*there.failed, *there.linked]
         self.tally.unchanged += todo.same
         self.tally.failed += [
             (path, one.error)

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.infra.beneath import Beneath, EscapeError, Rules
-from skerry.memory.files import MAX_BYTES, Places, UnreadableError, outside, read, scan
+from skerry.memory.files import (
+    MAX_BYTES,
+    Places,
+    UnreadableError,
+    decoded,
+    encoded,
+    outside,
+    read,
+    scan,
+)
 from skerry.memory.notes import Note, notes
 from skerry.model.forgotten import ForgottenLine
 from skerry.model.noted import item, tidy
@@ -68,7 +77,7 @@ class Papers:
         """Return the agent's files that hold it, those that are not its own, and what failed."""
         there = scan(self.places)
         own = set(scan(Places(self.places.workspace)).found)
-        left = list(there.failed)
+        left = [*there.failed, *there.linked]
         found: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
         for path in [*there.found, *(one for one in self.also if one not in there.found)]:
             try:
@@ -90,8 +99,8 @@ class Papers:
         def change(old: bytes | None) -> bytes:
             if old is None:
                 raise UnreadableError("it went meanwhile")
-            text = old.decode()
-            return without(text, redaction).encode()
+            text, encoding = decoded(old)
+            return encoded(without(text, redaction), encoding)
 
         for left in reversed(range(_TRIES)):
             try:

@@ -266,7 +266,7 @@ class Index(Kept):
             made_with = tables.meta(MADE_WITH)
         filling = self._filling(self.write, made_with)
         wrote = filling.files(known, there, report)
-        self.write(partial(self._done, made_with=filling.settings.made_with))
+        self.write(partial(self._done, made_with=filling.settings.made_with, linked=there.linked))
         if wrote:
             with self.database.reading() as tables:
                 known = tables.known(MemorySource.MEMORY)
@@ -297,7 +297,7 @@ class Index(Kept):
             filling.files({}, there, report)
             if talks is not None:
                 self._converse(filling, {}, talks, report, every=True)
-            self._done(tables, filling.settings.made_with)
+            self._done(tables, filling.settings.made_with, there.linked)
             reports.append(filling.tally.report())
             generation.append(generation_of(tables))
             made.append(self._deriving.made(tables, generation[0]))
@@ -315,7 +315,11 @@ class Index(Kept):
         settings = self.settings.as_made(made_with)
         return Filling(settings, write, lambda: self.clock.now_ms() * 1_000_000, self._pace)
 
-    def _done(self, tables: Tables, made_with: str) -> Change:
+    def _done(
+        self, tables: Tables, made_with: str, linked: Sequence[tuple[str, str]] | None = None
+    ) -> Change:
+        if linked is not None:
+            tables.note_links(linked)
         tables.note(MADE_WITH, made_with)
         tables.note(INDEXED_AT, str(self.clock.now_ms()))
         if tables.meta(GENERATION) is None:

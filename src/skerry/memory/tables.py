@@ -11,6 +11,8 @@ from skerry.memory.vector_rows import VectorRows
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
+LINKS: Final = "links"
+"""The note about links in the memory that are not followed."""
 _KNOWN: Final = (
     "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session FROM files"
 )
@@ -84,6 +86,10 @@ class Tables(VectorRows):
     def note(self, key: str, value: str) -> None:
         """Write a note about the index."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def note_links(self, links: Sequence[tuple[str, str]]) -> None:
+        """Note the links that are not followed, each with what helps."""
+        self.note(LINKS, json.dumps(list(links)))
 
     # files
 
@@ -182,11 +188,12 @@ class Tables(VectorRows):
         return change
 
     def failed(self) -> list[tuple[str, str]]:
-        """Return the files that could not be read, with the reasons."""
+        """Return the files that could not be read, and links, with the reasons."""
         rows = self._db.execute(
             "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
         )
-        return rows.fetchall()
+        links: list[list[str]] = json.loads(self.meta(LINKS) or "[]")
+        return [*rows.fetchall(), *((path, reason) for path, reason in links)]
 
     def counts(self) -> list[tuple[str, int, int]]:
         """Return each source with its files and passages."""

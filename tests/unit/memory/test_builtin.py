@@ -10,9 +10,11 @@ from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import MAX_BYTES, Places
 from skerry.memory.filling import Settings
+from skerry.memory.forgetting import Papers
 from skerry.memory.index import Index
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
+from skerry.model.redaction import Redaction
 
 
 @pytest.fixture
@@ -82,18 +84,37 @@ async def test_a_bad_file_is_named_and_stops_no_other(
     memory: BuiltinMemory, workspace: Path
 ) -> None:
     (workspace / "memory" / "binary.md").write_bytes(b"a\0b")
-    (workspace / "memory" / "latin.md").write_bytes("Grüße".encode("latin-1"))
+    (workspace / "memory" / "half.md").write_bytes(b"\xff\xfea")
+    (workspace / "memory" / "odd.md").write_bytes(b"\xff\x01")
     (workspace / "memory" / "large.md").write_bytes(b"x" * (MAX_BYTES + 1))
     (workspace / "memory" / "good.md").write_text("The boat is blue.\n")
     for _ in range(2):
         report = await memory.sync()
         assert [path for path, _ in report.failed] == [
             "memory/binary.md",
+            "memory/half.md",
             "memory/large.md",
-            "memory/latin.md",
+            "memory/odd.md",
         ]
     assert await paths(memory, "boat") == ["memory/good.md"]
-    assert len((await memory.status()).notes) == 3
+    assert len((await memory.status()).notes) == 4
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8-sig"])
+async def test_other_encodings_are_read_and_names_in_capitals(
+    memory: BuiltinMemory, workspace: Path, encoding: str
+) -> None:
+    (workspace / "memory" / "GRUSS.MD").write_bytes("Grüße an Käthe.\n".encode(encoding))
+    (hit,) = (await memory.search(MemoryQuestion("Grüße"))).hits
+    assert (hit.path, hit.text) == ("memory/GRUSS.MD", "Grüße an Käthe.")
+    papers = Papers(Places(workspace), (), None)
+    assert papers.clean(Redaction(["Käthe"])).left == []
+    (workspace / "memory" / "GRUSS.MD").unlink()
+    (workspace / "memory" / "two.md").write_bytes("Grüße. Hallo Käthe!\n".encode(encoding))
+    papers.clean(Redaction(["Käthe"]))
+    assert (workspace / "memory" / "two.md").read_bytes() == "Grüße.\n".encode(encoding).replace(
+        b"\xef\xbb\xbf", b""
+    )
 
 
 async def test_links_are_not_followed(
@@ -103,7 +124,13 @@ async def test_links_are_not_followed(
     secret.write_text("The boat is red.\n")
     (workspace / "memory" / "link.md").symlink_to(secret)
     (workspace / "memory" / "folder").symlink_to(tmp_path)
+    (workspace / "memory" / "gone.txt").symlink_to(tmp_path / "gone")
     assert await paths(memory, "boat") == []
+    report = await memory.sync()
+    assert [path for path, _ in report.failed] == ["memory/folder", "memory/link.md"]
+    notes = (await memory.status()).notes
+    assert len(notes) == 2
+    assert "\n".join(notes).count(f"memory/link.md: it is a link to {secret}, which is not") == 1
 
 
 async def test_a_damaged_index_is_made_anew_and_says_so(
