@@ -156,7 +156,7 @@ async def test_the_index_tells_its_state_and_what_it_cannot_read(
     browser: Chromium, gateway: GatewayProcess
 ) -> None:
     (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
-    (workspace(gateway) / "memory" / "bad.md").write_bytes(b"\xff")
+    (workspace(gateway) / "memory" / "bad.md").write_bytes(b"a\0b")
     page = await opened(browser, gateway, "Index")
     await page.get_by_role("button", name="Bring up to date").click()
     await expect(page.locator(".memory-state .result")).to_contain_text("as they were")

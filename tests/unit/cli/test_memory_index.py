@@ -28,11 +28,11 @@ def test_without_a_gateway_it_works_on_the_files(tmp_path: Path) -> None:
     notes.mkdir(parents=True)
     assert "Nothing is remembered yet" in skerry(tmp_path, "status").stdout
     (notes / "boat.md").write_text("The boat is blue.\n")
-    (notes / "bad.md").write_bytes(b"\xff\xfe")
+    (notes / "bad.md").write_bytes(b"a\0b")
     done = skerry(tmp_path, "index")
     assert done.returncode == 0
     assert "1 new" in done.stdout
-    assert "bad.md: it is not UTF-8" in done.stderr
+    assert "bad.md: it has a zero byte" in done.stderr
     found = json.loads(skerry(tmp_path, "status", "--json").stdout)
     assert (found["files"], found["chunks"]) == (1, 1)
     assert Path(found["database"]) == tmp_path / "memory" / "main.sqlite"
