@@ -12,6 +12,7 @@ from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.e2e.test_recovery import skerry
 from tests.support.chaos import until
+from tests.support.readyz import ready
 
 OLD = [f"old {number}" for number in range(3)]
 NEW = [f"new {number}" for number in range(6)]
@@ -155,6 +156,42 @@ async def test_a_conversation_that_went_on_gets_its_lost_part_as_an_earlier_sess
         assert texts[::2] == NEW
 
 
+async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home) as gateway:
+        await say(gateway, "trip", OLD)
+        await say(gateway, "other", ["else"])
+        assert await gateway.stop() == 0
+        database = (home / "state.sqlite").read_bytes()
+        wanted = b'"type":"text","text":"old 1"'  # as the transcript has it, and no other table
+        at = database.index(wanted) + len(wanted) - 7
+        (home / "state.sqlite").write_bytes(database[:at] + b"\xff" * 5 + database[at + 5 :])
+        await gateway.start()
+        assert await said(gateway, "trip", "other") == ["old 0", "old 2", "else"]
+        told_by = await ready(gateway)
+        assert (told_by["storage"], told_by["ready"]) == ("corrupt", False)
+        async with GatewayClient(gateway.address) as client:
+            health = await client.request("health", {"probe": True})
+        assert "entry 3 of session" in health["storage"]["message"]
+        assert "recovered" in health["storage"]["remedy"]
+        await say(gateway, "trip", ["it goes on"])
+        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        assert (doctor["database"]["level"], "recovered" in doctor["database"]["remedy"]) == (
+            "failure",
+            True,
+        )
+        listed = await told(home, "sessions", "recovered", "list")
+        assert [(one["key"], one["seq"], one["in_file"]) for one in listed["unreadable"]] == [
+            ("agent:main:trip", 3, True)
+        ]
+        assert await gateway.stop() == 0
+        done = await told(home, "sessions", "recovered", "import")
+        assert [one["failed"] for one in done["recovered"]] == [False]
+        await gateway.start()
+        assert await said(gateway, "trip") == [*OLD, "it goes on"]
+        assert (await ready(gateway))["ready"]
+
+
 async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with running_gateway(home=home) as gateway:
@@ -170,4 +207,4 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
         discarded = await told(home, "sessions", "recovered", "discard", "--all")
         assert len(discarded["discarded"]) == 1
         listed = await told(home, "sessions", "recovered", "list")
-        assert listed == {"rolledBack": None, "recovered": []}
+        assert listed == {"rolledBack": None, "recovered": [], "unreadable": []}

@@ -10,7 +10,7 @@ from skerry.model.ids import SessionId
 from skerry.model.session import TranscriptEntry
 from skerry.ports.model import History
 from skerry.sessions.cutting import spoken
-from skerry.sessions.history import is_command_answer
+from skerry.sessions.history import is_command_answer, mended
 from skerry.sessions.summary import shown
 from skerry.store import Reader, Store, compactions, sessions
 
@@ -98,7 +98,7 @@ class Histories(Struct):
             return state, found
 
         state, entries = await self.store.read(read)
-        said = spoken([(one.seq, one.message) for one in entries])
+        said = spoken(mended([(one.seq, one.message) for one in entries]))
         history = conversation.history
         history.cut(0)
         if state.last is not None:

@@ -13,8 +13,8 @@ from skerry.infra import sqlite
 from skerry.infra.foreign import UNREADABLE
 from skerry.infra.sqlite import quick_check
 from skerry.sessions.retention import plan, told
-from skerry.store import DATABASE, Reader, aside, backups, retention
-from skerry.store.condition import Storage
+from skerry.store import DATABASE, Reader, aside, backups, legible, retention
+from skerry.store.condition import ENTRIES_REMEDY, Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
 OPEN: Final = "Let this user write there, and close what else has it open."
@@ -30,8 +30,23 @@ def database(state_dir: Path) -> Check:
     except sqlite3.OperationalError as error:  # it may be as sound as ever: nothing was read of it
         return Check("database", Level.FAILURE, f"{file}: {error}.", OPEN)
     if found == "ok":
-        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
+        return _entries(file)
     return Check("database", Level.FAILURE, f"{file}: {found}.", RESTORE)
+
+
+def _entries(file: Path) -> Check:
+    """Return whether each entry of the transcripts can be read, which SQLite does not look at."""
+    try:
+        with closing(sqlite.connect(file, read_only=True)) as connection:
+            broken = legible.scan(Reader(connection))
+    except sqlite3.Error:
+        broken = []  # an older version's, say, which a start brings up
+    if not broken:
+        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
+    message = f"corrupt: {broken[0].message}"
+    if len(broken) > 1:
+        message += f"; so are {len(broken) - 1} more"
+    return Check("database", Level.FAILURE, f"{message}.", ENTRIES_REMEDY)
 
 
 def kept(state_dir: Path) -> Check:

@@ -3,6 +3,7 @@
 import os
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +15,54 @@ import msgspec
 
 from skerry.cli.render import notice, show, show_json, table
 from skerry.config.load import load
+from skerry.infra import sqlite
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
+from skerry.model.session import entry_id
 from skerry.sessions.importing import FormatError
-from skerry.store import aside, reached
+from skerry.store import DATABASE, Reader, Store, aside, legible, reached, sessions
 from skerry.store.aside import Aside
+
+
+@dataclass(frozen=True, slots=True)
+class _Bad:
+    """An entry of the database that cannot be read."""
+
+    session_id: str
+    key: str
+    seq: int
+    why: str
+    in_file: bool
+
+
+def _broken(state_dir: Path) -> list[_Bad]:
+    """Return the entries that cannot be read, and whether a transcript file has each whole."""
+    if not (state_dir / DATABASE).exists():
+        return []
+    with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
+        reader = Reader(connection)
+        found = []
+        for one in legible.scan(reader):
+            session = sessions.get(reader, one.session_id)
+            key = session.key if session else ""
+            whole = any(
+                entry_id(one.seq) in _ids(file) for file in _files(state_dir, one.session_id)
+            )
+            found.append(_Bad(one.session_id, key, one.seq, one.why, whole))
+    return found
+
+
+def _files(state_dir: Path, session_id: str) -> list[Path]:
+    """Return the transcript files of the session, and those that are kept aside."""
+    there = [
+        *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
+        *state_dir.glob(f"{aside.FOLDER}/*/{session_id}*.jsonl"),
+    ]
+    return [one for one in there if one.is_file()]
+
+
+def _ids(file: Path) -> set[str]:
+    return {found[0] for line in aside.lines(file) if (found := aside.identity(line))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +88,25 @@ def run(arguments: Namespace) -> int:
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
     kept, back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
+    broken = _broken(state_dir)
     if arguments.json:
         shown: dict[str, Any] = {
             "rolledBack": msgspec.to_builtins(back) if back else None,
             "recovered": msgspec.to_builtins(kept),
+            "unreadable": [asdict(one) for one in broken],
         }
         show_json(shown)
         return 0
     if back is not None:
         show(back.message)
-    if not kept:
+    for bad in broken:
+        where = "its transcript file has it" if bad.in_file else "no file has it"
+        show(f"Entry {bad.seq} of {bad.key} ({bad.session_id}) cannot be read; {where}.")
+    if not kept and not broken:
         show("No message is kept aside: the database has all that the transcript files have.")
+        return 0
+    if not kept:
+        notice("With the gateway stopped: skerry sessions recovered import")
         return 0
     rows = [
         (
@@ -85,13 +137,27 @@ def _discard(state_dir: Path, arguments: Namespace) -> int:
     return 0
 
 
+async def _mend(store: Store, state_dir: Path) -> list[_Done]:
+    """Write the entries that cannot be read as their transcript files have them."""
+    from skerry.sessions import recovering  # noqa: PLC0415 - only the import needs it
+
+    done = []
+    for bad in await store.scan(legible.scan):
+        files = _files(state_dir, bad.session_id)
+        mended = await store.write(partial(recovering.mend, broken=bad, files=files))
+        outcome = "mended from its transcript file" if mended else "no transcript file has it"
+        name = f"entry {bad.seq}"
+        done.append(_Done(bad.session_id, name, int(mended), outcome, failed=not mended))
+    return done
+
+
 async def _import(state_dir: Path, arguments: Namespace) -> int:
     # Heavy imports, which only this action needs.
     from skerry.app.build import open_state  # noqa: PLC0415 - see above
     from skerry.sessions import recovering  # noqa: PLC0415 - see above
 
-    done = []
     async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
+        done = await _mend(store, state_dir)
         chosen = _chosen(state_dir, arguments)  # the start may have found more
         for one in chosen:
             try:

@@ -28,7 +28,7 @@ from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
 from skerry.sdk.methods import GatewayMethod
 from skerry.store import Store
-from skerry.store.condition import REMEDIES, Storage
+from skerry.store.condition import Storage
 
 
 class LoadedPlugins(Protocol):
@@ -95,7 +95,8 @@ class GatewayContext(Struct, frozen=True):
         state = condition.storage
         told: dict[str, Json] = {"state": state}
         if state is not Storage.OK:
-            told |= {"message": condition.damage or condition.message, "remedy": REMEDIES[state]}
+            message, remedy = condition.told
+            told |= {"message": message, "remedy": remedy}
         if (aside := condition.aside) is not None:
             told["recovered"] = {"message": aside.message, "remedy": aside.remedy}
         return told

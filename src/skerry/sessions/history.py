@@ -1,6 +1,6 @@
 """What the model sees of a transcript (pure)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from skerry.model.message import (
     COMMAND,
@@ -33,6 +33,27 @@ def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
     return ToolResultMessage(
         call.id, call.name, (TextBlock(ABORTED_RESULT),), is_error=True, timestamp=at
     )
+
+
+def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
+    """Return numbered entries so that each call has its result, where some could not be read.
+
+    Entries without gaps are returned as they are.
+    """
+    if not entries or entries[-1][0] - entries[0][0] + 1 == len(entries):
+        return list(entries)
+    found: list[tuple[int, Message]] = []
+    waiting: dict[str, ToolCall] = {}
+    for number, message in entries:
+        if isinstance(message, ToolResultMessage):
+            if waiting.pop(message.tool_call_id, None) is not None:
+                found.append((number, message))
+            continue
+        found += [(number - 1, aborted_result(one, message.timestamp)) for one in waiting.values()]
+        calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+        waiting = {call.id: call for call in calls}
+        found.append((number, message))
+    return found
 
 
 def command_answer(text: str, at: int) -> AssistantMessage:

@@ -6,7 +6,7 @@ own, in the directory that only its user can write: who said a message is believ
 database beside it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from skerry.sessions.importing import FormatError, Imported, paired, read
 from skerry.store import Unit, aside, compactions, importing, sessions
 from skerry.store.aside import Aside
 from skerry.store.importing import Incoming, Taken
+from skerry.store.legible import Broken
 
 _OPEN = 64
 """Entries before the end of a session among which calls may wait for their results."""
@@ -84,6 +85,25 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         _go_on(unit, session, rest)
         return Outcome.ADDED
     return _apart(unit, session, rest, now)
+
+
+def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
+    """Write an entry that cannot be read as a file of its session has it; return whether one has.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    for file in files:
+        for seq, at, one in _entries(file):
+            if seq == broken.seq:
+                kind = compactions.KIND if isinstance(one, CompactionMessage) else None
+                unit.execute(
+                    "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
+                    " WHERE session_id = ? AND seq = ?",
+                    (seq - 1, at, kind, message.encode(one), broken.session_id, seq),
+                )
+                return True
+    return False
 
 
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:

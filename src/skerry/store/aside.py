@@ -74,7 +74,7 @@ def unknown(
     count = first = 0
     place = after
     for line in lines(path, start):
-        found = _identity(line)
+        found = identity(line)
         if found is None:
             continue
         place += 1
@@ -140,10 +140,11 @@ def told(state_dir: Path) -> Told | None:
         return None
     kept, back = every(state_dir), reached.kept(folder)
     parts = [back.message] if back is not None else []
-    if kept:
+    if any(one.messages for one in kept):
         count = sum(one.messages for one in kept)
+        number = len({one.session_id for one in kept if one.messages})
         parts.append(
-            f"{count} messages of {len({one.session_id for one in kept})} sessions stand in"
+            f"{count} messages of {number} sessions stand in"
             f" transcript files and not in the database; they are kept in {folder}."
         )
     return Told(" ".join(parts)) if parts else None
@@ -198,7 +199,7 @@ def milliseconds(text: object) -> int | None:
         return None
 
 
-def _identity(line: bytes) -> tuple[str, str] | None:
+def identity(line: bytes) -> tuple[str, str] | None:
     """Return id and time of the entry that a line is; None for a header or no JSON at all."""
     if (head := _HEAD.match(line)) is not None:
         return head[1].decode(), head[2].decode()

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.ids import SessionId
 from skerry.model.message import CompactionMessage
@@ -37,7 +38,11 @@ def state(reader: Reader, session_id: str) -> State:
     if row is None:
         return State()
     count, flushed, seq, body = row
-    return State(count, flushed, seq, message.decode_compaction(body) if body else None)
+    try:
+        return State(count, flushed, seq, message.decode_compaction(body) if body else None)
+    except (TypeError, *UNREADABLE) as error:
+        reader.broken(session_id, seq, str(error))
+        return State(count, flushed)  # what it stood for is there still
 
 
 def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:

@@ -1,14 +1,17 @@
 """In which condition the database is: what SQLite's errors mean for who runs a gateway."""
 
+import logging
 import sqlite3
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeGuard
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.model.errors import StoreFailedError
 from skerry.store.aside import Told
+
+logger = logging.getLogger(__name__)
 
 
 class StoreDamagedError(StoreFailedError):
@@ -64,6 +67,8 @@ _KINDS: Final = MappingProxyType(
 
 def kind(error: sqlite3.Error) -> Storage:
     """Return what the error means."""
+    if str(error).startswith(NO_TEXT):
+        return Storage.CORRUPT
     code = getattr(error, "sqlite_errorcode", None)  # not all errors come from SQLite itself
     return _KINDS.get(code & 0xFF, Storage.FAILING) if code else Storage.FAILING
 
@@ -75,6 +80,16 @@ def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
     return type(error) is sqlite3.DatabaseError
 
 
+NO_TEXT: Final = "Could not decode to UTF-8"
+"""What the module says of a text whose bytes are others than were written."""
+NAMED: Final = 5
+"""Entries that a message names; the rest it counts."""
+ENTRIES_REMEDY: Final = (
+    "`skerry sessions recovered list` names them; with the gateway stopped, `import` mends those"
+    " that the transcript files still have."
+)
+
+
 class Condition(Struct):
     """The last that is known. The writer and the readers note what they meet."""
 
@@ -83,6 +98,8 @@ class Condition(Struct):
     message: str = ""
     damage: str = ""
     """What of the file cannot be read; it stays until a check finds the file sound."""
+    entries: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Entries that cannot be read, by session and number, each with why. They are skipped."""
     checking: bool = False
     aside: Told | None = None
     """What transcript files have and the database does not; it is kept beside it."""
@@ -90,11 +107,29 @@ class Condition(Struct):
     @property
     def storage(self) -> Storage:
         """Return the worst of it."""
-        if self.damage:
+        if self.damage or self.entries:
             return Storage.CORRUPT
         if self.writing is not Storage.OK:
             return self.writing
         return Storage.CHECKING if self.checking else Storage.OK
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """Return what is wrong, and what to do about it."""
+        if self.damage or not self.entries:
+            return self.damage or self.message, REMEDIES[self.storage]
+        named = [f"entry {seq} of session {one}" for one, seq in sorted(self.entries)[:NAMED]]
+        more = len(self.entries) - len(named)
+        rest = f" and {more} more" if more else ""
+        listed = f"{', '.join(named)}{rest}"
+        what = f"entries of transcripts cannot be read and are left out: {listed}; all else works"
+        return what, ENTRIES_REMEDY
+
+    def broken(self, session_id: str, seq: int, why: str) -> None:
+        """Note an entry that cannot be read."""
+        if (session_id, seq) not in self.entries:
+            logger.error("entry %d of session %s cannot be read: %s", seq, session_id, why)
+            self.entries[session_id, seq] = why
 
     def met(self, error: sqlite3.Error) -> None:
         """Note an error of a unit."""

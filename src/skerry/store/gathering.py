@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.message import Message
 from skerry.store.unit import Reader
@@ -140,7 +141,7 @@ def _said(body: bytes) -> Message | None:
     """Return what an entry says; None where it cannot be read: `indexing` has said so."""
     try:
         return message.decode(body)
-    except msgspec.ValidationError:
+    except (TypeError, *UNREADABLE):
         return None
 
 

@@ -14,9 +14,9 @@ from itertools import zip_longest
 from typing import Final
 
 import anyio
-import msgspec
 from msgspec import Struct, field
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.message import Message
@@ -88,12 +88,13 @@ def _index_some(unit: Unit, session_id: str) -> bool:
         row = unit.one("SELECT last_insert_rowid(), 0") or (0, 0)
     serial, last = int(row[0]), int(row[1])
     found = unit.all(
-        "SELECT seq, kind, body FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, kind IS NULL, body FROM entry WHERE session_id = ? AND seq > ?"
+        " ORDER BY seq LIMIT ?",
         (session_id, last, BATCH + 1),
     )
     rows: list[tuple[int, str]] = []
     chars, more = 0, len(found) > BATCH
-    said = _read([(seq, body) for seq, kind, body in found if kind is None])
+    said = _read([(seq, body) for seq, spoken, body in found if spoken])
     for seq, _, _ in found[:BATCH]:
         text = ""
         if seq in said:
@@ -119,7 +120,7 @@ def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message
     for seq, body in rows:
         try:
             said.append((seq, message.decode(body)))
-        except msgspec.ValidationError:
+        except (TypeError, *UNREADABLE):
             logger.exception("an entry cannot be read; the search does not find it")
     answers = [one for _, one in said[1:]]
     return {seq: (one, answer) for (seq, one), answer in zip_longest(said, answers)}

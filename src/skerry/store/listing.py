@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.session import SessionEntry
 from skerry.store import sessions
@@ -42,7 +43,8 @@ _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
 )
 _FIRST: Final = (  # a notice may stand before it
     "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq <= 2"
-    " AND json_extract(CAST(body AS TEXT), '$.role') = 'user' ORDER BY seq LIMIT 1)"
+    " AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.role'), '')"
+    " = 'user' ORDER BY seq LIMIT 1)"
 )
 _LAST: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq = tail)"
 _UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
@@ -100,7 +102,10 @@ def _found(
 
 
 def _text(body: bytes | None) -> str:
-    return sessions.text_of(message.decode(body)) if body else ""
+    try:
+        return sessions.text_of(message.decode(body)) if body else ""
+    except (TypeError, *UNREADABLE):
+        return ""  # whoever reads the transcript tells of it
 
 
 def _conditions(wanted: Wanted) -> tuple[str, Row]:

@@ -26,11 +26,12 @@ import msgspec
 from msgspec import Struct, field
 
 from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.store import aside, compactions, reached, session_map, sessions
+from skerry.store import aside, compactions, legible, reached, session_map, sessions
 from skerry.store.listing import Wanted, recent
 from skerry.store.store import Store, nothing
 from skerry.store.unit import Reader, Unit
@@ -210,6 +211,8 @@ class Mirror(Struct):
         session, mark, data, entries = behind
         self._stale.add(session.agent_id)
         file = transcript_file(self.agents_dir, session)
+        if not mark.size and _size(file):
+            self._spare_broken(store, session, file)
         # The reader is free again: nobody who reads waits for the disk of a file.
         if _size(file) > mark.size:
             self._spare(store, session, file, mark)
@@ -220,6 +223,16 @@ class Mirror(Struct):
         self._marks[session_id] = mark
         self._unsaved.add(session_id)
         return entries > 0 and mark.seq < session.tail
+
+    def _spare_broken(self, store: Store, session: SessionEntry, file: Path) -> None:
+        """Keep a file that is to be written anew where it may have what the database has broken."""
+        broken = store.read_now(partial(legible.scan_session, session_id=session.session_id))
+        for one in broken:
+            store.condition.broken(one.session_id, one.seq, one.why)
+        if broken:
+            whose = session.agent_id, session.session_id, session.key
+            about = aside.Aside(*whose, 0, 0, file.stat().st_mtime_ns // 1_000_000)
+            aside.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
         """Keep the file aside where what is cut off it does not stand in the database."""
@@ -250,14 +263,15 @@ class Mirror(Struct):
             self._rename(file, session_id)
         if _size(file) < mark.size:
             mark = _Mark(0, 0)
-        lines = [
-            _line(seq, parent, at, body, compaction=kind is not None)
-            for seq, parent, at, kind, body in sessions.bodies_after(
-                reader, session_id, mark.seq, BATCH_BYTES
-            )
-        ]
+        rows = sessions.bodies_after(reader, session_id, mark.seq, BATCH_BYTES)
+        lines = []
+        for seq, parent, at, kind, body in rows:
+            try:
+                lines.append(_line(seq, parent, at, body, compaction=kind is not None))
+            except (TypeError, *UNREADABLE) as error:
+                reader.broken(session_id, seq, str(error))
         head = b"" if mark.size else self._header(session_id, session.created_at)
-        return session, mark, head + b"".join(lines), len(lines)
+        return session, mark, head + b"".join(lines), rows[-1][0] - mark.seq if rows else 0
 
     def _rename(self, file: Path, session_id: str) -> None:
         """Give the file the name that the database wants, where it still has another."""

@@ -2,8 +2,7 @@
 
 import logging
 
-import msgspec
-
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.memory import Conversation, Utterance
 from skerry.model.message import COMMAND, NOTICE, AssistantMessage, UserMessage
@@ -37,7 +36,7 @@ def said(reader: Reader, session_id: str) -> list[Utterance]:
 def _utterance(at: int, body: bytes) -> Utterance | None:
     try:
         one = message.decode(body)
-    except msgspec.ValidationError:
+    except (TypeError, *UNREADABLE):
         logger.exception("an entry cannot be read; the memory does not find it")
         return None
     match one:

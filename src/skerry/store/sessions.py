@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
 from skerry.model.run import ConversationChangedError, Expected
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
+from skerry.store import legible
 from skerry.store.unit import Reader, Unit
 
 COLUMNS = (
@@ -184,16 +186,24 @@ def last_message(reader: Reader, session_id: str) -> int | None:
 def entries(
     reader: Reader, session_id: str, *, limit: int, before: int | None = None, after: int = 0
 ) -> list[TranscriptEntry]:
-    """Return the last `limit` entries, of those between `after` and `before`; oldest first."""
-    rows = reader.all(
-        "SELECT seq, parent, at, run_id, body FROM entry"
-        " WHERE session_id = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (session_id, after, before if before is not None else 1 << 62, limit),
+    """Return the last `limit` entries, of those between `after` and `before`; oldest first.
+
+    One that cannot be read is left out, and the reader tells of it.
+    """
+    rows = legible.rows(
+        reader,
+        session_id,
+        "seq, parent, at, run_id, body",
+        "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (after, before if before is not None else 1 << 62, limit),
     )
-    return [
-        TranscriptEntry(seq, parent, at, run_id, message.decode(body))
-        for seq, parent, at, run_id, body in reversed(rows)
-    ]
+    found: list[TranscriptEntry] = []
+    for seq, parent, at, run_id, body in reversed(rows):
+        try:
+            found.append(TranscriptEntry(seq, parent, at, run_id, message.decode(body)))
+        except (TypeError, *UNREADABLE) as error:
+            reader.broken(session_id, seq, str(error))
+    return found
 
 
 def bodies_after(
@@ -213,10 +223,12 @@ def bodies_after(
         if size < 0 and last > seq:
             break
         last = one
-    return reader.all(
-        "SELECT seq, parent, at, kind, body FROM entry"
-        " WHERE session_id = ? AND seq > ? AND seq <= ? ORDER BY seq",
-        (session_id, seq, last),
+    return legible.rows(
+        reader,
+        session_id,
+        "seq, parent, at, kind, body",
+        "seq > ? AND seq <= ? ORDER BY seq",
+        (seq, last),
     )
 
 

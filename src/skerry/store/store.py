@@ -15,7 +15,15 @@ import anyio.to_thread
 from skerry.infra import sqlite
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import NewerStateError, StoreFailedError
-from skerry.store.condition import Condition, Storage, StoreDamagedError, is_ours, kind
+from skerry.store import legible
+from skerry.store.condition import (
+    REMEDIES,
+    Condition,
+    Storage,
+    StoreDamagedError,
+    is_ours,
+    kind,
+)
 from skerry.store.schema import STEPS
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
@@ -51,7 +59,7 @@ class Store:
         self.condition = condition
         self._path = path
         self._writer = writer
-        self._reading = Reader(reading)
+        self._reading = Reader(reading, condition.broken)
         self._lock = Lock()
 
     async def write(self, work: Callable[[Unit], T]) -> T:
@@ -110,7 +118,15 @@ class Store:
         finally:
             self.condition.checking = False
         self.condition.damage = found[0] if found else ""
+        if not found:
+            found = [one.message for one in await self._look_at_entries()]
         return found
+
+    async def _look_at_entries(self) -> list[legible.Broken]:
+        """Look for entries whose bytes have changed, which no check of SQLite notices."""
+        broken = await self.scan(legible.scan)
+        self.condition.entries = {(one.session_id, one.seq): one.why for one in broken}
+        return broken
 
     async def purge(self) -> None:
         """Leave nothing in the files of what was deleted or overwritten; writers wait meanwhile.
@@ -151,7 +167,7 @@ class Store:
 
         def look() -> T:
             with closing(sqlite.connect(self._path, read_only=True)) as connection:
-                return work(Reader(connection))
+                return work(Reader(connection, self.condition.broken))
 
         try:
             return await in_daemon_thread(look, "store-scan")
@@ -167,7 +183,10 @@ class Store:
             if not is_ours(error):
                 raise
             self.condition.read(error)
-            raise StoreFailedError(f"nothing could be read: {error}") from error
+            failed = StoreFailedError(f"nothing could be read: {error}")
+            if kind(error) is Storage.CORRUPT:
+                failed.remedy = REMEDIES[Storage.CORRUPT]
+            raise failed from error
 
 
 @asynccontextmanager

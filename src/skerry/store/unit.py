@@ -1,20 +1,30 @@
 """Units: what must be true together; and readers, which change nothing."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 Row = tuple[Any, ...]
 Parameters = tuple[Any, ...]
 
 
+Broken = Callable[[str, int, str], None]
+"""Told of an entry that cannot be read: its session, its number, and why."""
+
+
+def _unheard(_session_id: str, _seq: int, _why: str) -> None:
+    """Tell nobody."""
+
+
 class Reader:
     """Runs queries."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "broken")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, broken: Broken = _unheard) -> None:
         self._connection = connection
+        self.broken = broken
+        """Called for each entry that is skipped because it cannot be read."""
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """Return the first row, or None."""
@@ -39,8 +49,8 @@ class Unit(Reader):
 
     __slots__ = ("touched",)
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: sqlite3.Connection, broken: Broken = _unheard) -> None:
+        super().__init__(connection, broken)
         self.touched: list[str] = []
         """Sessions whose mirror is behind once this is committed."""
 

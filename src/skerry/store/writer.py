@@ -184,7 +184,7 @@ class Writer:
         self._connection.execute("RELEASE unit")
 
     def _do(self, job: _Job) -> None:
-        unit = Unit(self._connection)
+        unit = Unit(self._connection, self._condition.broken)
         try:
             job.value = job.work(unit)
             job.touched = unit.touched

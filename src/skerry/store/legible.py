@@ -1,0 +1,98 @@
+"""Entries that cannot be read: found, skipped and named, without the loss of those beside them.
+
+SQLite keeps no checksum of a page, so bytes that change inside a row are noticed by who decodes it.
+"""
+
+import sqlite3
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.infra.foreign import UNREADABLE
+from skerry.model import message
+from skerry.store.condition import NO_TEXT
+from skerry.store.unit import Parameters, Reader, Row
+
+PAGE: Final = 500
+"""Rows that are read at once."""
+_RAW: Final = "seq, parent, at, CAST(run_id AS BLOB), CAST(kind AS BLOB), body"
+
+
+class Broken(Struct, frozen=True):
+    """An entry that cannot be read."""
+
+    session_id: str
+    seq: int
+    why: str
+
+    @property
+    def message(self) -> str:
+        """Return which it is, and why."""
+        return f"entry {self.seq} of session {self.session_id} cannot be read: {self.why}"
+
+
+def rows(
+    reader: Reader, session_id: str, columns: str, which: str, parameters: Parameters
+) -> list[Row]:
+    """Return rows of the session's entries; those with a text that is none are left out and told.
+
+    Args:
+        reader: Of the store.
+        session_id: Whose.
+        columns: The first is `seq`.
+        which: Conditions and order, in SQL of ours.
+        parameters: Of `which`.
+    """
+    where = f"FROM entry WHERE session_id = ? AND {which}"
+    try:
+        return reader.all(f"SELECT {columns} {where}", (session_id, *parameters))
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith(NO_TEXT):
+            raise
+    found = []
+    for (seq,) in reader.all(f"SELECT seq {where}", (session_id, *parameters)):
+        try:
+            found += reader.all(
+                f"SELECT {columns} FROM entry WHERE session_id = ? AND seq = ?",  # noqa: S608 - columns of ours
+                (session_id, seq),
+            )
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith(NO_TEXT):
+                raise
+            reader.broken(session_id, seq, str(error))
+    return found
+
+
+def scan(reader: Reader) -> list[Broken]:
+    """Return every entry that cannot be read. It takes some 10 s for a million."""
+    found = []
+    for (raw,) in reader.all("SELECT CAST(session_id AS BLOB) FROM session"):
+        found += scan_session(reader, bytes(raw).decode("utf-8", "replace"))
+    return found
+
+
+def scan_session(reader: Reader, session_id: str) -> list[Broken]:
+    """Return the entries of the session that cannot be read."""
+    found, after = [], 0
+    while page := reader.all(
+        f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
+        (session_id, after),
+    ):
+        found += [Broken(session_id, row[0], why) for row in page if (why := _wrong(row))]
+        after = page[-1][0]
+    return found
+
+
+def _wrong(row: Row) -> str:
+    """Return why the row of an entry cannot be read; nothing where it can."""
+    _, parent, at, run_id, kind, body = row
+    if not (isinstance(parent, int) and isinstance(at, int)):
+        return "its place or its time is no number"
+    try:
+        for text in (run_id, kind):
+            if text is not None:
+                bytes(text).decode()
+        message.decode(body)
+    except (TypeError, *UNREADABLE) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,120 @@
+"""A row whose bytes have changed is skipped and named; those beside it are read and go on."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from skerry.agent.histories import Histories
+from skerry.infra import sqlite
+from skerry.model.ids import SessionId
+from skerry.model.message import (
+    AssistantMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from skerry.sessions import recovering
+from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
+from skerry.store.condition import Storage
+from skerry.store.indexing import fill
+from skerry.store.listing import Wanted
+from tests.unit.store.test_mirror import Files, say
+
+BREAKS = {
+    "its text": "UPDATE entry SET body = CAST(x'7bff' || body AS BLOB) WHERE seq = 2",
+    "half of it": "UPDATE entry SET body = substr(body, 1, 20) WHERE seq = 2",
+    "its run": "UPDATE entry SET run_id = CAST(x'ff41' AS TEXT) WHERE seq = 2",
+    "its kind": "UPDATE entry SET kind = CAST(x'ff41' AS TEXT) WHERE seq = 2",
+    "its place": "UPDATE entry SET parent = 'x' WHERE seq = 2",
+}
+
+
+def damage(home: Path, sql: str) -> None:
+    connection = sqlite.connect(home / DATABASE)
+    connection.execute(sql)
+    connection.close()
+
+
+@pytest.fixture
+async def files(tmp_path: Path) -> Files:
+    files = Files(tmp_path)
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(partial(say, texts=["one", "two", "three"]))
+        await files.start(store)
+    return files
+
+
+async def texts(store: Store) -> list[str]:
+    found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+    return [one.message.text for one in found if isinstance(one.message, UserMessage)]
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken: str) -> None:
+    damage(files.home, BREAKS[broken])
+    async with open_store(files.home / DATABASE) as store:
+        (found,) = await store.check(whole=False)
+        assert "entry 2 of session s1" in found
+        assert store.condition.storage is Storage.CORRUPT
+        assert "entry 2 of session s1" in store.condition.told[0]
+        assert "recovered" in store.condition.told[1]
+        store.refuse_damaged()  # new work is taken
+        if broken != "its place":
+            assert set(await texts(store)) >= {"one", "three"}
+        await store.write(partial(say, texts=["four"]))
+        assert (await texts(store))[-1] == "four"
+        await fill(store, ["s1"])
+        wanted = Wanted(search="one")
+        assert await store.read(lambda reader: listing.count(reader, wanted)) == 1
+        said = await store.read(lambda reader: remembered.said(reader, "s1"))
+        assert {one.text for one in said} >= {"one", "three", "four"}
+        await files.start(store)
+
+
+async def test_whoever_reads_it_first_names_it(files: Files) -> None:
+    damage(files.home, BREAKS["its run"])
+    async with open_store(files.home / DATABASE) as store:
+        assert await texts(store) == ["one", "three"]
+        assert store.condition.storage is Storage.CORRUPT
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+async def test_its_transcript_file_mends_it_also_after_a_rebuild(files: Files, broken: str) -> None:
+    whole = files.file.read_bytes()
+    damage(files.home, BREAKS[broken])
+    async with open_store(files.home / DATABASE) as store:
+        await files.mirror().rebuild(store)  # it must not destroy what only the file has
+        kept = [Path(one.file) for one in aside.every(files.home)]
+        assert [one.read_bytes() for one in kept] == [whole]
+        (bad,) = await store.scan(legible.scan)
+        assert await store.write(lambda unit: recovering.mend(unit, bad, kept))
+        assert await store.check(whole=False) == []
+        assert store.condition.storage is Storage.OK
+        assert await texts(store) == ["one", "two", "three"]
+        await files.mirror().rebuild(store)
+        assert files.file.read_bytes() == whole
+
+
+async def test_a_call_whose_result_is_lost_is_closed_for_the_model(tmp_path: Path) -> None:
+    call = ToolCall("c1", "look", {})
+    asks = AssistantMessage((call,), "a", "p", "m", Usage(), "toolUse", 2)
+    result = ToolResultMessage("c1", "look", (TextBlock("seen"),), is_error=False, timestamp=3)
+    says = AssistantMessage((TextBlock("done"),), "a", "p", "m", Usage(), "stop", 4)
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(partial(say, texts=["look"]))
+        await store.write(
+            lambda unit: sessions.append(unit, SessionId("s1"), 1, "r", [asks, result, says], 2)
+        )
+    damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 3")
+    async with open_store(tmp_path / DATABASE) as store:
+        known = await Histories(store).get(SessionId("s1"), 5)
+        (closed,) = [one for one in known.history.messages if isinstance(one, ToolResultMessage)]
+        assert (closed.tool_call_id, closed.is_error) == ("c1", True)
+        assert len(known.history.messages) == 4
+    damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 2")
+    async with open_store(tmp_path / DATABASE) as store:
+        known = await Histories(store).get(SessionId("s1"), 5)
+        assert [type(one) for one in known.history.messages] == [UserMessage, AssistantMessage]
