@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import anyio
 from msgspec import Struct
 
+from skerry.infra import heap
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.infra.tasks import beside
 from skerry.infra.threads import in_daemon_thread
@@ -52,6 +53,7 @@ class Upkeep(Struct, frozen=True):
             pass  # some at once, so that others write in between
         while await self.store.write(settled.remove):
             pass
+        await in_daemon_thread(heap.give_back, "heap")
 
     async def do_due(self) -> None:
         """Make the daily backup and look for damage once a week."""

@@ -32,6 +32,8 @@ from skerry.gateway.peer import Peer
 from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import GatewayProtocol
 from skerry.gateway.refusals import HandshakeError
+from skerry.infra import heap
+from skerry.infra.threads import in_daemon_thread
 from skerry.policy import access
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor, Request, Verb, decide
@@ -217,16 +219,25 @@ class Connection:
         self.close(1008, "slow consumer")
 
     async def _read(self, admitted: Admitted) -> None:
-        while (text := await self._next_text()) is not None:
-            match frames.parse(text):
-                case RequestFrame() as frame:
-                    self._handle(admitted, frame)
-                case Malformed(request_id, problem):
-                    message = f"invalid request frame: {problem}"
-                    shape = ErrorShape(ErrorCode.INVALID_REQUEST, message)
-                    self._out.response(frames.refusal(request_id, shape))
-
+        while (size := await self._read_one(admitted)) is not None:
+            # The frame's own names have ended with it: a large one is not kept until the next.
+            if size >= heap.LARGE and self._tasks is not None:
+                self._tasks.start_soon(in_daemon_thread, heap.give_back, "heap")
             await self._breathe()
+
+    async def _read_one(self, admitted: Admitted) -> int | None:
+        """Handle the next message; return how long it was, None when the client has left."""
+        text = await self._next_text()
+        if text is None:
+            return None
+        match frames.parse(text):
+            case RequestFrame() as frame:
+                self._handle(admitted, frame)
+            case Malformed(request_id, problem):
+                message = f"invalid request frame: {problem}"
+                shape = ErrorShape(ErrorCode.INVALID_REQUEST, message)
+                self._out.response(frames.refusal(request_id, shape))
+        return len(text)
 
     async def _breathe(self) -> None:
         """Leave a client's next request unread while it has enough: its own turn is what it costs.
