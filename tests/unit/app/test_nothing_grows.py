@@ -1,0 +1,43 @@
+"""What a process holds does not grow with the messages it has answered: counted, not measured."""
+
+import gc
+from collections import Counter
+from pathlib import Path
+
+from skerry.model.ids import SessionKey
+from skerry.testing.model import ScriptedModel, echo
+from tests.support.core import Core, open_core, request
+
+PEOPLE = 5
+MESSAGES = 8
+
+
+async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
+    """Let people speak in conversations of their own; return what objects of ours are left."""
+    for number in range(MESSAGES):
+        for person in range(PEOPLE):
+            key = SessionKey.parse(f"turn{turn}-{person}")
+            asked = request(f"message {number}", f"{turn} {person} {number}", key)
+            await core.dispatch.submit(asked)
+            await core.dispatch.wait(asked.run_id, 60)
+    core.dispatch.runtime.histories.clear()  # they are kept up to a limit of their own
+    for kept in (model.seen, core.events, core.woken):
+        kept.clear()
+    gc.collect()
+    return Counter(
+        f"{type(one).__module__}.{type(one).__qualname__}"
+        for one in gc.get_objects()
+        if type(one).__module__.startswith(("skerry.", "asyncio", "anyio", "sqlite3"))
+    )
+
+
+async def test_answered_messages_leave_no_object_behind(tmp_path: Path) -> None:
+    model = ScriptedModel(echo)
+    async with open_core(tmp_path, model) as core:
+        for turn in range(2):
+            await spoken(core, model, turn)
+        before = await spoken(core, model, 2)
+        for turn in range(3, 6):
+            after = await spoken(core, model, turn)
+        grown = {name: (before[name], n) for name, n in after.items() if n > before[name] + 2}
+        assert grown == {}
