@@ -39,11 +39,12 @@ class Tree:
     pid: int
 
     def cpu(self) -> float:
-        """Return the CPU seconds that those which run now have used, to the nanosecond.
+        """Return the CPU seconds that they have used, those that have ended too.
 
-        This is the clock behind `clock_getcpuclockid`; /proc/PID/stat counts in ticks of 10 ms.
+        Of those that run it is the clock behind `clock_getcpuclockid`, to the nanosecond; of those
+        that ended /proc/PID/stat counts in ticks of 10 ms.
         """
-        return sum(time.clock_gettime((~pid << 3) | _SCHED) for pid in self._all())
+        return sum(time.clock_gettime((~pid << 3) | _SCHED) + _ended(pid) for pid in self._all())
 
     def rss(self) -> float:
         """Return the resident memory, in MB."""
@@ -59,6 +60,13 @@ class Tree:
             for task in Path(f"/proc/{pid}/task").iterdir():
                 found += map(int, (task / "children").read_text("ascii").split())
         return found
+
+
+def _ended(pid: int) -> float:
+    """Return the CPU seconds of the children of a process that have ended."""
+    told = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    user, system = told[13:15]  # cutime and cstime, counted from the state, field 3
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _status(pid: int, name: str) -> float:
@@ -128,14 +136,16 @@ def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
         yield running, model
 
 
-async def settled(gateway: Gateway) -> None:
-    """Wait until what the first turns set going has ended: the memory loads its model then."""
-    quiet = 0
-    with anyio.move_on_after(_SETTLE_SECONDS):
-        while quiet < _QUIET_SECONDS:
+async def settled(
+    gateway: Gateway, *, quiet: float = _QUIET_SECONDS, within: float = _SETTLE_SECONDS
+) -> None:
+    """Wait until what the turns set going has ended: for so many seconds nothing is done."""
+    since = 0
+    with anyio.move_on_after(within):
+        while since < quiet:
             before = gateway.tree.cpu()
             await anyio.sleep(1)
-            quiet = quiet + 1 if gateway.tree.cpu() - before < _QUIET_CPU else 0
+            since = since + 1 if gateway.tree.cpu() - before < _QUIET_CPU else 0
 
 
 @contextmanager
@@ -193,6 +203,14 @@ class Driver:
                 raise AssertionError(raw)
             elif frame.payload.status != "accepted":
                 return frame.id
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """Return what a request is answered, while nothing else is asked."""
+        name = await self.request(method, params)
+        while True:
+            frame = json.loads(await self.socket.recv())
+            if frame["type"] == "res" and frame["id"] == name:
+                return frame["payload"]
 
     async def say(self, session: str, text: str = "hello") -> str:
         """Start a turn; return its id."""

@@ -6,11 +6,18 @@ import time
 import anyio
 
 from bench.measure import Driver, Gateway, Model, driver, figure, settled, stubbed_gateway
+from skerry.memory.keeping import SHARE
 
 ROUNDS = 5
 TURNS = 300
 BLOCK = 100
 LONG = 1000
+SAID = " ".join(f"word{place % 7} of the day" for place in range(5))
+"""Twenty words, which the stub says again."""
+WHOLE_ROUNDS = 1
+REST = 75.0
+"""Longer than the minute of silence after which the memory does what it puts off."""
+WITHIN = 600.0
 CALL = 'call read {"path": "notes.txt"}'
 
 
@@ -58,6 +65,34 @@ async def short() -> None:
     )
 
 
+async def whole() -> None:
+    """Print what turns cost in all: of all processes, until nothing is left to do for them."""
+    rounds: list[float] = []
+    with stubbed_gateway() as (gateway, _):
+        async with driver(gateway) as client:
+            await client.turns(50, ["warm"], SAID)
+            await settled(gateway, quiet=REST, within=WITHIN)
+            at_once, before_rest = 0.0, 0.0
+            for place in range(WHOLE_ROUNDS):
+                before = gateway.tree.cpu()
+                await client.turns(TURNS, [f"whole-{place}"], SAID)
+                at_once = gateway.tree.cpu() - before
+                await settled(gateway, quiet=REST, within=WITHIN)
+                before_rest = gateway.tree.cpu() - before
+                rounds.append(before_rest / TURNS * 1e3)
+            later = await client.answer("memory.status", {})
+        backlog = later["backlog"] or {"said": 0, "seconds": 0}
+        waiting = f"{backlog['said']} passages of conversations wait for vectors"
+        figure(
+            "CPU per turn until at rest, all processes, ms",
+            "<= 15",
+            f"{statistics.median(rounds):.2f}",
+            f"while they ran {at_once / TURNS * 1e3:.2f}; at rest is {REST:g} s without work;"
+            f" {waiting}, made at {SHARE:.1%} of a core at most in idle time; together"
+            f" {gateway.tree.rss():.0f} MB",
+        )
+
+
 async def long() -> None:
     ratios: list[float] = []
     firsts: list[float] = []
@@ -90,6 +125,7 @@ def spread(figures: list[float]) -> str:
 
 async def main() -> None:
     await short()
+    await whole()
     await long()
 
 

@@ -38,6 +38,7 @@ def settings(config: Config, agent: AgentId) -> "Settings":
         config.memory.qmd.sessions.retention_days,
         sessions.delta_bytes,
         sessions.delta_messages,
+        sessions.cpu_percent / 100,
         search.cache.max_entries if search.cache.enabled else 0,
     )
 
@@ -72,4 +73,5 @@ def rhythm(config: Config, agent: AgentId) -> Rhythm:
         sync.watch_debounce_ms / 1000,
         sync.interval_minutes * 60 or None,
         sync.embed_interval_minutes * 60,
+        sync.sessions.cpu_percent / 100,
     )

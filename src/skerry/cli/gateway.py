@@ -168,9 +168,12 @@ async def _call(arguments: Namespace) -> int:
     timeout = arguments.timeout or (600.0 if final else 30.0)
     async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:
         try:
-            payload = await client.request(
-                arguments.method, params, timeout=timeout, expect_final=final
-            )
+            if arguments.method == _SYNC and not final:
+                payload = await _synced(client, params, arguments.timeout)
+            else:
+                payload = await client.request(
+                    arguments.method, params, timeout=timeout, expect_final=final
+                )
         except GatewayRefusedError as error:
             if str(error).startswith("unknown method:"):
                 error.remedy = _near(arguments.method, client.hello)
@@ -182,6 +185,18 @@ async def _call(arguments: Namespace) -> int:
     return 0
 
 
+async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float | None) -> Any:
+    """Return the report of an index job, which may take hours, and show how far it is."""
+    from skerry.cli.memory_bar import Bar  # noqa: PLC0415 - for this method alone
+    from skerry.cli.memory_place import WAIT_SECONDS, synced  # noqa: PLC0415 - as above
+
+    bar = Bar()
+    try:
+        return await synced(client, params, bar, seconds or WAIT_SECONDS)
+    finally:
+        bar.end()
+
+
 def _near(method: str, hello: Any) -> str:
     """Return which methods of the gateway are named much like this one."""
     known = hello.get("features", {}).get("methods", ())
@@ -189,4 +204,5 @@ def _near(method: str, hello: Any) -> str:
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 
+_SYNC: Final = "memory.sync"
 _QUOTES: Final = """Quote it for the shell: --params '{"sessionKey": "main"}'."""

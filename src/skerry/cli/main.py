@@ -179,7 +179,7 @@ def _gateway(add: _Add) -> None:
     call.add_argument(
         "--expect-final", action="store_true", help="wait for the second answer of `agent`"
     )
-    _timeout(call, "seconds to wait (default 30; 600 with --expect-final)")
+    _timeout(call, "seconds to wait (default 30; 600 with --expect-final; memory.sync a day)")
     _output(_reach(call))
 
 

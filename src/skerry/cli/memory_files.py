@@ -54,6 +54,8 @@ def _row(one: dict[str, Any], backend: str | None) -> tuple[str, ...]:
     state = "searched by QMD" if backend == "qmd" else "not indexed yet"
     if passages is not None:
         state = f"{passages} passage{'' if passages == 1 else 's'}"
+        if passages and one.get("vectors") is not None:
+            state += ", by words and meaning" if one["vectors"] == passages else ", by words"
     changed = iso(one["changedAt"]) if one["changedAt"] else ""
     return (
         one_line(one["path"]),

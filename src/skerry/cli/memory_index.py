@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from skerry.cli.gateway import duration
 from skerry.cli.memory_bar import Bar
 from skerry.cli.memory_place import Memory, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
@@ -84,7 +85,20 @@ def _show(found: dict[str, Any], workspace: str) -> None:
             f"  {one['source']}: {files} file{'s' * (files != 1)},"
             f" {passages} passage{'s' * (passages != 1)}{meant}"
         )
+    if found.get("backlog"):
+        show(waiting(found["backlog"]))
     if found["fallback"]:
         notice(f"{found['fallback']['from']}: {one_line(found['fallback']['reason'])}")
     for note in found["notes"]:
         notice(styled(one_line(note), "yellow", sys.stderr))
+
+
+def waiting(backlog: dict[str, Any]) -> str:
+    """Return what is found by its words alone until it has its vectors, and for how long (pure)."""
+    counts = ((backlog["notes"], "of notes"), (backlog["said"], "of conversations"))
+    told = " and ".join(f"{number} {of}" for number, of in counts if number)
+    seconds = backlog["seconds"]
+    if seconds is None:
+        return f"  by words alone: {told}; conversations get no vectors (cpuPercent 0)"
+    ready = duration(round(seconds) * 1000)
+    return f"  by words alone: {told}; by meaning in about {ready}, or now: skerry memory index"

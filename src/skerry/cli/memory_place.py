@@ -167,18 +167,7 @@ class _There:
         return found
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        report: dict[str, Any] = {}
-        async with anyio.create_task_group() as tasks:
-
-            async def ask() -> None:
-                params = self._agent | {"force": force}
-                asked = self._client.request("memory.sync", params, timeout=WAIT_SECONDS)
-                report.update(await asked)
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(ask)
-            await _follow(self._status, progress)
-        return report
+        return await synced(self._client, self._agent | {"force": force}, progress)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
         asked = self._agent | params
@@ -187,9 +176,44 @@ class _There:
         )
         return found
 
-    async def _status(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._client.request("memory.status", self._agent)
+
+async def synced(
+    client: GatewayClient,
+    params: dict[str, Any],
+    progress: Progress,
+    seconds: float = WAIT_SECONDS,
+) -> dict[str, Any]:
+    """Have a gateway bring its index up, and tell how far it is until it answers.
+
+    Raises:
+        ClientError: it refuses, or is gone.
+        TimeoutError: it was not done in so many seconds; it goes on.
+    """
+    report: dict[str, Any] = {}
+    failed: list[Exception] = []
+    of = {"agentId": params["agentId"]} if "agentId" in params else {}
+
+    async def ask() -> None:
+        try:
+            report.update(await client.request("memory.sync", params, timeout=seconds))
+        except (ClientError, TimeoutError) as error:  # in a group it would be one of several
+            failed.append(error)
+        tasks.cancel_scope.cancel()
+
+    async def status() -> dict[str, Any]:
+        found: dict[str, Any] = await client.request("memory.status", of, timeout=seconds)
         return found
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        try:
+            await _follow(status, progress)
+        except (ClientError, TimeoutError) as error:
+            failed.append(error)
+            tasks.cancel_scope.cancel()
+    if failed:
+        raise failed[0]
+    return report
 
 
 async def _follow(status: Callable[[], Awaitable[dict[str, Any]]], progress: Progress) -> None:

@@ -91,12 +91,18 @@ class MemoryQueryConfig(OpenSection):
 
 
 class MemorySyncSessions(OpenSection):
-    """When a conversation that goes on is indexed; one that rests for five minutes always is."""
+    """When a conversation that goes on is indexed, and what its vectors may cost.
+
+    One that rests for five minutes is always indexed, and for some seconds where a tenth is new.
+    """
 
     delta_bytes: int = Field(default=100_000, ge=0, le=1_000_000_000)
     """So many bytes are new."""
     delta_messages: int = Field(default=50, ge=0, le=1_000_000)
     """Or so many entries."""
+    cpu_percent: float = Field(default=0.2, ge=0, le=100)
+    """Of one core, on average, for the vectors of what was said: their words are searched at once.
+    0 is by words alone, 100 at once."""
 
 
 class MemorySyncConfig(OpenSection):

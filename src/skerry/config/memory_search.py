@@ -12,7 +12,10 @@ S = TypeVar("S", bound=Section)
 
 
 class EmbeddingBatch(OpenSection):
-    """OpenAI's Batch API for an index that is made anew: half the price, and it takes its time."""
+    """OpenAI's Batch API for an index that is made anew: half the price, and it takes its time.
+
+    Gemini gets many texts in each request in any case. With provider `voyage` it is refused.
+    """
 
     enabled: bool = False
     """Whether it is used; after two failures it is not until the next start."""

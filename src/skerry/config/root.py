@@ -101,6 +101,22 @@ class Config(OpenSection):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _batches_are_openais(self) -> Self:
+        for agent in self.agents.ids:
+            search = self.memory_search(agent)
+            if search.provider == "voyage" and search.remote.batch.enabled:
+                text = (
+                    "it is OpenAI's Batch API, and agent {agent} has provider voyage: set it to"
+                    " false, or the provider to openai"
+                )
+                error = PydanticCustomError("no_batch", text, {"agent": agent})
+                place = ("agents", "defaults", "memorySearch", "remote", "batch", "enabled")
+                raise ValidationError.from_exception_data(
+                    type(self).__name__, [InitErrorDetails(type=error, loc=place, input=None)]
+                )
+        return self
+
     def workspace(self, agent: AgentId) -> Path:
         """Return the agent's directory (seed 004; under our state directory)."""
         own = self.agents.get(agent)

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
 from skerry.memory.filling import Settings, StoppedError
-from skerry.memory.index import INDEXED_AT, Index, Talks
+from skerry.memory.index import Index, Talks
+from skerry.memory.keeping import ORDER
 from skerry.memory.listing import listing
 from skerry.memory.searching import Asking, Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
@@ -27,6 +28,7 @@ from skerry.model.memory import (
     MemoryMode,
     MemoryProgress,
     MemoryQuestion,
+    MemorySource,
     MemoryStatus,
     SyncReport,
 )
@@ -82,6 +84,8 @@ class BuiltinMemory:
         self._fallback: MemoryFallback | None = None
         self._progress: MemoryProgress | None = None
         self._resized = False
+        self._each = 0.0
+        """Seconds that the vector of a passage took lately."""
 
     @property
     def name(self) -> str:
@@ -169,11 +173,14 @@ class BuiltinMemory:
         progress: Callable[[MemoryProgress], None] | None = None,
         *,
         force: bool = False,
+        sources: Sequence[MemorySource] = ORDER,
+        seconds: float | None = None,
     ) -> int:
-        """Give every passage its vector; return how many texts the model was asked for.
+        """Give passages their vectors; return how many texts the model was asked for.
 
         Where the model fails, what it did stays, and `status` says why; the next call goes on.
         With `force` a server is asked first whether it still has the same model behind its name.
+        After `seconds` no more is asked for.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -181,13 +188,16 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None:
             return 0
-        from skerry.memory.embedding import embed  # noqa: PLC0415 - as said above
+        from skerry.memory.embedding import Wanted, embed  # noqa: PLC0415 - as said above
         from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
 
         async with self._embedding:
             try:
-                report = partial(self._tell, progress)
-                done = await embed(self._index, embedder, report, probes=force)
+                tell, begun = partial(self._tell, progress), anyio.current_time()
+                wanted = Wanted(sources, seconds, probes=force)
+                done = await embed(self._index, embedder, tell, wanted)
+                if done:
+                    self._each = (anyio.current_time() - begun) / done
             except EmbeddingError as error:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
                 logger.warning("the memory is searched by words: %s", error)
@@ -198,6 +208,19 @@ class BuiltinMemory:
                 self._progress = None
         self._fallback, self._resized = None, False
         return done
+
+    async def waits(self) -> bool:
+        """Return whether a whole passage of a conversation waits for its vector.
+
+        Raises:
+            MemoryBackendError: the index cannot be read.
+        """
+        embedder = self._embedder()
+        if embedder is None:
+            return False
+        from skerry.memory.embedding import waits  # noqa: PLC0415 - as said above
+
+        return await self._mended(partial(waits, self._index, embedder.model))
 
     async def forget(self, redaction: Redaction) -> int:
         """Leave nothing of the phrases in the index; return how many documents held them.
@@ -225,9 +248,9 @@ class BuiltinMemory:
         """Return its state; it never fails."""
         embedder = self._embedder()  # in the loop, where it may start something
         try:
-            return await self._mended(partial(self._status, embedder))
+            return await self._mended(partial(self._status, self._state(embedder)))
         except MemoryBackendError as error:
-            return self._state(embedder, (), (0, 0), None, (str(error),), None)
+            return replace(self._state(embedder, str(error)), mode=MemoryMode.TEXT)
 
     async def listing(self) -> Sequence[MemoryFile]:
         """Return every document of the index. Implements `ports.memory.MemoryListing`.
@@ -341,46 +364,28 @@ class BuiltinMemory:
         with self._index.tables() as tables:
             return listing(tables)
 
-    def _status(self, embedder: "Embedder | None") -> MemoryStatus:
+    def _status(self, state: MemoryStatus) -> MemoryStatus:
+        from skerry.memory.state import EACH_SECONDS, filled  # noqa: PLC0415 - when somebody looks
+
+        share = self._index.settings.share
         with self._index.tables() as tables:
-            at = tables.meta(INDEXED_AT)
-            failed = [f"{path}: {reason}" for path, reason in tables.failed()]
-            when = None if at is None else int(at)
-            counts, vectors = tables.counts(), tables.vector_counts()
-            if embedder is None:
-                return self._state(embedder, counts, vectors, when, failed, None)
-            from skerry.memory.lacking import without  # noqa: PLC0415 - as said above
+            return filled(state, tables, self._each or EACH_SECONDS, share)
 
-            model = embedder.model
-            refused = without(tables, str(model))
-            lacks = tables.lacks(model.provider, model.model)
-            state = self._state(embedder, counts, vectors, when, failed, refused)
-            return replace(state, lacking=tuple(lacks))
-
-    def _state(
-        self,
-        embedder: "Embedder | None",
-        sources: Sequence[tuple[str, int, int]],
-        vectors: tuple[int, int],
-        at: int | None,
-        notes: Sequence[str],
-        refused: MemoryFallback | None,
-    ) -> MemoryStatus:
-        have, there = vectors
-        meant = embedder is not None and have > 0 and not self._resized
+    def _state(self, embedder: "Embedder | None", *notes: str) -> MemoryStatus:
+        """Return what is known without the tables."""
+        meant = embedder is not None and not self._resized and not self._fallback
         return MemoryStatus(
             agent=self._agent,
             backend=NAME,
-            files=sum(files for _, files, _ in sources),
-            chunks=there,
+            files=0,
+            chunks=0,
             dirty=self._dirty,
-            indexed_at=at,
+            indexed_at=None,
             provider="none" if embedder is None else embedder.model.provider,
             model="" if embedder is None else embedder.model.model,
-            mode=MemoryMode.HYBRID if meant and not self._fallback else MemoryMode.TEXT,
-            vectors=have,
-            fallback=self._fallback or refused,
-            sources=tuple(sources),
+            mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
+            vectors=0,
+            fallback=self._fallback,
             database=str(self._index.database.path),
             notes=(*self._index.notes, *notes),
             progress=self._progress,

@@ -64,6 +64,7 @@ def listed(
                 changed_at=stamp.mtime // 1_000_000,
                 day=None if at is None else f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}",
                 passages=was.passages if was else None,
+                vectors=was.vectors if was else None,
                 error=was.error if was else "",
             )
         )

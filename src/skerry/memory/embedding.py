@@ -5,7 +5,9 @@ costs one batch. Passages get theirs a thousand at a time: taking in one costs m
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
@@ -14,6 +16,7 @@ import anyio.to_thread
 from skerry.infra.clock import DAY_MS
 from skerry.memory.derived import EMBEDDED_WITH, SIZE, is_sound, kind
 from skerry.memory.index import Index
+from skerry.memory.keeping import ORDER
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryProgress, MemorySource
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
@@ -30,35 +33,47 @@ ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
 AGAIN_MS: Final = DAY_MS
 """After which a text is asked for again that the model gave no vector."""
-ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
-"""In which passages get their vectors: notes are written to be found."""
+RIPE_MS: Final = 3_600_000
+"""Of rest, after which the last passage of a conversation counts as whole."""
+PIECEMEAL: Final = 4
+"""Texts that are asked for at once where there is little time."""
 CACHE_MOST: Final = 20_000
 """Vectors, 30 MB, from which on those of texts that are gone are forgotten."""
 _FLOAT: Final = "<f4"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a round is to do."""
+
+    sources: Sequence[MemorySource] = ORDER
+    seconds: float | None = None
+    """After which no more is asked for."""
+    probes: bool = False
+    """Whether a server is asked first how long its vectors are by now."""
 
 
 async def embed(
     index: Index,
     embedder: Embedder,
     report: Callable[[MemoryProgress], None],
-    *,
-    probes: bool = False,
+    wanted: Wanted | None = None,
 ) -> int:
     """Give passages their vectors of this model, notes first; return how many texts it was given.
 
     Where the index has vectors of another model, or of another size, they are taken out first:
     until all is embedded again, words alone are compared for the rest. A text without a vector is
-    noted with the reason, and asked for again after `AGAIN_MS`. `probes` asks a server first how
-    long its vectors are by now.
+    noted with the reason, and asked for again after `AGAIN_MS`.
 
     Raises:
         EmbeddingError: the model fails. What was embedded before stays.
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    job = _Job(index, embedder, report)
+    wanted = wanted or Wanted()
+    job = _Job(index, embedder, report, wanted)
     try:
-        if probes and not embedder.local:
+        if wanted.probes and not embedder.local:
             await embedder.embed([EASY], Kind.PASSAGE)
         await job.run()
     finally:
@@ -69,12 +84,32 @@ async def embed(
     return job.done
 
 
+def waits(index: Index, model: EmbeddingModel) -> bool:
+    """Return whether a whole passage of a conversation has no vector, and may get one."""
+    with index.tables() as tables:
+        if label_of(tables) != str(model) and label_of(tables):
+            return True
+        source = MemorySource.SESSIONS.value
+        return bool(tables.lacking(source, model.provider, model.model, 1, _times(index)))
+
+
+def _times(index: Index) -> tuple[int, int]:
+    now = index.clock.now_ms()
+    return now - AGAIN_MS, now - RIPE_MS
+
+
 class _Job:
     """One round over what has no vector."""
 
     def __init__(
-        self, index: Index, embedder: Embedder, report: Callable[[MemoryProgress], None]
+        self,
+        index: Index,
+        embedder: Embedder,
+        report: Callable[[MemoryProgress], None],
+        wanted: Wanted,
     ) -> None:
+        self._wanted = wanted
+        self._end = inf if wanted.seconds is None else anyio.current_time() + wanted.seconds
         self.done = 0
         self._index = index
         self._embedder = embedder
@@ -92,7 +127,10 @@ class _Job:
         await _thread(self._prepare)
         while lot := await _thread(self._lot):
             era, bulk = self._index.era, max(1, self._embedder.bulk)
+            bulk = bulk if self._end == inf else min(bulk, PIECEMEAL)
             for begin in range(0, len(lot), bulk):
+                if anyio.current_time() >= self._end:
+                    return
                 if not await self._ask(dict(lot[begin : begin + bulk]), era):
                     break  # something was forgotten, or the size changed: looked up again
 
@@ -139,12 +177,11 @@ class _Job:
         """Return the next texts that the model is asked for, by hash, after using the cache."""
         provider, model = self._model.provider, self._model.model
         self.adopt(self._given)
-        since = self._index.clock.now_ms() - AGAIN_MS
         limit = max(LOT, self._embedder.bulk) + len(self._asked)
         with self._index.tables() as tables:
             have, there = tables.vector_counts()
-            for source in ORDER:
-                rows = tables.lacking(source.value, provider, model, limit, since)
+            for source in self._wanted.sources:
+                rows = tables.lacking(source.value, provider, model, limit, _times(self._index))
                 lot = {sha: text for _, sha, text in rows if sha not in self._asked}
                 if lot:
                     self._given = [key for key, sha, _ in rows if sha in lot]

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest, pieces
 from skerry.memory.files import Places, Scan, UnreadableError, read
+from skerry.memory.keeping import SHARE
 from skerry.memory.tables import Change, Known, Tables
 from skerry.memory.transcripts import (
     DELTA_BYTES,
@@ -46,6 +47,8 @@ class Settings:
     delta_bytes: int = DELTA_BYTES
     delta_entries: int = DELTA_ENTRIES
     """What has to be new in a conversation that goes on."""
+    share: float = SHARE
+    """Of one core that the vectors of conversations may take."""
     cache: int | None = None
     """Vectors beyond which those of texts that are gone are forgotten; None is as usual."""
 

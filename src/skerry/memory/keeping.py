@@ -5,7 +5,7 @@ Whatever it does a search would do itself; it makes the search find nothing left
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -13,6 +13,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from skerry.model.errors import SkerryError
+from skerry.model.memory import MemorySource
 
 if TYPE_CHECKING:  # its modules come when there is something to index
     from skerry.memory.builtin import BuiltinMemory
@@ -20,6 +21,10 @@ if TYPE_CHECKING:  # its modules come when there is something to index
 
 logger = logging.getLogger(__name__)
 
+ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
+"""In which passages get their vectors: notes are written to be found."""
+SHARE: Final = 0.002
+"""Of one core, for the vectors of what was said: three minutes a day."""
 BOOT_SECONDS: Final = 3.0
 """After the start: who waits for the gateway comes first."""
 LOOK_SECONDS: Final = 3.0
@@ -29,7 +34,19 @@ IDLE_SHARE: Final = 1000
 QUIET_SECONDS: Final = 1.5
 """Files are indexed when nothing more changed for so long (seed 003, watcher debounce)."""
 COALESCE_SECONDS: Final = 15.0
-"""Or when the first change is so old; vectors wait as long for others."""
+"""Or when the first change is so old; and the pause before vectors are asked for once more."""
+SAID_SECONDS: Final = 5.0
+"""What was said is indexed when nothing more was said for so long,"""
+TALK_SECONDS: Final = 60.0
+"""or since so long, while a conversation goes on."""
+IDLE_SECONDS: Final = 60.0
+"""Without a word, after which conversations may get vectors."""
+LEAST_SECONDS: Final = 5.0
+"""Of saved time, from which on they do: to load the model takes one of them."""
+MOST_SECONDS: Final = 10.0
+"""That are saved: a long night does not make a busy morning."""
+CHECK_SECONDS: Final = 300.0
+"""Between two looks for passages of conversations without a vector."""
 SYNC_SECONDS: Final = 300.0
 EMBED_SECONDS: Final = 3600.0
 """Between two rounds over everything, text and vectors (seed 003, update cycles)."""
@@ -49,12 +66,15 @@ class Rhythm(Struct, frozen=True):
     """Between two rounds over everything; None is only after changes."""
     embed: float = EMBED_SECONDS
     """Between two rounds over what has no vector."""
+    share: float = SHARE
+    """Of one core, on average, that the vectors of conversations may take."""
 
 
 class Keeper(Struct):
     """Looks after one memory. `touch` it when something was said; keep `run` going.
 
-    What was said waits for the next round: there is enough of it, or a pause, only now and then.
+    Files come first, their vectors too. Of what was said the words are indexed in the next pause;
+    its vectors are made in idle time, of time that is saved up for them little by little.
 
     `look` is blocking and gives the state of the files and settings; `empty` says that there are
     no files, without loading anything; `memory` gives the memory, which is made at the first call;
@@ -78,10 +98,22 @@ class Keeper(Struct):
     """When passages may first have lacked their vectors, or could not get them."""
     _failures: int = 0
     """To get them, in a row."""
+    _heard: bool = False
+    """Whether something was said since the last look."""
+    _said_since: float | None = None
+    """When the first was said that is not indexed."""
+    _said_last: float = float("-inf")
+    """When the last was said, as far as was looked."""
+    _saved: float = 0.0
+    """Seconds that the vectors of conversations may take now."""
+    _counted: float | None = None
+    """Until when they are saved up."""
+    _checked: float = float("-inf")
+    """When it was last looked whether conversations lack vectors."""
 
     def touch(self) -> None:
         """Note that something was said."""
-        self._said = True
+        self._said = self._heard = True
 
     async def run(self) -> None:
         """Look, wait, index, until cancelled."""
@@ -105,21 +137,43 @@ class Keeper(Struct):
         return now - begin
 
     async def _do_due(self, now: float) -> None:
+        self._hear(now)
         if self.due(now):
             self._synced = now
             if await self._sync():
                 self._behind = now if self._behind is None else self._behind
+        if self._behind is None and self._synced > float("-inf") and self.memory().resized:
+            self._behind = now
         # A provider that was away for a moment is asked again soon, one that stays away less often.
         patience = min(COALESCE_SECONDS * 2**self._failures, EMBED_SECONDS)
-        if self._synced > float("-inf") and self.memory().resized and self._behind is None:
-            self._behind = now
+        patience = patience if self._failures else 0.0
         behind = self._behind is not None and now - self._behind >= patience
         if behind or now - self._embedded >= self.rhythm().embed:
             self._embedded, self._behind = now, None
-            if await self._embed():
+            at_once = ORDER if self.rhythm().share >= 1 else ORDER[:1]
+            if await self._embed(at_once, None):
                 self._failures = 0
             else:
                 self._behind, self._failures = now, min(self._failures + 1, 16)
+        await self._converse(now)
+
+    def _hear(self, now: float) -> None:
+        if self._heard:
+            self._heard, self._said_last = False, now
+            self._said_since = now if self._said_since is None else self._said_since
+
+    async def _converse(self, now: float) -> None:
+        """Let passages of conversations get vectors, for as long as time is saved up for them."""
+        share, since = self.rhythm().share, now if self._counted is None else self._counted
+        self._counted, self._saved = now, min(MOST_SECONDS, self._saved + share * (now - since))
+        idle = now - self._said_last >= IDLE_SECONDS and now - self._checked >= CHECK_SECONDS
+        if self._saved < LEAST_SECONDS or self._failures or not idle or share >= 1:
+            return
+        self._checked = now
+        begin = anyio.current_time()
+        if await self._waits():
+            await self._embed(ORDER[1:], self._saved)
+            self._saved -= anyio.current_time() - begin
 
     def due(self, now: float) -> bool:
         """Return whether the index is to be brought up to date now."""
@@ -128,11 +182,14 @@ class Keeper(Struct):
             return True
         quiet = now - self._last >= rhythm.quiet
         late = self._since is not None and now - self._since >= COALESCE_SECONDS
-        return self._since is not None and (quiet or late)
+        pause = now - self._said_last >= SAID_SECONDS
+        long = self._said_since is not None and now - self._said_since >= TALK_SECONDS
+        said = self._said_since is not None and (pause or long)
+        return said or (self._since is not None and (quiet or late))
 
     async def _sync(self) -> bool:
         """Bring it up; return whether there may be passages without vectors."""
-        self._since = None
+        self._since = self._said_since = None
         try:
             report = await self.memory().read()
         except (SkerryError, OSError) as error:  # of the files too: the gateway is to live
@@ -142,14 +199,21 @@ class Keeper(Struct):
             logger.debug("%s is not indexed: %s", path, reason)
         return bool(report.chunks)
 
-    async def _embed(self) -> bool:
+    async def _embed(self, sources: Sequence[MemorySource], seconds: float | None) -> bool:
         """Let passages get their vectors; return whether the model gave them."""
         try:
-            await self.memory().embed()
+            await self.memory().embed(sources=sources, seconds=seconds)
         except (SkerryError, OSError) as error:
             logger.warning("the memory's vectors wait; it is tried again: %s", error)
             return False
         return self.memory().fallback is None
+
+    async def _waits(self) -> bool:
+        try:
+            return await self.memory().waits()
+        except (SkerryError, OSError) as error:
+            logger.warning("the memory cannot be looked at: %s", error)
+            return False
 
 
 def is_empty(places: "Places") -> bool:

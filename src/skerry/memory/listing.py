@@ -5,18 +5,20 @@ from skerry.model.memory import MemoryFile, MemorySource
 
 
 def listing(tables: Tables) -> list[MemoryFile]:
-    """Return every document of the tables."""
-    known = {source: tables.known(source).values() for source in MemorySource}
+    """Return every document of the index."""
+    lacks = tables.lacks_of_files()
     return [
         MemoryFile(
             path=one.path,
             source=source,
             size=one.stamp.size,
-            changed_at=one.stamp.mtime // 1_000_000,
+            # A conversation is stamped in ms, a file in ns.
+            changed_at=one.stamp.mtime // (1 if source is MemorySource.SESSIONS else 1_000_000),
             passages=None if one.error else one.chunks,
+            vectors=None if one.error else one.chunks - lacks.get(one.id, 0),
             error=one.error or "",
             session=one.session,
         )
-        for source, found in known.items()
-        for one in found
+        for source in MemorySource
+        for one in tables.known(source).values()
     ]

@@ -17,6 +17,10 @@ DELTA_ENTRIES: Final = 50
 """So much has to be new (openclaw-behaviour 10.1, `sync.sessions`)."""
 REST_MS: Final = 5 * 60_000
 """Or nothing was said for so long: what comes before a pause is found too."""
+PAUSE_MS: Final = 4_000
+"""Or for so long, where a large part is new."""
+PART: Final = 10
+"""One entry in so many; else a long conversation would be read for each message."""
 RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
@@ -55,11 +59,13 @@ def is_due(
     found = stamp_of(conversation)
     if found == was:
         return False
+    rests = now - conversation.updated_at
     return (
         found.size - was.size >= most_bytes
         or found.ctime - was.ctime >= most_entries
         or found.ctime < was.ctime  # it was taken back, or redacted
-        or now - conversation.updated_at >= REST_MS
+        or rests >= REST_MS
+        or (rests >= PAUSE_MS and PART * (found.ctime - was.ctime) >= found.ctime)
     )
 
 

@@ -15,18 +15,31 @@ class VectorRows:
         self._db = connection
 
     def lacking(
-        self, source: str, provider: str, model: str, limit: int, since: int
+        self, source: str, provider: str, model: str, limit: int, times: tuple[int, int]
     ) -> list[tuple[int, str, str]]:
         """Return passages of a source without a vector: number, hash and text.
 
-        What the model refused is left out where that was at `since` (ms since 1970) or later.
+        `times` are two in ms since 1970: what the model refused at the first or later is left out,
+        and the last passage of a conversation in which something was said at the second or later,
+        since it still grows.
         """
+        refused, grows = times
         return self._db.execute(
-            "SELECT id, hash, content FROM chunks WHERE model = '' AND source = ? AND hash NOT IN"
+            "SELECT chunks.id, chunks.hash, content FROM chunks JOIN files ON files.id = file_id"
+            " WHERE model = '' AND chunks.source = ? AND chunks.hash NOT IN"
             " (SELECT content_hash FROM refusals WHERE provider = ? AND model = ? AND at >= ?)"
-            " ORDER BY id LIMIT ?",
-            (source, provider, model, since, limit),
+            " AND (chunks.source <> 'sessions' OR place < chunk_count - 1 OR mtime < ?)"
+            " ORDER BY chunks.id LIMIT ?",
+            (source, provider, model, refused, grows, limit),
         ).fetchall()
+
+    def lacks_of_files(self) -> dict[int, int]:
+        """Return how many passages of each file have no vector."""
+        return dict(
+            self._db.execute(
+                "SELECT file_id, count(*) FROM chunks WHERE model = '' GROUP BY file_id"
+            ).fetchall()
+        )
 
     def lacks(self, provider: str, model: str) -> list[tuple[str, int, int]]:
         """Return each source with its passages without a vector, and those that were refused."""

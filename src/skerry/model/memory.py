@@ -199,6 +199,8 @@ class MemoryFile(Struct, frozen=True):
     """Of a daily log, such as `2026-11-22`."""
     passages: int | None = None
     """That are indexed; None where it is not indexed yet, or by another memory."""
+    vectors: int | None = None
+    """Of them that are found by their meaning too."""
     error: str = ""
     """Why it is not indexed."""
     session: str | None = None
@@ -268,6 +270,17 @@ class SyncReport(Struct, frozen=True):
     """Why another memory was synced than the configured one."""
 
 
+class MemoryBacklog(Struct, frozen=True):
+    """Passages that wait for their vectors; their words are searched meanwhile."""
+
+    notes: int
+    """Of files."""
+    said: int
+    """Of conversations."""
+    seconds: float | None
+    """Until all have theirs, about; None where those of conversations get none."""
+
+
 class MemoryStatus(Struct, frozen=True):
     """The state of an agent's memory."""
 
@@ -290,6 +303,7 @@ class MemoryStatus(Struct, frozen=True):
     """Each source with its files and passages."""
     lacking: Sequence[tuple[str, int, int]] = ()
     """Each source with its passages that have no vector, and those of them that never get one."""
+    backlog: MemoryBacklog | None = None
     database: str = ""
     """Where the index is."""
     notes: Sequence[str] = ()

@@ -32,6 +32,7 @@ def status_of(found: MemoryStatus) -> dict[str, Any]:
             }
             for source, files, chunks in found.sources
         ],
+        "backlog": None if found.backlog is None else asdict(found.backlog),
         "database": found.database,
         "notes": list(found.notes),
         "progress": None if found.progress is None else asdict(found.progress),

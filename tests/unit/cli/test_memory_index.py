@@ -5,18 +5,28 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+import anyio
 import anyio.to_thread
 import pytest
 
 from skerry.cli.memory_bar import bar
+from skerry.cli.memory_index import waiting
+from skerry.cli.memory_place import synced
+from skerry.model.errors import GatewayRefusedError
 from skerry.model.memory import MemoryProgress
 from skerry.testing.gateway import running_gateway
 
+if TYPE_CHECKING:
+    from skerry.client.client import GatewayClient
 
-def skerry(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+
+def skerry(
+    home: Path, *words: str, group: tuple[str, ...] = ("memory",)
+) -> "subprocess.CompletedProcess[str]":
     environ = {**os.environ, "SKERRY_STATE_DIR": str(home)}
-    command = [sys.executable, "-m", "skerry", "memory", *words]
+    command = [sys.executable, "-m", "skerry", *group, *words]
     return subprocess.run(
         command, env=environ, capture_output=True, text=True, check=False, timeout=60
     )
@@ -49,6 +59,9 @@ async def test_with_a_gateway_it_asks_that(tmp_path: Path) -> None:
         workspace = tmp_path / "workspace"
         (workspace / "MEMORY.md").write_text("The boat is blue.\n")
 
+        def skerry_(*words: str) -> "subprocess.CompletedProcess[str]":
+            return skerry(tmp_path, *words, group=())
+
         def ask(*words: str) -> object:
             done = skerry(tmp_path, *words, "--json")
             assert done.returncode == 0, done.stderr
@@ -57,10 +70,58 @@ async def test_with_a_gateway_it_asks_that(tmp_path: Path) -> None:
         report = await anyio.to_thread.run_sync(lambda: ask("index", "--force"))
         assert isinstance(report, dict)
         assert report["added"] == 1
+        called = await anyio.to_thread.run_sync(lambda: skerry_("gateway", "call", "memory.sync"))
+        assert json.loads(called.stdout)["unchanged"] == 1
         found = await anyio.to_thread.run_sync(lambda: ask("status"))
         assert isinstance(found, dict)
         assert found["files"] == 1
         assert await gateway.stop() == 0
+
+
+class Slow:
+    """A gateway that answers a sync when its progress was asked for twice."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.limits: list[float | None] = []
+        self.looks = 0
+        self._error = error
+        self._done = anyio.Event()
+
+    async def request(self, method: str, params: object, *, timeout: float | None) -> object:  # noqa: ASYNC109 - as the client has it
+        del params
+        self.limits.append(timeout)
+        if method == "memory.status":
+            self.looks += 1
+            if self.looks == 2:
+                self._done.set()
+            return {"progress": {"stage": "embeddings", "done": self.looks, "total": 3}}
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return {"embedded": 3}
+
+
+async def test_a_sync_that_takes_long_is_waited_for_and_tells_how_far_it_is() -> None:
+    gateway, told = Slow(), list[MemoryProgress]()
+    with anyio.fail_after(60):
+        report = await synced(cast("GatewayClient", gateway), {"force": True}, told.append)
+    assert report == {"embedded": 3}
+    assert [one.done for one in told][:1] == [1]
+    assert all(limit is not None and limit > 3600 for limit in gateway.limits)
+
+
+async def test_a_sync_that_is_refused_says_so_as_any_request_does() -> None:
+    refused = GatewayRefusedError("no", "no")
+    with anyio.fail_after(60), pytest.raises(GatewayRefusedError, match="no"):
+        await synced(cast("GatewayClient", Slow(refused)), {}, lambda _: None)
+
+
+def test_what_waits_for_its_vectors_is_told_with_about_how_long() -> None:
+    assert waiting({"notes": 2, "said": 100, "seconds": 12_500.0}) == (
+        "  by words alone: 2 of notes and 100 of conversations; by meaning in about 3 h 28 min,"
+        " or now: skerry memory index"
+    )
+    assert "get no vectors" in waiting({"notes": 0, "said": 1, "seconds": None})
 
 
 def test_the_bar_says_how_fast_it_is_and_how_long_it_may_take() -> None:

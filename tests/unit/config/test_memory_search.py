@@ -64,3 +64,25 @@ def test_another_address_takes_no_key_along() -> None:
 def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigInvalidError, match="memorySearch"):
         _config(wrong)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "own"),
+    [
+        ({"provider": "voyage", "remote": {"batch": {"enabled": True}}}, None),
+        ({"provider": "openai", "remote": {"batch": {"enabled": True}}}, {"provider": "voyage"}),
+    ],
+)
+def test_batches_with_voyage_are_refused_and_not_silently_left_out(
+    defaults: dict[str, Any], own: dict[str, Any] | None
+) -> None:
+    with pytest.raises(ConfigInvalidError, match="OpenAI's Batch API, and agent main has provider"):
+        _config(defaults, own)
+    assert _config({"provider": "voyage"}).memory_search(AgentId("main")).provider == "voyage"
+
+
+def test_what_conversations_may_cost_is_a_share_of_a_core() -> None:
+    found = _config({}).memory_search(AgentId("main"))
+    assert found.sync.sessions.cpu_percent == 0.2
+    with pytest.raises(ConfigInvalidError, match="cpuPercent"):
+        _config({"sync": {"sessions": {"cpuPercent": 101}}})

@@ -1,5 +1,6 @@
 """When an index is brought up to date although nobody asks."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -16,13 +17,21 @@ from skerry.memory.index import Index
 from skerry.memory.keeping import (
     COALESCE_SECONDS,
     EMBED_SECONDS,
+    IDLE_SECONDS,
+    LEAST_SECONDS,
+    MOST_SECONDS,
+    ORDER,
     QUIET_SECONDS,
+    SAID_SECONDS,
+    SHARE,
     SYNC_SECONDS,
+    TALK_SECONDS,
     Keeper,
+    Rhythm,
     is_empty,
 )
 from skerry.model.ids import AgentId
-from skerry.model.memory import MemoryFallback
+from skerry.model.memory import MemoryFallback, MemorySource
 
 
 class Counted:
@@ -34,14 +43,20 @@ class Counted:
         self.touched = 0
         self.fallback: MemoryFallback | None = None
         self.resized = False
+        self.given: list[tuple[Sequence[MemorySource], float | None]] = []
+        self.waiting = True
 
     async def read(self) -> object:
         self.read_at.append(0)
         return type("Report", (), {"failed": (), "chunks": 1})()
 
-    async def embed(self) -> int:
-        self.embedded += 1
+    async def embed(self, *, sources: Sequence[MemorySource], seconds: float | None) -> int:
+        self.given.append((tuple(sources), seconds))
+        self.embedded += sources != ORDER[1:]
         return 0
+
+    async def waits(self) -> bool:
+        return self.waiting
 
     def touch(self) -> None:
         self.touched += 1
@@ -74,11 +89,11 @@ def test_changes_wait_for_quiet_but_not_for_ever() -> None:
 
 
 @pytest.mark.requirement("memory-cycle-embed")
-async def test_vectors_follow_text_after_a_while_and_are_gone_over_every_hour() -> None:
+async def test_vectors_of_notes_follow_their_text_and_are_gone_over_every_hour() -> None:
     memory = Counted()
     made = keeper(memory)
     await made._do_due(1000 + SYNC_SECONDS)
-    assert (len(memory.read_at), memory.embedded) == (1, 0)
+    assert (len(memory.read_at), memory.embedded) == (1, 1)
     await made._do_due(1000 + SYNC_SECONDS + COALESCE_SECONDS)
     assert (len(memory.read_at), memory.embedded) == (1, 1)
     made._synced = 10_000.0
@@ -110,9 +125,72 @@ async def test_vectors_of_another_size_are_made_anew_soon() -> None:
     made = keeper(memory)
     memory.resized = True
     await made._do_due(1001)
-    assert memory.embedded == 0
-    await made._do_due(1001 + COALESCE_SECONDS)
     assert memory.embedded == 1
+
+
+@pytest.mark.requirement("memory-cycle-debounce")
+def test_what_was_said_is_indexed_in_the_next_pause_or_while_it_goes_on() -> None:
+    made = keeper(Counted())
+    made.touch()
+    made._hear(1000)
+    assert not made.due(1000 + SAID_SECONDS - 0.1)
+    assert made.due(1000 + SAID_SECONDS)
+    for now in range(1000, 1000 + int(TALK_SECONDS)):
+        made.touch()
+        made._hear(now)
+        assert not made.due(now), "they talk"
+    assert made.due(1000 + TALK_SECONDS)
+
+
+async def _hours(made: Keeper, hours: int) -> None:
+    for minute in range(60 * hours):
+        made._synced = made._embedded = 1000.0 + 60 * minute
+        await made._do_due(1000.0 + 60 * minute)
+
+
+async def test_conversations_get_vectors_of_the_time_that_is_saved_for_them() -> None:
+    memory = Counted()
+    made = keeper(memory)
+    await _hours(made, 3)
+    seconds = [given for sources, given in memory.given if sources == ORDER[1:]]
+    assert seconds, "an hour saves seven seconds"
+    assert all(one is not None and LEAST_SECONDS <= one <= MOST_SECONDS for one in seconds)
+    assert MOST_SECONDS < 3 * 3600 * SHARE
+
+
+async def test_a_long_rest_saves_no_more_than_some_seconds_and_nothing_is_asked_for_nothing() -> (
+    None
+):
+    memory = Counted()
+    made, memory.waiting = keeper(memory), False
+    await _hours(made, 3)
+    assert (made._saved, memory.given) == (MOST_SECONDS, [])
+
+
+async def test_who_speaks_is_not_disturbed_by_vectors() -> None:
+    memory = Counted()
+    made = keeper(memory)
+    made._saved = MOST_SECONDS
+    made.touch()
+    made._synced = made._embedded = 1000.0
+    await made._do_due(1000.0)
+    await made._do_due(1000.0 + SAID_SECONDS - 1)
+    assert memory.given == []
+    await made._do_due(1000.0 + IDLE_SECONDS)
+    assert [sources for sources, _ in memory.given] == [ORDER[:1], ORDER[1:]]
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, [ORDER[:1]]), (1.0, [ORDER])])
+async def test_without_a_share_words_alone_find_them_and_with_a_whole_core_vectors_come_at_once(
+    share: float, expected: list[Sequence[MemorySource]]
+) -> None:
+    memory = Counted()
+    made = keeper(memory)
+    made.rhythm = lambda: Rhythm(share=share)
+    made._embedded = 5000.0 - EMBED_SECONDS
+    made._synced = 5000.0
+    await made._do_due(5000.0)
+    assert [sources for sources, _ in memory.given] == expected
 
 
 @pytest.mark.requirement("memory-dirty-marking")

@@ -105,6 +105,7 @@ def _file(one: MemoryFile) -> Json:
         "changedAt": one.changed_at,
         "day": one.day,
         "passages": one.passages,
+        "vectors": one.vectors,
         "error": one.error or None,
         "sessionKey": one.session,
     }

@@ -89,11 +89,12 @@ export class FilesView {
   }
 
   #row(file) {
-    const { path, passages, error, changedAt, size, sessionKey } = file;
+    const { path, passages, vectors, error, changedAt, size, sessionKey } = file;
     const open = button("", () => this.open(path), "file");
     const unknown = this.#backend === "qmd" ? "searched by QMD" : "not indexed yet";
     const state = error || (passages === null ? unknown : passages === 1 ? "1 passage" : `${passages} passages`);
-    const about = [kilo(size), state, when(changedAt)].filter(Boolean).join(" · ");
+    const found = !passages || vectors === null ? "" : vectors < passages ? "by words" : "by words and meaning";
+    const about = [kilo(size), state, found, when(changedAt)].filter(Boolean).join(" · ");
     open.append(
       make("span", { className: "name", dir: "auto" }, sessionKey ?? path.split("/").at(-1)),
       make("span", { className: "about" }, about),

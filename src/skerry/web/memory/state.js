@@ -58,10 +58,11 @@ export class StateView {
       ["Compares", now.mode === "hybrid" ? "words and meaning" : "words"],
       ["Model", model],
       ["Documents", String(now.files)],
-      ...now.sources.map(({ source, files, chunks }) => [
+      ...now.sources.map(({ source, files, chunks, vectors }) => [
         source === "sessions" ? "Conversations" : "Markdown",
-        `${files}, in ${chunks} passages`,
+        `${files}, in ${chunks} passages${now.model ? `, ${vectors} found by meaning too` : ""}`,
       ]),
+      ...waiting(now.backlog),
       ["Passages", String(now.chunks)],
       ["With a vector", `${now.vectors}${share}`],
       ["Indexed", now.indexedAt ? new Date(now.indexedAt).toLocaleString() : "not yet"],
@@ -108,4 +109,19 @@ export class StateView {
     for (const one of this.#buttons) one.disabled = false;
     this.#read();
   }
+}
+
+/** What is found by its words alone until it has its vectors, and for about how long. */
+function waiting(backlog) {
+  if (!backlog) return [];
+  const { notes, said, seconds } = backlog;
+  const counts = [notes && `${notes} of notes`, said && `${said} of conversations`].filter(Boolean).join(" and ");
+  const ready = seconds === null ? "conversations get no vectors" : `by meaning in about ${span(seconds)}`;
+  return [["By words alone", `${counts}; ${ready}`]];
+}
+
+function span(seconds) {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
