@@ -5,6 +5,7 @@ Whatever it does a search would do itself; it makes the search find nothing left
 
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,9 @@ BOOT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 3.0
 """Between two looks at the files."""
 IDLE_SHARE: Final = 1000
-"""A look may take a thousandth of the time between two."""
+"""A look may take a thousandth of the time between two, in CPU time,"""
+LATE_SECONDS: Final = 15.0
+"""unless it would be put off for longer than this: a note is to be found soon."""
 QUIET_SECONDS: Final = 1.5
 """Files are indexed when nothing more changed for so long (seed 003, watcher debounce)."""
 COALESCE_SECONDS: Final = 15.0
@@ -123,18 +126,22 @@ class Keeper(Struct):
         while True:
             cost = await self._look() if self.rhythm().watch else 0.0
             await self._do_due(anyio.current_time())
-            await anyio.sleep(max(LOOK_SECONDS, cost * IDLE_SHARE))
+            await anyio.sleep(min(max(LOOK_SECONDS, cost * IDLE_SHARE), LATE_SECONDS))
 
     async def _look(self) -> float:
-        """Note whether files changed; return what the look took."""
-        begin = anyio.current_time()
-        found = await anyio.to_thread.run_sync(self.look, abandon_on_cancel=True)
+        """Note whether files changed; return the CPU time that the look took."""
+
+        def look() -> tuple[Stamps, float]:
+            begin = time.thread_time()
+            return self.look(), time.thread_time() - begin
+
+        found, cost = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         now = anyio.current_time()
         if found != self._seen:
             self._seen, self._last = found, now
             self._since = now if self._since is None else self._since
             self.memory().touch()
-        return now - begin
+        return cost
 
     async def _do_due(self, now: float) -> None:
         self._hear(now)

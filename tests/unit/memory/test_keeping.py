@@ -1,5 +1,6 @@
 """When an index is brought up to date although nobody asks."""
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from skerry.memory.keeping import (
     COALESCE_SECONDS,
     EMBED_SECONDS,
     IDLE_SECONDS,
+    LATE_SECONDS,
     LEAST_SECONDS,
     MOST_SECONDS,
     ORDER,
@@ -200,6 +202,15 @@ async def test_a_change_that_is_seen_marks_the_memory_dirty() -> None:
     await made._look()
     await made._look()
     assert memory.touched == 1
+
+
+async def test_a_look_that_waits_for_the_disk_or_the_processor_puts_the_next_one_off_little() -> (
+    None
+):
+    slow = 0.05
+    made = Keeper(lambda: cast("BuiltinMemory", Counted()), lambda: time.sleep(slow), lambda: False)
+    assert await made._look() < slow, "its CPU time counts, of which a thousandfold is waited"
+    assert LATE_SECONDS <= 15, "a note is found by its meaning within seconds"
 
 
 @pytest.mark.requirement("memory-cycle-boot")
