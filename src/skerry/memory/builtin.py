@@ -51,6 +51,8 @@ QUERY_SECONDS: Final = 2.5
 alone are compared."""
 READY_SECONDS: Final = 3.0
 """What both together may take: a tool has 4 seconds, and the search comes after them."""
+MEASURED: Final = 8
+"""Texts that tell what one costs; of fewer, to load the model is the larger part."""
 LOADING: Final = "its model is being loaded; ask again in a few seconds"
 
 
@@ -196,7 +198,7 @@ class BuiltinMemory:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
                 wanted = Wanted(sources, seconds, probes=force)
                 done = await embed(self._index, embedder, tell, wanted)
-                if done:
+                if done >= MEASURED:
                     self._each = (anyio.current_time() - begun) / done
             except EmbeddingError as error:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
