@@ -3,14 +3,20 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skerry.app.boot import boot
 from skerry.hooks.hooks import Hooks
-from skerry.model.ids import AgentId
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.noted import Provenance, item
+from skerry.model.origin import Origin
+from skerry.policy.records import FileRecord
+from skerry.store import sessions
 from skerry.testing.channel import Platform
 from tests.support.whole import whole_gateway
 from tests.support.wire import Frame, Wire, connected
@@ -156,3 +162,65 @@ async def test_commands_and_directives_of_a_client_need_the_scopes_of_their_meth
             assert "slash" in error["details"]["remedy"]
         assert "Noted" in await ask(writer, "/remember The dentist is in Mill Road.")
         assert "echo: /a/new/path" in await ask(writer, "/a/new/path"), "no command"
+
+
+async def test_boot_md_of_a_tainted_run_is_never_done_and_ours_is_no_word_of_the_owner(
+    tmp_path: Path,
+) -> None:
+    config = {"hooks": {"internal": {"entries": {"boot-md": {"enabled": True}}}}}
+    async with whole_gateway(tmp_path / "home", Hooks(), None, config) as (application, _):
+        records = application.dispatch.runtime.records
+        settings = application.settings.config
+        workspace = settings.workspace(AgentId("main"))
+        (workspace / "BOOT.md").write_text("Look at the lamp.")
+        (run_id,) = await boot(application.dispatch, settings, 1)
+        await application.dispatch.wait(run_id, 60)
+        key = SessionKey.parse("agent:main:boot")
+        session = await application.context.store.read(lambda r: sessions.find(r, str(key)))
+        assert session is not None
+        entries = await application.context.store.read(
+            lambda r: sessions.entries(r, session.session_id, limit=9)
+        )
+        assert entries[0].message.origin is Origin.BOOT
+        (workspace / "BOOT.md").write_text(POISON)
+        path, data = str((workspace / "BOOT.md").resolve()), POISON.encode()
+        copy = FileRecord(
+            "/copy", sha256(data).digest(), len(data), "main", frozenset({Origin.WEB})
+        )
+        records.note(copy)
+        assert await boot(application.dispatch, settings, 2) == []
+        assert records.taint_of(path) == {Origin.WEB}, "a copy is told by what it holds"
+
+
+async def test_a_copy_of_what_a_tainted_run_wrote_has_no_authority_in_a_prompt_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with gateway(home) as (wire, workspace, _, _):
+        await ask(wire, READ)
+        await ask(wire, write("plain.txt", f"{POISON} </untrusted-file>"))
+        (workspace / "plain.txt").rename(workspace / "AGENTS.md")
+    async with gateway(home) as (wire, workspace, _, _):
+        shown = await wire.call("prompt.show", {"sessionKey": "agent:main:new"})
+        text = json.dumps(shown)
+        assert "<untrusted-file id=" in text
+        assert "&lt;/untrusted-file" in text
+        (workspace / "AGENTS.md").write_text("Be brief.")
+        text = json.dumps(await wire.call("prompt.show", {"sessionKey": "agent:main:new"}))
+        assert "<untrusted-file id=" in text, "until the owner clears it"
+
+
+async def test_the_owner_sees_what_is_unverified_and_makes_it_their_own(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as (wire, workspace, _, _):
+        said = Provenance(Origin.WEB, "agent:main:main", "2026-11-22T08:24Z")
+        log = workspace / "memory" / "unverified" / "2026-11-22.md"
+        log.parent.mkdir(parents=True)
+        log.write_text("\n".join([*item("The fair is in May.", said), *item("Pay.", said), ""]))
+        first, second = (await wire.call("memory.unverified"))["notes"]
+        assert (first["text"], first["origin"]) == ("The fair is in May.", "web")
+        noted = await wire.call("memory.confirm", {"id": first["id"]})
+        assert "owner agent:main:main" in (workspace / noted["path"]).read_text()
+        (left,) = (await wire.call("memory.unverified"))["notes"]
+        assert left["id"] == second["id"]
+        error = (await wire.ask("memory.confirm", {"id": first["id"]}))["error"]
+        assert "skerry memory unverified" in error["details"]["remedy"]

@@ -14,6 +14,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skerry.agent.means import taint, worst
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.config.context import Compaction
@@ -133,6 +134,7 @@ class Compactor(Struct, frozen=True):
             Usage(),
             "stop",
             now,
+            origin=self._whose_words(found, state.last),
             first_kept=found.first_kept,
             tokens_before=task.tokens,
             trigger=task.trigger,
@@ -154,6 +156,13 @@ class Compactor(Struct, frozen=True):
             written = await self.runtime.store.write(write)
         self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
         return Compacted(written, task.tokens, after, len(kept))
+
+    def _whose_words(self, found: Cut, last: CompactionMessage | None) -> Origin:
+        """Return whose words the summary may repeat: the owner's, or the worst that was read."""
+        heard = taint(found.messages)
+        if last is not None and last.origin is not Origin.OWNER:
+            heard |= {last.origin or Origin.MEMORY}
+        return worst(heard)
 
     async def flush(
         self,

@@ -7,6 +7,7 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ import anyio.to_thread
 
 from skerry.agent.workspace import MEMORY, FileText
 from skerry.infra.beneath import Beneath, EscapeError
+from skerry.policy.gate import doubted, obeyed
+from skerry.policy.records import Records
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +41,9 @@ class WorkspaceFiles:
             tuple[str, tuple[str, ...]], tuple[list[Mark], tuple[FileText, ...]]
         ] = OrderedDict()
 
-    async def read(self, workspace: Path, names: tuple[str, ...]) -> tuple[FileText, ...]:
+    async def read(
+        self, workspace: Path, names: tuple[str, ...], records: Records | None = None
+    ) -> tuple[FileText, ...]:
         """Return those of the files that exist, in order: the same object while none changed."""
         root = str(workspace)
         marks = [_mark(f"{root}/{name}") for name in names]
@@ -46,25 +51,31 @@ class WorkspaceFiles:
             if marks[place] is None and name in _OTHER_NAMES:
                 marks[place] = _mark(f"{root}/{_OTHER_NAMES[name]}")
         key = root, names
+        if records is not None:  # what the owner cleared is read anew
+            marks.append((records.cleared,))
         kept = self._kept.get(key)
         if kept is not None and kept[0] == marks:
             return kept[1]
         before = kept[1] if kept is not None else ()
-        present = [name for name, mark in zip(names, marks, strict=True) if mark is not None]
-        files = await anyio.to_thread.run_sync(_read_all, workspace, present) if present else ()
+        present = [name for name, mark in zip(names, marks, strict=False) if mark is not None]
+        files: tuple[FileText, ...] = ()
+        if present:
+            files = await anyio.to_thread.run_sync(_read_all, workspace, present, records)
         _warn(workspace, files, before)
         self._kept[key] = marks, files
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return files
 
-    async def daily(self, workspace: Path, days: Sequence[str]) -> tuple[FileText, ...]:
+    async def daily(
+        self, workspace: Path, days: Sequence[str], records: Records | None = None
+    ) -> tuple[FileText, ...]:
         """Return the end of the log of each day that has one; `days` are `YYYY-MM-DD`."""
         names = [f"memory/{day}.md" for day in days]
         present = [name for name in names if _mark(f"{workspace}/{name}") is not None]
         if not present:
             return ()
-        return await anyio.to_thread.run_sync(_read_ends, workspace, present)
+        return await anyio.to_thread.run_sync(_read_ends, workspace, present, records)
 
 
 def _mark(path: str) -> Mark:
@@ -75,10 +86,13 @@ def _mark(path: str) -> Mark:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def read_text(workspace: Path, name: str) -> FileText | None:
-    """Return the file, or why it cannot be read; None where there is none. Blocks."""
+def read_text(workspace: Path, name: str, records: Records | None = None) -> FileText | None:
+    """Return the file, or why it cannot be read; None where there is none. Blocks.
+
+    With `records` it says whether what it holds counts as the owner's word.
+    """
     try:
-        with Beneath(workspace).open(name) as file:
+        with Beneath(workspace).look(name) as (file, opened):
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -88,25 +102,30 @@ def read_text(workspace: Path, name: str) -> FileText | None:
         return FileText(name, "", error.strerror or "it cannot be read")
     if len(data) > MAX_BYTES:
         return FileText(name, "", f"it has more than {MAX_BYTES} bytes")
-    return FileText(name, data.decode("utf-8-sig", "replace").strip())
+    doubt = obeyed(opened, records, sha256(data).digest()).reason if records else ""
+    return FileText(name, data.decode("utf-8-sig", "replace").strip(), doubt=doubt)
 
 
-def _read_all(workspace: Path, names: Sequence[str]) -> tuple[FileText, ...]:
+def _read_all(
+    workspace: Path, names: Sequence[str], records: Records | None
+) -> tuple[FileText, ...]:
     found = []
     for name in names:
-        file = read_text(workspace, name)
+        file = read_text(workspace, name, records)
         if file is None and name in _OTHER_NAMES:
-            file = read_text(workspace, _OTHER_NAMES[name])
+            file = read_text(workspace, _OTHER_NAMES[name], records)
         if file is not None:
             found.append(file)
     return tuple(found)
 
 
-def _read_ends(workspace: Path, names: Sequence[str]) -> tuple[FileText, ...]:
+def _read_ends(
+    workspace: Path, names: Sequence[str], records: Records | None
+) -> tuple[FileText, ...]:
     found = []
     for name in names:
         try:
-            with Beneath(workspace).open(name) as file:
+            with Beneath(workspace).look(name) as (file, opened):
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - DAILY_BYTES))
                 data = file.read(DAILY_BYTES)
@@ -121,7 +140,9 @@ def _read_ends(workspace: Path, names: Sequence[str]) -> tuple[FileText, ...]:
         text = data.decode("utf-8-sig", "ignore")
         if size > DAILY_BYTES:  # from a whole line on
             text = f"[… the end of {size} bytes …]\n{text.partition(chr(10))[2] or text}"
-        found.append(FileText(name, text))
+        # Only the end is read, so the record of the path decides, whatever it holds now.
+        taint = records.taint_of(str(opened.path)) if records else frozenset()
+        found.append(FileText(name, text, doubt=doubted(opened, taint).reason))
     return tuple(found)
 
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.agent import toolcalls
-from skerry.agent.means import taint
+from skerry.agent.means import taint, worst
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.runtime import Runtime
 from skerry.agent.sending import fit
 from skerry.agent.stream import Speaker
+from skerry.agent.workspace import unfenced
 from skerry.config.context import MemoryFlush
 from skerry.infra.beneath import EscapeError
 from skerry.infra.zone import day
@@ -52,15 +53,7 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 HINT: Final = "Reply with NO_REPLY if there is nothing to store."
 UNKNOWN: Final = "unknown"
 """The conversation of a note that was made without one."""
-_WORST: Final = (
-    Origin.STRANGER,
-    Origin.WEB,
-    Origin.PLUGIN,
-    Origin.TOOL,
-    Origin.KNOWN,
-    Origin.MEMORY,
-)
-"""Whose words a note is taken for where several were heard."""
+_OWN_WORDS: Final = "[What the owner said, message by message, without the answers:]"
 _GOES_ON: Final = "[The conversation goes on here.]"
 _TRUSTED: Final = frozenset({Origin.OWNER, Origin.KNOWN})
 _QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Purpose.BOOT})
@@ -96,7 +89,7 @@ class MemoryAppend:
         """Take the day, the time in ms since 1970, and the taint."""
         self._at = at
         self._taint = taint
-        self._origin = next((one for one in _WORST if one in taint), Origin.OWNER)
+        self._origin = worst(taint)
         self._path = unverified(day) if taint else f"memory/{day}.md"
         self.spec = ToolSpec(
             "memory_append",
@@ -145,13 +138,25 @@ class Flush(Struct):
     wanted: Wanted
 
     async def run(self, system: str, said: Sequence[Message], limits: Budget) -> bool:
-        """Go through what was said; return whether the model could be asked about all of it."""
+        """Go through what was said; return whether the model could be asked about all of it.
+
+        Where others were heard too, the owner's words are gone through alone first: nobody else can
+        put anything into what is noted of those. All of it follows, for notes that are unverified.
+        """
         zone = self.runtime.config().agents.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
-        tainted = self.context.taint | taint(said)
-        self.context = replace(self.context, taint=tainted)
-        parts = batches([fit(one, limits.most_chars) for one in said], limits.room)
-        outcomes = [await self._part(system, list(one), today) for one in parts[-MOST_BATCHES:]]
+        heard = self.context.taint | taint(said)
+        whole = [fit(one, limits.most_chars) for one in said]
+        outcomes = []
+        if heard:
+            own = [fit(one, limits.most_chars) for one in owners(said)]
+            alone = [_together(one) for one in batches(own, limits.room)] if own else []
+            self.context = replace(self.context, taint=frozenset())
+            shown = unfenced(system)
+            outcomes = [await self._part(shown, [one], today) for one in alone[-MOST_BATCHES:]]
+            self.context = replace(self.context, taint=heard)
+        parts = batches(whole, limits.room)[-MOST_BATCHES:]
+        outcomes += [await self._part(system, list(one), today) for one in parts]
         return all(outcomes)
 
     async def _part(self, system: str, said: list[Message], today: str) -> bool:
@@ -189,6 +194,21 @@ class Flush(Struct):
         text = self.settings.prompt.replace("YYYY-MM-DD", today)
         hint = "" if "NO_REPLY" in text else f"\n{HINT}"
         return f"{text}{hint}\nThe tool memory_append adds to that file. Today is {today}."
+
+
+def owners(said: Sequence[Message]) -> list[Message]:
+    """Return the owner's own messages (pure)."""
+    return [
+        one
+        for one in said
+        if isinstance(one, message.UserMessage) and one.origin is Origin.OWNER and one.text.strip()
+    ]
+
+
+def _together(said: Sequence[Message]) -> Message:
+    """Return messages of the owner as one, so that no answer is missing between them."""
+    parts = (one.text for one in said if isinstance(one, message.UserMessage))
+    return message.user("\n\n".join((_OWN_WORDS, *parts)), said[-1].timestamp)
 
 
 def _unheard(_: LoopEvent) -> None:

@@ -19,6 +19,18 @@ _QUOTES: Final = frozenset({"session_search"})
 """Tools that answer with what was said, by whomever."""
 
 
+_WORST: Final = (
+    Origin.STRANGER,
+    Origin.WEB,
+    Origin.PLUGIN,
+    Origin.TOOL,
+    Origin.KNOWN,
+    Origin.BOOT,
+    Origin.MEMORY,
+)
+"""Whose words a text is taken for, where several were heard."""
+
+
 def caller_of(request: RunRequest) -> Caller:
     """Return who asks with a request."""
     to = request.reply_to
@@ -57,6 +69,11 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     repeat.
     """
     return frozenset(origin for one in messages if (origin := _foreign(one)) is not None)
+
+
+def worst(heard: frozenset[Origin]) -> Origin:
+    """Return the origin that words count for where several were heard; the owner's for none."""
+    return next((one for one in _WORST if one in heard), Origin.OWNER)
 
 
 def _foreign(message: Message) -> Origin | None:

@@ -20,6 +20,7 @@ from skerry.infra.zone import Calendar, host_zone
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolSpec
+from skerry.policy.records import Records
 from skerry.ports.model import ModelInfo
 
 KEPT: Final = 256
@@ -52,6 +53,7 @@ class Prompts(Struct):
     """Made once; keeps what it read."""
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
+    records: Records = field(default_factory=Records)
     ritual: Ritual = field(default_factory=Ritual)
     _today: OrderedDict[tuple[SessionId, bool], Today] = field(default_factory=OrderedDict)
     """By session, and whether the notes are there: not everybody in it may read them."""
@@ -101,7 +103,7 @@ class Prompts(Struct):
         """Return the files that the prompt has. Without tools nobody could do the ritual."""
         request = asked.request
         ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
-        files = await self.files.read(workspace, wanted(request, ritual=ritual))
+        files = await self.files.read(workspace, wanted(request, ritual=ritual), self.records)
         if hooks.agent_bootstrap.handlers:
             files = await _changed(files, asked.context, hooks)
         return files
@@ -121,7 +123,9 @@ class Prompts(Struct):
         found: tuple[FileText, ...] = ()
         if notes:
             days = [str(date - timedelta(1)), str(date)]
-            found = await self.files.daily(config.workspace(asked.request.key.agent), days)
+            found = await self.files.daily(
+                config.workspace(asked.request.key.agent), days, self.records
+            )
         today = Today(date, name, found)
         if not asked.looking:
             self._today[asked.session_id, notes] = today
@@ -140,9 +144,15 @@ async def _changed(
 ) -> tuple[FileText, ...]:
     """Return the files after the hook, which may change, add and leave out."""
     problems = {one.name: one.problem for one in files if one.problem}
+    doubts = {one.name: one.doubt for one in files if one.doubt}
     given = tuple(BootstrapFile(name=one.name, text=one.text) for one in files)
     draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=given))
     return tuple(
-        FileText(one.name, one.text.strip(), "" if one.text else problems.get(one.name, ""))
+        FileText(
+            one.name,
+            one.text.strip(),
+            "" if one.text else problems.get(one.name, ""),
+            doubts.get(one.name, ""),
+        )
         for one in draft.files
     )

@@ -14,6 +14,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
+from skerry.policy.records import Records
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +35,14 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
     if not config.hooks.internal.takes_part(BOOT_MD):
         return []
     begun = []
+    records = dispatch.runtime.records
     for agent in config.agents.ids:
         key = SessionKey(agent, SCOPE)
-        text = await anyio.to_thread.run_sync(_checklist, config, agent)
+        text = await anyio.to_thread.run_sync(_checklist, config, agent, records)
         if not text or dispatch.active(key):
             continue
         run_id = RunId(f"boot-{agent}-{started_ms}")
-        request = RunRequest(run_id, key, text, origin=Origin.OWNER, purpose=Purpose.BOOT)
+        request = RunRequest(run_id, key, text, origin=Origin.BOOT, purpose=Purpose.BOOT)
         try:
             await dispatch.submit(request)
         except SkerryError:
@@ -50,13 +52,21 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
     return begun
 
 
-def _checklist(config: Config, agent: AgentId) -> str:
+def _checklist(config: Config, agent: AgentId, records: Records) -> str:
     """Return what the model is to do; nothing where the file has only headings and comments."""
-    file = read_text(config.workspace(agent), BOOT)
+    file = read_text(config.workspace(agent), BOOT, records)
     if file is None:
         return ""
     if file.problem:
         logger.warning("BOOT.md of agent %s is not read: %s", agent, file.problem)
+        return ""
+    if file.doubt:
+        logger.warning(
+            "BOOT.md of agent %s is not done: %s. Write it anew, by hand elsewhere or in a"
+            " conversation with nobody else's words.",
+            agent,
+            file.doubt,
+        )
         return ""
     lines = [line.strip() for line in file.text.splitlines()]
     if all(not line or line.startswith(("#", "<!--")) for line in lines):

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from skerry.agent.histories import Histories
 from skerry.agent.ledger import Ledger
+from skerry.agent.prompts import Prompts
 from skerry.agent.runtime import Runtime
 from skerry.agent.seeding import seed
 from skerry.app.cooling import kept_cooldowns
@@ -32,6 +33,7 @@ from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import MemoryParts, take_slot
 from skerry.app.memory_slot import SlotMemories
 from skerry.app.receive import receive
+from skerry.app.records import stored_records
 from skerry.app.reload import Reload
 from skerry.app.retain import retain
 from skerry.app.settings import Settings, check_secret
@@ -315,6 +317,7 @@ async def _core(
     delivery = Delivery(senders)
     ledger = Ledger(store, lambda: settings.config, outside.clock)
     await ledger.open()
+    records = await stored_records(store, outside.clock)
     runtime = Runtime(
         store=store,
         models=models,
@@ -334,6 +337,8 @@ async def _core(
         on_call=ledger.book,
         allow=ledger.allow,
         warn=ledger.warn,
+        records=records,
+        prompts=Prompts(records=records),
     )
     again = await unless_damaged(store, _left_open(runtime, settings.config, ledger)) or []
     async with AsyncExitStack() as stack:

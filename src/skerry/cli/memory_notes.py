@@ -1,4 +1,4 @@
-"""`skerry memory search|get|write|undo`: with a gateway through it, else by themselves."""
+"""The `skerry memory` commands on notes: through a gateway, else by themselves."""
 
 import re
 import sys
@@ -20,12 +20,12 @@ _PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry memory search`, `get`, `write` or `undo`; return the exit code."""
+    """Run one of the commands on notes; return the exit code."""
     return anyio.run(_run, arguments)
 
 
 async def _run(arguments: Namespace) -> int:
-    scopes = READ if arguments.action in {"search", "get"} else WRITE
+    scopes = READ if arguments.action in {"search", "get", "unverified"} else WRITE
     method, params = request(arguments)
     bar, there = Bar(), 0
     async with memory(arguments, scopes) as (place, workspace):
@@ -38,19 +38,26 @@ async def _run(arguments: Namespace) -> int:
     if arguments.json:
         show_json(found)
         return 0
-    match arguments.action:
-        case "search":
-            _hits(found)
-            if not found["results"]:
-                show(_FRUITLESS if there else nothing(workspace))
+    if arguments.action == "search":
+        _hits(found)
+        if not found["results"]:
+            show(_FRUITLESS if there else nothing(workspace))
+    else:
+        _print(arguments.action, found)
+    return 0
+
+
+def _print(action: str, found: dict[str, Any]) -> None:
+    match action:
         case "get":
             _lines(found)
-        case "write":
+        case "unverified":
+            _waiting(found)
+        case "write" | "confirm":
             line = f"Noted in {one_line(found['path'])}, line {found['startLine']}."
             show(f"{line} To take it out: skerry memory undo {found['id']}")
         case _:
             show(f"Taken out of {one_line(found['path'])}: {one_line(found['text'])}")
-    return 0
 
 
 def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
@@ -76,6 +83,8 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
             params = {"text": text}
             if arguments.section:
                 params["section"] = arguments.section
+        case "unverified":
+            params = {}
         case _:
             params = {"id": arguments.id}
     return f"memory.{arguments.action}", params
@@ -94,6 +103,16 @@ def _place(arguments: Namespace) -> dict[str, Any]:
         "from": arguments.start or first,
         "lines": arguments.lines or max(count, 1),
     }
+
+
+def _waiting(found: dict[str, Any]) -> None:
+    for note in found["notes"]:
+        show(styled(f"{note['id']}  {one_line(note['at'])}  {one_line(note['origin'])}", "bold"))
+        show(f"   {one_line(note['text'])}")
+    if found["notes"]:
+        show("To make one yours: skerry memory confirm ID. To drop it: skerry memory undo ID.")
+    else:
+        show("No note waits for your word.")
 
 
 def _hits(found: dict[str, Any]) -> None:

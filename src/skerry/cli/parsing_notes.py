@@ -7,7 +7,7 @@ from skerry.cli.options import Add, command, hits, output, reach
 
 
 def add_notes(add: Add) -> None:
-    """Add `search`, `get`, `write`, `undo` and `forget` to `skerry memory`."""
+    """Add the commands on notes to `skerry memory`."""
     search = _action(add, "search", "find what was noted or said")
     search.add_argument("query", type=_words, metavar="QUESTION", help="a question, or words")
     search.add_argument("--limit", type=hits, default=6, metavar="N", help="most hits (default 6)")
@@ -32,6 +32,10 @@ def add_notes(add: Add) -> None:
     undo.add_argument(
         "id", type=_id, metavar="ID", help="as `write`, or the tool's answer, named it"
     )
+
+    _action(add, "unverified", "list the notes that wait for your word")
+    confirm = _action(add, "confirm", "make an unverified note yours")
+    confirm.add_argument("id", type=_id, metavar="ID", help="as `unverified` lists it")
 
     forget = _action(add, "forget", "erase every sentence with some words, everywhere", "forget")
     forget.add_argument("text", metavar="TEXT", nargs="+", help="words as they were said")

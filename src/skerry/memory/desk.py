@@ -20,7 +20,7 @@ from skerry.infra.zone import day
 from skerry.memory.notes import notes
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, told, window
 from skerry.memory.scope import is_open, may_hear, may_read
-from skerry.memory.writing import Notebook
+from skerry.memory.writing import Notebook, NoteError
 from skerry.model.caller import Caller
 from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
@@ -37,6 +37,7 @@ from skerry.model.memory import (
     MemoryText,
     MemoryUndone,
     MemoryWhole,
+    is_unverified,
 )
 from skerry.model.noted import Provenance
 from skerry.model.origin import Origin
@@ -56,6 +57,8 @@ LOAD_SECONDS: Final = 20.0
 EXCERPT: Final = 1500
 """Characters of one hit that are shown where no limit is configured: a passage, and lines of those
 beside it (docs/adr/0024-evidence.md)."""
+MOST_WAITING: Final = 10_000
+"""Notes that are looked through for those that nobody has confirmed."""
 _NEAR: Final = 3
 """Passages that are shown for each of the first so many phrases."""
 _ASKED: Final = 3
@@ -237,6 +240,22 @@ class Desk(Struct, frozen=True):
         undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
         self._touch(agent)
         return undone
+
+    async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
+        """Return the notes that wait for the owner's word. Implements `ports.MemoryDesk`."""
+        return [one for one in await self.notes(agent, MOST_WAITING) if is_unverified(one.path)]
+
+    async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
+        """Make an unverified note the owner's. Implements `ports.MemoryDesk`."""
+        found = next((one for one in await self.unverified(agent) if one.said.id == name), None)
+        if found is None:
+            missing = NoteError(f"No unverified note has the id {name}.")
+            missing.remedy = "`skerry memory unverified` lists those that wait."
+            raise missing
+        # Written first: a crash between leaves the note twice, never lost.
+        noted = await self.write(agent, found.text, None, Origin.OWNER, found.said.where)
+        await self.undo(agent, name)
+        return noted
 
     async def forget(
         self, agent: AgentId, text: str, caller: Caller | None = None

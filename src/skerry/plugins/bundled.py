@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from skerry.agent.means import taint
 from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
 from skerry.infra.atomic import make_private
 from skerry.infra.beneath import Beneath
@@ -39,7 +40,8 @@ def session_memory(event: HookEvent) -> None:
     """Write the last messages of a private conversation that begins anew to the workspace.
 
     The file is `memory/YYYY-MM-DD-<first words>.md`; no model is asked. A second conversation of
-    that name goes behind the first.
+    that name goes behind the first. Where the conversation had words of others than the owner, the
+    file is in `memory/unverified/`, which no prompt has.
     """
     ended: BeforeReset = event.payload
     said = [one for one in ended.messages if isinstance(one, UserMessage | AssistantMessage)]
@@ -59,7 +61,9 @@ def session_memory(event: HookEvent) -> None:
     def change(old: bytes | None) -> bytes:
         return (old + b"\n" if old else b"") + text.encode()
 
-    path = f"memory/{at:%Y-%m-%d}-{slug(first)}.md"
+    # What others said there must not be read as the owner's notes.
+    folder = "memory/unverified" if taint(ended.messages) else "memory"
+    path = f"{folder}/{at:%Y-%m-%d}-{slug(first)}.md"
     Beneath(event.workspace).replace(path, change, most=MAX_BYTES)
 
 

@@ -110,6 +110,8 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "memory.save": WRITERS,
         "memory.search": READERS,
         "memory.undo": WRITERS,
+        "memory.unverified": READERS,
+        "memory.confirm": WRITERS,
         "memory.write": WRITERS,
         "models.configure": ADMINS,
         "models.list": READERS,

@@ -101,9 +101,16 @@ class Gate(Struct, frozen=True):
 
 def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
     """Return whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
-    path = str(opened.path)
-    taint = records.judged(path, digest, opened.size or 0) if records else frozenset()
-    thing = Thing(FileKind.INSTRUCTIONS, path, taint=taint, is_foreign=opened.is_foreign)
+    taint = frozenset[Origin]()
+    if records is not None:
+        taint = records.judged(str(opened.path), digest, opened.size or 0)
+    return doubted(opened, taint)
+
+
+def doubted(opened: Opened, taint: frozenset[Origin]) -> Decision:
+    """Return whether a file counts as the owner's word, of which the taint is known."""
+    kind, path = FileKind.INSTRUCTIONS, str(opened.path)
+    thing = Thing(kind, path, taint=taint, is_foreign=opened.is_foreign)
     return decide(Request(OWNER, Verb.OBEY, thing=thing))
 
 

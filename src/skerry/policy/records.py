@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.model.origin import Origin
 
@@ -43,6 +44,8 @@ class Records:
     ) -> None:
         """Take what was stored, and a function that stores a record without waiting."""
         self._keep = keep
+        self.cleared = 0
+        """How often the owner cleared one."""
         self._by_path: dict[str, FileRecord] = {}
         self._tainted: dict[bytes, frozenset[Origin]] = {}
         for one in found:
@@ -51,6 +54,21 @@ class Records:
     def of(self, path: str) -> FileRecord | None:
         """Return the record of a file."""
         return self._by_path.get(path)
+
+    def taint_of(self, path: str) -> frozenset[Origin]:
+        """Return the taint in the record of a file."""
+        known = self.of(path)
+        return known.taint if known else frozenset()
+
+    def clear(self, path: str) -> bool:
+        """Take the taint from the record of a file; return whether there was any."""
+        known = self.of(path)
+        if known is None or not known.taint:
+            return False
+        self.cleared += 1
+        self._tainted.pop(known.digest, None)
+        self.note(replace(known, who="gateway", taint=frozenset()))
+        return True
 
     def tainted(self) -> list[FileRecord]:
         """Return the files whose writer had read others' words, by path."""

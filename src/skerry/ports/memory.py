@@ -239,6 +239,22 @@ class MemoryDesk(Memories, Protocol):
         """
         ...
 
+    async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
+        """Return the notes that wait for the owner's word, the newest log first.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        ...
+
+    async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
+        """Make an unverified note the owner's: it moves into the log of the day.
+
+        Raises:
+            MemoryBackendError: no unverified note has that id, or it cannot be written.
+        """
+        ...
+
     async def near(self, agent: AgentId, phrases: Sequence[str]) -> Sequence[MemoryHit]:
         """Return the passages that are nearest to the phrases; none where no memory answers."""
         ...

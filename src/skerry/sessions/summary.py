@@ -47,7 +47,7 @@ _WRITES: Final = frozenset({"write", "edit"})
 def shown(entry: CompactionMessage) -> UserMessage:
     """Return what a model reads in place of the messages that were summarised."""
     text = f"{_HEAD}\n\n<summary>\n{entry.text}\n</summary>"
-    return UserMessage((TextBlock(text),), entry.timestamp, Origin.MEMORY)
+    return UserMessage((TextBlock(text),), entry.timestamp, entry.origin or Origin.MEMORY)
 
 
 def request_text(conversation: str, previous: str, instructions: str, *, most: int) -> str:

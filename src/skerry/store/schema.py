@@ -25,6 +25,8 @@ usage_warned    the day on which it was last said that a budget is nearly used u
 forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
           where the extra paths are cleaned too
 settled   one row: up to which run the texts are taken out of runs and their parts
+file_record  one row a file of a workspace that the gateway wrote, or saw in a prompt: a hash of its
+          content, who wrote it, and whose words the writer had read (space between them)
 reached   one row: which database this is, and how often the mirror has noted how far it is
 """
 
@@ -359,5 +361,15 @@ STEPS: Final = (
     """
     CREATE TABLE settled (blanked INTEGER NOT NULL);
     INSERT INTO settled VALUES (0)
+    """,
+    """
+    CREATE TABLE file_record (
+        path TEXT PRIMARY KEY,
+        digest BLOB NOT NULL,
+        size INTEGER NOT NULL,
+        who TEXT NOT NULL,
+        taint TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) WITHOUT ROWID
     """,
 )

@@ -16,7 +16,8 @@ from skerry.hooks.events import BeforeReset, CommandGiven, GatewayStart
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
 from skerry.model.ids import AgentId, SessionId
-from skerry.model.message import AssistantMessage, TextBlock, Usage, user
+from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
+from skerry.model.origin import Origin
 from skerry.plugins.bundled import slug
 from skerry.plugins.folders import HookReport, HookStatus, find_hooks, load_hooks
 from skerry.testing.clock import FakeClock
@@ -182,14 +183,18 @@ async def test_commands_are_logged_without_what_follows_them(tmp_path: Path) -> 
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def reset(key: str) -> BeforeReset:
-    said = [user("Where is the blue boat?", 0)]
+def spoken(text: str, by: Origin) -> UserMessage:
+    return UserMessage((TextBlock(text),), 0, by)
+
+
+def reset(key: str, by: Origin = Origin.OWNER) -> BeforeReset:
+    said = [spoken("Where is the blue boat?", by)]
     answer = AssistantMessage((TextBlock("In the shed."),), "", "", "", Usage(), "stop", 0)
     return BeforeReset(
         agent_id=MAIN,
         session_key=key,
         session_id=SessionId("s"),
-        messages=(*[user("old", 0)] * 20, *said, answer),
+        messages=(*[spoken("old", by)] * 20, *said, answer),
         reason="new",
     )
 
@@ -221,3 +226,11 @@ async def test_a_start_is_told_to_who_asked(tmp_path: Path) -> None:
         with anyio.fail_after(60):
             await hooks.gateway_start.run(GatewayStart(port=1))
     assert (tmp_path / "seen").read_text().startswith("gateway:startup ")
+
+
+async def test_what_a_conversation_with_others_leaves_is_unverified(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    async with loaded(config(tmp_path, {"session-memory": {}})) as (hooks, _):
+        await hooks.before_reset.run(reset("agent:main:main", Origin.STRANGER))
+    (folder,) = (tmp_path / "workspace" / "memory").iterdir()
+    assert folder.name == "unverified"

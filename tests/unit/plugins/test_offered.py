@@ -47,7 +47,7 @@ def test_the_plugin_s_word_counts_and_a_failure_is_a_no(
 ) -> None:
     tool = GuardedTool(Runner(FakeClock()), "sky", Weather(answer))
     assert bool(offered([tool], OWNER)) is owner
-    assert bool(offered([tool], STRANGER)) is stranger
+    assert bool(offered([tool], STRANGER, frozenset({tool.spec.name}))) is stranger
 
 
 @dataclass
@@ -71,5 +71,6 @@ def test_what_tools_ask_alike_is_asked_once() -> None:
 
     tools: list[Tool] = [Shared(is_open), Shared(is_open), Weather(lambda _: True)]
     assert offered(tools, OWNER) == tools
-    assert offered(tools, STRANGER) == tools[2:]
+    assert offered(tools, STRANGER) == []
+    assert offered(tools, STRANGER, frozenset({"shared", "weather"})) == tools[2:]
     assert asked == [OWNER, STRANGER]

@@ -1,4 +1,4 @@
-"""The methods `memory.search`, `get`, `write` and `undo`, for people at the gateway."""
+"""The methods `memory.search`, `get`, `write`, `undo`, `unverified` and `confirm`, for people."""
 
 from typing import Annotated, Final
 
@@ -63,11 +63,31 @@ class MemoryUndoParams(Params):
     agent_id: Name | None = None
 
 
-NotesParams = MemorySearchParams | MemoryGetParams | MemoryWriteParams | MemoryUndoParams
+class MemoryUnverifiedParams(Params):
+    """Parameters of `memory.unverified`."""
+
+    agent_id: Name | None = None
+
+
+class MemoryConfirmParams(Params):
+    """Parameters of `memory.confirm`."""
+
+    id: Annotated[str, Field(max_length=10, pattern=r"^[0-9a-f]{10}$")]
+    agent_id: Name | None = None
+
+
+NotesParams = (
+    MemorySearchParams
+    | MemoryGetParams
+    | MemoryWriteParams
+    | MemoryUndoParams
+    | MemoryUnverifiedParams
+    | MemoryConfirmParams
+)
 
 
 async def notes(call: Call, params: NotesParams) -> Json:
-    """Answer `memory.search`, `get`, `write` or `undo`."""
+    """Answer `memory.search`, `get`, `write`, `undo`, `unverified` or `confirm`."""
     desk, agent = desk_of(call, params.agent_id)
     return await answered(desk, agent, params)
 
@@ -87,6 +107,16 @@ async def answered(desk: MemoryDesk, agent: AgentId, params: NotesParams) -> dic
             noted = await desk.write(agent, params.text, params.section, Origin.OWNER, HERE)
             lines: dict[str, Json] = {"startLine": noted.start_line, "endLine": noted.end_line}
             return {"id": noted.id, "path": noted.path, **lines}
+        case MemoryUnverifiedParams():
+            waiting = await desk.unverified(agent)
+            return {
+                "notes": [
+                    {"path": one.path, "text": one.text, **provenance(one.said)} for one in waiting
+                ]
+            }
+        case MemoryConfirmParams():
+            noted = await desk.confirm(agent, params.id)
+            return {"id": noted.id, "path": noted.path, "startLine": noted.start_line}
         case MemoryUndoParams():
             undone = await desk.undo(agent, params.id)
             return {"id": undone.id, "path": undone.path, "text": undone.text}
@@ -186,4 +216,6 @@ METHODS: Final = (
     Method("memory.get", MemoryGetParams, notes),
     Method("memory.write", MemoryWriteParams, notes),
     Method("memory.undo", MemoryUndoParams, notes),
+    Method("memory.unverified", MemoryUnverifiedParams, notes),
+    Method("memory.confirm", MemoryConfirmParams, notes),
 )

@@ -1,0 +1,26 @@
+"""Records of who wrote the files of workspaces (`policy.records`)."""
+
+from skerry.model.origin import Origin
+from skerry.policy.records import FileRecord
+from skerry.store.unit import Reader, Unit
+
+
+def every(reader: Reader) -> list[FileRecord]:
+    """Return all records."""
+    rows = reader.all("SELECT path, digest, size, who, taint FROM file_record")
+    return [
+        FileRecord(path, digest, size, who, _read(taint)) for path, digest, size, who, taint in rows
+    ]
+
+
+def keep(unit: Unit, record: FileRecord, now: int) -> None:
+    """Store the record of a file in place of the one before."""
+    taint = " ".join(sorted(record.taint))
+    row = (record.path, record.digest, record.size, record.who, taint, now)
+    unit.execute("INSERT OR REPLACE INTO file_record VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _read(taint: str) -> frozenset[Origin]:
+    """Return the origins; one that this version does not know is a stranger's."""
+    known = {one.value: one for one in Origin}
+    return frozenset(known.get(one, Origin.STRANGER) for one in taint.split())
