@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup fmt lint types arch check test test-all explore conformance requirements reference bench clean
+.PHONY: help start setup lock fmt lint types arch check test test-all explore conformance requirements reference bench clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -14,6 +14,9 @@ start: ## Install what is missing, then run the gateway (PORT=18790 moves it)
 
 setup: ## Make the developer's environment in .venv
 	@scripts/setup.sh dev
+
+lock: setup ## Lock what pyproject.toml asks for (UPGRADE=all, or the name of a package, raises versions)
+	@scripts/lock.sh $(if $(UPGRADE),$(if $(filter all,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
 
 fmt: setup ## Format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix-only --quiet .

