@@ -100,7 +100,9 @@ class ProviderConfig(OpenSection):
     headers: Headers = Field(default_factory=dict)
     """Sent with every call, over our own."""
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds that an answer may be silent, before its first word too; then the call has failed."""
+    """Seconds that an answer may be silent; then the call has failed."""
+    first_byte_seconds: float | None = Field(default=None, gt=0, le=3600, allow_inf_nan=False)
+    """Seconds until its first byte; without a value, and at most, `timeoutSeconds`."""
     models: tuple[ModelConfig, ...] = ()
     """Its models; of a provider in the catalogue, those of which something is to be said."""
 

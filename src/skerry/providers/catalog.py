@@ -26,6 +26,7 @@ from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local, shown
 from skerry.providers.retry import RetryingProvider, RetryPolicy
+from skerry.providers.silences import Silences
 from skerry.providers.tries import CatalogTries, Choice, Entry, Probes
 from skerry.providers.vanished import WatchedProvider
 
@@ -71,6 +72,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._embedded = EmbeddedProvider(http, environ, self._machine)
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.probes = Probes()
+        """Of all runs."""
+        self.silences = Silences(monotonic)
         """Of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
         """Of every agent."""

@@ -4,6 +4,7 @@ The wire formats differ in the body they send and in the builder that reads the 
 is here, once.
 """
 
+import math
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
@@ -21,6 +22,8 @@ from skerry.model.errors import (
     ModelError,
     ModelNotFoundError,
     ModelRequestError,
+    ModelSilentError,
+    ModelUnreachableError,
 )
 from skerry.model.message import Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
@@ -31,6 +34,7 @@ from skerry.providers.written import WrittenCalls
 
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
 _ERROR_LIMIT: Final = 64 * 1024
+_CONNECT_SECONDS: Final = 10.0
 _END_SECONDS: Final = 1.0  # for the end of the response behind its last event
 _MORE_SECONDS: Final = 10.0  # for what may follow a finish marker, such as the usage
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
@@ -51,6 +55,8 @@ class Endpoint:
     """Field that takes a model's `max_tokens`; None leaves the length to the provider."""
     silence: float = 120.0
     """Seconds without a byte after which a call has failed."""
+    first_byte: float | None = None
+    """Seconds before the first byte after which it has failed; None is as long as `silence`."""
     reuse: bool = True
     """Whether a connection may carry the next call too."""
     api: str = "openai-completions"
@@ -119,10 +125,7 @@ class Exchange:
         self._headers |= headers
         self._headers |= _credentials(endpoint.base_url)
         self._headers |= {name.lower(): value for name, value in endpoint.headers}
-        self._extensions = {
-            "timeout": {"connect": 10.0, "read": endpoint.silence, "write": 30.0, "pool": None},
-            BODY_LIMIT: _ANSWER_LIMIT,
-        }
+        self._first_byte = min(endpoint.first_byte or endpoint.silence, endpoint.silence)
 
     async def ask(
         self,
@@ -167,19 +170,23 @@ class Exchange:
     async def _stream(
         self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
     ) -> None:
+        first = self._first_byte
+        connect = min(_CONNECT_SECONDS, first)
+        timeout = {"connect": connect, "read": first, "write": 30.0, "pool": None}
         framing = {"host": url.netloc.decode("ascii"), "content-length": str(len(body))}
         request = httpx2.Request(
             "POST",
             url,
             headers=framing | self._headers,
             stream=httpx2.ByteStream(body),
-            extensions=self._extensions,
+            extensions={"timeout": timeout, BODY_LIMIT: _ANSWER_LIMIT},
         )
         # What a client adds, such as redirects and cookies, is not wanted and costs 150 us of CPU.
         response = await self._http.transport.handle_async_request(request)
         try:
             if response.status_code != httpx2.codes.OK or not _is_stream(response):
                 raise await self._failure(url, response)
+            timeout["read"] = self._endpoint.silence
             await self._read(response, builder, teller)
         finally:
             await response.aclose()  # which never waits
@@ -188,18 +195,12 @@ class Exchange:
         self, response: httpx2.Response, builder: ReplyBuilder, teller: "_Teller"
     ) -> None:
         events = EventSplitter()
+        heard = False
         reads = cast("httpx2.AsyncByteStream", response.stream)  # of an asynchronous transport
-        with anyio.CancelScope() as patience:
+        with anyio.CancelScope(deadline=anyio.current_time() + self._first_byte) as patience:
             async for read in reads:
-                try:
-                    for data in events.feed(read):
-                        teller.add(builder.take(self._hide(data)))
-                        if builder.done:
-                            break
-                except EventTooLargeError as error:
-                    raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
-                finally:
-                    teller.tell()
+                patience.deadline, heard = math.inf, True
+                self._take(events, read, builder, teller)
                 if builder.done:
                     break
                 if builder.finished:
@@ -210,6 +211,22 @@ class Exchange:
             patience.deadline = anyio.current_time() + _END_SECONDS
             async for _ in reads:
                 pass
+        if patience.cancelled_caught and not heard:
+            raise self._silent(self._first_byte)
+
+    def _take(
+        self, events: EventSplitter, read: bytes, builder: ReplyBuilder, teller: "_Teller"
+    ) -> None:
+        """Take up one network read, and tell of it once."""
+        try:
+            for data in events.feed(read):
+                teller.add(builder.take(self._hide(data)))
+                if builder.done:
+                    break
+        except EventTooLargeError as error:
+            raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
+        finally:
+            teller.tell()
 
     def _hide(self, data: bytes) -> bytes:
         """Return what a server sent without our secrets, which it might repeat."""
@@ -238,14 +255,19 @@ class Exchange:
             f" {url.scheme}://{url.netloc.decode()}{url.path} the right address?"
         )
 
+    def _silent(self, seconds: float) -> ModelConnectionError:
+        return ModelSilentError(f"{self._endpoint.name} was silent for {seconds:g} s.")
+
     def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
         name = self._endpoint.name
         said = self._hide(str(error).encode()).decode()  # a header that cannot be sent is quoted
         match error:
             case httpx2.ReadTimeout():
-                return ModelConnectionError(f"{name} was {said}.")
-            case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return ModelConnectionError(f"Cannot reach {name} at {url.host}: {said}")
+                return ModelSilentError(f"{name} was {said}.")
+            case httpx2.ConnectTimeout():
+                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {said}")
+            case httpx2.ConnectError():
+                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {said}")
             case _:
                 return ModelConnectionError(f"The connection to {name} broke: {said}")
 

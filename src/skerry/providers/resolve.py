@@ -131,6 +131,7 @@ class Resolver(Struct, frozen=True):
             field if "max_tokens" in entry.model_fields_set else None,
             api=entry.api or _api(provider, known),
             silence=provider.timeout_seconds,
+            first_byte=provider.first_byte_seconds,
             headers=tuple(
                 (name, _sendable(title, value.get_secret_value().strip()))
                 for name, value in headers.items()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from msgspec import Struct
 
-from skerry.model.errors import ModelError
+from skerry.model.errors import ModelError, ModelSilentError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
 from skerry.providers.spoken import Spoken
 
@@ -65,6 +65,7 @@ class RetryingProvider:
             except ModelError as error:
                 failed += 1
                 delay = self._policy.delay(failed, error.retry_after, self._chance())
-                if spoken.begun or not error.retryable or delay is None:
+                silent = isinstance(error, ModelSilentError)  # it has taken its whole limit
+                if spoken.begun or silent or not error.retryable or delay is None:
                     raise
             await self._sleep(delay)

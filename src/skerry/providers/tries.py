@@ -27,6 +27,7 @@ from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tries import OWN_FAULT, Attempt, Candidate, Wanted
 from skerry.providers.resolve import Target
+from skerry.providers.silences import Silences, is_dead, is_silence
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,11 @@ class Entry(Struct, frozen=True):
         if self.target is None or not self.target.endpoint.credentials:
             return None
         return f"environment/{self.target.info.provider}", self.ref
+
+    @property
+    def address(self) -> str:
+        """Return where it is asked; empty for the embedded model."""
+        return self.target.endpoint.base_url if self.target else ""
 
     @property
     def stamp(self) -> str:
@@ -96,6 +102,11 @@ class Source(Protocol):
         """Return the probes of all runs."""
         ...
 
+    @property
+    def silences(self) -> Silences:
+        """Return the addresses that did not answer, of all runs."""
+        ...
+
     def chain(self, wanted: Wanted) -> list[str | None]:
         """Return the models to try, in order; None is what is found by itself."""
         ...
@@ -123,6 +134,12 @@ class CatalogTries:
         self._models: deque[str | None] = deque()
         self._queue: deque[Entry] = deque()
         self._resting: list[Entry] = []
+        self._late: deque[Entry] = deque()
+        """Those at an address that did not answer lately: asked when all others have failed."""
+        self._silent: dict[tuple[str, str], ModelError] = {}
+        """Addresses and models that did not answer in this run; without a model, all there."""
+        self._is_late = False
+        """Whether the present candidate is one of them."""
         self._resorted = False
         self._holds = False
         """Whether this call has the probe of who was asked last."""
@@ -132,7 +149,9 @@ class CatalogTries:
         if not self._running:
             self._begin()
         while (entry := await self._entry()) is not None:
-            if self._may_begin(entry) and (candidate := await self._opened(entry)) is not None:
+            if self._passed_over(entry) or not self._may_begin(entry):
+                continue
+            if (candidate := await self._opened(entry)) is not None:
                 return candidate
         candidate = await self._last_resort()
         self._running = candidate is not None
@@ -152,7 +171,32 @@ class CatalogTries:
             self._running = False
         else:
             self.attempts.append(Attempt(entry.ref, entry.name, error))
+        self._hear(entry, error)
         self._settle(entry, error)
+
+    def _hear(self, entry: Entry, error: ModelError | None) -> None:
+        """Note whether the address answered."""
+        if error is None:
+            self._source.silences.answered(entry.address)
+        elif is_silence(error) and entry.address:
+            self._silent[entry.address, "" if is_dead(error) else entry.ref] = error
+            self._source.silences.note(entry.address)
+
+    def _passed_over(self, entry: Entry) -> bool:
+        """Return whether a candidate did not answer in this run, or is asked after others."""
+        address = entry.address
+        for of in ("", entry.ref):
+            error = self._silent.get((address, of))
+            if error is not None:
+                self.attempts.append(Attempt(entry.ref, entry.name, error))
+                return True
+        if self._is_late or not address:
+            return False
+        comes_last = any(silent == address for silent, _ in self._silent)
+        if comes_last or self._source.silences.comes_last(address):
+            self._late.append(entry)
+            return True
+        return False
 
     def released(self, candidate: Candidate) -> None:
         """Note that the call was given up."""
@@ -181,6 +225,8 @@ class CatalogTries:
         self._running, self._resorted = True, False
         self.attempts = []
         self._resting = []
+        self._late.clear()
+        self._is_late = False
         self._models = deque(self._source.chain(self._wanted))
         self._queue = deque([self._good] if self._good else ())
 
@@ -188,7 +234,8 @@ class CatalogTries:
         """Return the next candidate, resting or not."""
         while not self._queue:
             if not self._models:
-                return None
+                self._is_late = bool(self._late)
+                return self._late.popleft() if self._late else None
             reference = self._models.popleft()
             try:
                 found = await self._source.entries(reference, self._wanted)
@@ -218,7 +265,7 @@ class CatalogTries:
     async def _opened(self, entry: Entry) -> Candidate | None:
         """Return the candidate; None when its credential cannot be had."""
         self._asked = entry
-        patient = not (self._queue or self._models)
+        patient = not (self._queue or self._models or self._late)
         opened = False
         try:
             choice = await self._source.open(entry, patient=patient)

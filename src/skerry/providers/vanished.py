@@ -25,7 +25,7 @@ class WatchedProvider:
             return await self._inner.complete(request, hear)
         except ModelConnectionError as error:
             self._lost()
-            raise ModelConnectionError(
+            raise type(error)(
                 f"{error} Start {self._name} again; without it the next message goes to the next"
                 " model that can be used."
             ) from error
