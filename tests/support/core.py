@@ -159,6 +159,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             on_call=ledger.book,
             allow=ledger.allow,
             warn=ledger.warn,
+            meter=ledger.meter,
         )
         dispatch = Dispatch(runtime, lanes, reach)
         yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger)

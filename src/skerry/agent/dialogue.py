@@ -17,6 +17,7 @@ from skerry.agent.defaults import run_defaults
 from skerry.agent.histories import Conversation
 from skerry.agent.loop import AgentLoop, LoopPorts
 from skerry.agent.means import run_context, taint
+from skerry.agent.metering import RunMeter
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
 from skerry.agent.runtime import Runtime
@@ -114,6 +115,7 @@ class Dialogue:
                 now_ms=runtime.clock.now_ms,
             )
         )
+        self._limits = RunMeter(runtime.meter, active.request, self._emit)
         self.failure: RunFailure | None = None
         whose = Whose.of(active, defaults.wanted)
         compaction = self._config.agents.defaults.compaction
@@ -180,6 +182,7 @@ class Dialogue:
     def _close(self) -> None:
         self._active.close()
         self._asking.end()
+        self._limits.end()
 
     # What the loop needs done
 
@@ -187,6 +190,8 @@ class Dialogue:
         try:
             if self._command is not None:
                 return await self._answer(*self._command)
+            if stopped := self._limits.stops():
+                return self.speaker.said(stopped)
             if not self._asking.begun:
                 await self._report()
                 speaker, models = self.speaker, self._runtime.models
@@ -196,7 +201,8 @@ class Dialogue:
             while await self._asking.too_long(self.speaker.failure, response):
                 response = await self.speaker.respond(self._asking.request)
             self.speaker.failure = self._asking.given_up(self.speaker.failure)
-            return await self._pipeline.llm_output(response)
+            response = await self._pipeline.llm_output(response)
+            return self._limits.admitted(response)
         finally:
             self._begin_checkpoint()
 
@@ -216,6 +222,7 @@ class Dialogue:
             self._asked_for = (await answer(status, command_call(self._active, status)),)
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
+        self._limits.tool()
         return await self._pipeline.tool(call, self._run_tool)
 
     async def _run_tool(self, call: ToolCall) -> ToolResultMessage:
@@ -255,7 +262,7 @@ class Dialogue:
         aborted stays for good, and gets a turn of its own that ends it.
         """
         for guest in tuple(self._active.steering):
-            if guest.aborted_by is not None:
+            if guest.aborted_by is not None or self._limits.reached():
                 continue
             entered = guest.request.said(guest.accepted_at)
             if guest.turn is not None:  # its own turn comes all the same

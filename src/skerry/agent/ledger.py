@@ -5,11 +5,12 @@ the store at the start, and every call is added to both.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Any, Final
 
 from skerry.agent.budgets import Warned, refusal, standings, warning
+from skerry.agent.metering import Meter
 from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -43,6 +44,8 @@ class Ledger:
         self._used: dict[str, dict[str, Sums]] = {}
         self._warned: dict[str, str] = {}
         self._closed = "it was not read yet"
+        self.meter = Meter(store, config, self._present)
+        """Counts against the limits of runs and days."""
 
     async def open(self) -> None:
         """Read what the last days used. Where that fails, budgets let nothing through."""
@@ -50,6 +53,7 @@ class Ledger:
         try:
             found = await self._store.read(lambda reader: usage.by_day_and_agent(reader, first))
             self._warned = await self._store.read(usage.warned)
+            await self.meter.open()
         except StoreFailedError as error:
             logger.exception("the ledger of model calls cannot be read")
             self._closed = str(error)
@@ -80,7 +84,9 @@ class Ledger:
             counted=tokens > 0 or _bills_nothing(error),
             seconds=call.seconds,
         )
-        self._add(booked.day, booked.agent, usage.sums_of(booked))
+        sums = usage.sums_of(booked)
+        self._add(booked.day, booked.agent, sums)
+        self.meter.called(booked.run_id, sums)
         self._store.ride(lambda unit: usage.book(unit, booked))
 
     def lost(self, run: runs.OpenRun, session: SessionEntry | None = None) -> BookedCall:
@@ -178,6 +184,10 @@ class Ledger:
         if due is not None:
             self._warned.update(dict.fromkeys(due.names, due.day))
         return due
+
+    def _present(self) -> tuple[str, Mapping[str, Sums]]:
+        today = self._today()
+        return str(today), self._on(today)
 
     def _on(self, today: date) -> dict[str, Sums]:
         return self._used.get(str(today), {})

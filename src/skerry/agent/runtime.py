@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from skerry.agent.budgets import Warned
 from skerry.agent.failover import Failover, OnCall, allowed, unheard
 from skerry.agent.histories import Histories
+from skerry.agent.metering import Meter
 from skerry.agent.prompts import Prompts
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
@@ -73,6 +74,8 @@ class Runtime(Struct, frozen=True):
     """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     records: Records = field(default_factory=Records)
     """Who wrote the files of the workspaces."""
+    meter: Meter | None = None
+    """Counts what runs use, and ends those that reach a limit; None counts nothing."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """What is answered without a model."""

@@ -119,6 +119,10 @@ class Speaker:
         self.usage += reply.usage
         return self._message(reply.content, reply.stop_reason, reply.usage)
 
+    def said(self, text: str) -> AssistantMessage:
+        """Return a message of the gateway in the model's place."""
+        return self._message((TextBlock(text),), "stop", Usage())
+
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""
         self._hear_rest(cut=True)

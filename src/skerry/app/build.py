@@ -186,7 +186,7 @@ async def open_application(
                 show_prompt=show_prompt,
                 memory=memory.desk,
                 forgets=forgetter,
-                budgets=ledger.report,
+                budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
             )
             desk.restart = reload.restart.set
@@ -339,6 +339,7 @@ async def _core(
         warn=ledger.warn,
         records=records,
         prompts=Prompts(records=records),
+        meter=ledger.meter,
     )
     again = await unless_damaged(store, _left_open(runtime, settings.config, ledger)) or []
     async with AsyncExitStack() as stack:

@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.config.context import Compaction, ContextPruning
+from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
@@ -70,6 +71,8 @@ class AgentDefaults(ReplyDefaults):
     context_pruning: ContextPruning = ContextPruning.model_construct()
     compaction: Compaction = Compaction.model_construct()
     memory_search: MemorySearchConfig = MemorySearchConfig.model_construct()
+    limits: LimitsConfig = LimitsConfig.model_construct()
+    """What a run and a day may use before they end by themselves."""
 
     @field_validator("user_timezone")
     @classmethod
@@ -121,6 +124,8 @@ class AgentConfig(OpenSection):
     """How much its model thinks; without it as `agents.defaults` says."""
     memory_search: MemorySearchConfig | None = None
     """Its memory; without it as `agents.defaults` says."""
+    limits: LimitsConfig | None = None
+    """What it may use; without a key as `agents.defaults` says."""
     identity: IdentityConfig | None = None
     """How it shows itself to people."""
 
@@ -158,6 +163,14 @@ class AgentsConfig(OpenSection):
         if again:
             raise ValidationError.from_exception_data(cls.__name__, [_again(ids, n) for n in again])
         return value
+
+    def limits_path(self, wanted: AgentId, scope: str, name: str) -> str:
+        """Return which `limits` section has a limit of an agent."""
+        for place, agent in enumerate(self.list):
+            own = getattr(agent.limits, scope, None)
+            if agent.id == wanted and own is not None and name in own.model_fields_set:
+                return f"agents.list[{place}].limits"
+        return "agents.defaults.limits"
 
     @property
     def ids(self) -> tuple[AgentId, ...]:

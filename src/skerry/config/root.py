@@ -17,6 +17,7 @@ from skerry.config.cron import CronConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig
 from skerry.config.hooks import HooksConfig
+from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemoryConfig, MemorySearchConfig
 from skerry.config.memory_search import overlaid
 from skerry.config.messages import MessagesConfig
@@ -158,6 +159,13 @@ class Config(OpenSection):
         if own is not None and own.memory_search is not None:
             return overlaid(defaults, own.memory_search)
         return defaults
+
+    def limits(self, agent: AgentId | str) -> LimitsConfig:
+        """Return what the agent may use: its own section wins, key by key."""
+        own = self.agents.get(AgentId(agent))
+        if own is not None and own.limits is not None:
+            return overlaid(self.agents.defaults.limits, own.limits)
+        return self.agents.defaults.limits
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Return where the agent's credentials are: never what its tools may touch."""

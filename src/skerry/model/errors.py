@@ -276,14 +276,6 @@ class ModelConnectionError(ModelError):
     retryable = True
 
 
-class ModelUnreachableError(ModelConnectionError):
-    """No connection to the provider could be made."""
-
-
-class ModelSilentError(ModelConnectionError):
-    """The provider took the request and sent nothing for too long. It is not asked again."""
-
-
 class ModelStreamCutError(ModelError):
     """The stream ended without its finish marker, or a piece of it was not readable."""
 

@@ -22,10 +22,9 @@ from skerry.model.errors import (
     ModelError,
     ModelNotFoundError,
     ModelRequestError,
-    ModelSilentError,
-    ModelUnreachableError,
 )
 from skerry.model.message import Usage
+from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import response_failure, stream_failure
 from skerry.providers.pieces import Heard, sound

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 from msgspec import Struct
 
-from skerry.model.errors import ModelError, ModelSilentError
+from skerry.model.errors import ModelError
+from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
 from skerry.providers.spoken import Spoken
 

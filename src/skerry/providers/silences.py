@@ -6,7 +6,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from skerry.model.errors import ModelError, ModelSilentError, ModelUnreachableError
+from skerry.model.errors import ModelError
+from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 
 SECONDS: Final = 60.0
 """For so long an address that did not answer is asked after all others."""

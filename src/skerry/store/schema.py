@@ -372,4 +372,12 @@ STEPS: Final = (
         at INTEGER NOT NULL
     ) WITHOUT ROWID
     """,
+    """
+    CREATE TABLE tool_day (
+        day TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        PRIMARY KEY (day, agent)
+    ) WITHOUT ROWID
+    """,
 )

@@ -251,6 +251,19 @@ def prune(unit: Unit, before: int) -> int:
     )
 
 
+def count_tool(unit: Unit, day: str, agent: str) -> None:
+    """Count a call of a tool."""
+    unit.execute(
+        "INSERT INTO tool_day VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET calls = calls + 1",
+        (day, agent),
+    )
+
+
+def tools_of_day(reader: Reader, day: str) -> dict[str, int]:
+    """Return how many tools each agent called on a day."""
+    return dict(reader.all("SELECT agent, calls FROM tool_day WHERE day = ?", (day,)))
+
+
 def warned(reader: Reader) -> dict[str, str]:
     """Return for each budget the day on which it was last said that it is nearly used up."""
     return dict(reader.all("SELECT budget, day FROM usage_warned"))

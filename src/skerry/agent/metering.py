@@ -1,0 +1,226 @@
+"""Counts what runs and days use, and ends a run that reaches a limit before its next call.
+
+A limit is a normal end: the run keeps what it said and did, and says what to set. The sums of the
+day are the ledger's, which are in memory; tool calls are counted here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.config.limits import DayLimits, RunLimits
+from skerry.config.root import Config
+from skerry.model.event import LoopEvent, MessageUpdate
+from skerry.model.message import AssistantMessage, TextBlock, ToolCall
+from skerry.model.run import RunRequest
+from skerry.store import Store, usage
+from skerry.store.usage import Sums
+
+_WARN_AT: Final = 0.8
+
+
+class Used(Struct):
+    """What was used of each limit; the names are those of the configuration."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    def add(self, sums: Sums) -> None:
+        """Add calls of models."""
+        self.model_calls += sums.calls
+        self.tokens += sums.tokens
+        self.cost += sums.cost
+
+
+_KEYS: Final = {
+    "model_calls": ("modelCalls", "model calls"),
+    "tool_calls": ("toolCalls", "tool calls"),
+    "tokens": ("tokens", "tokens"),
+    "cost": ("cost", "US dollars"),
+}
+
+
+class Meter:
+    """The counts of one gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: Callable[[], Config],
+        today: Callable[[], tuple[str, Mapping[str, Sums]]],
+    ) -> None:
+        """Make the meter.
+
+        Args:
+            store: Keeps the tool calls of each day.
+            config: The present configuration.
+            today: The present day and what each agent's calls of models have used on it.
+
+        """
+        self._store = store
+        self._config = config
+        self._today = today
+        self._runs: dict[str, Used] = {}
+        self._tools: dict[tuple[str, str], int] = {}
+
+    async def open(self) -> None:
+        """Read how many tools were called today."""
+        day, _ = self._today()
+        found = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
+        self._tools = {(day, agent): calls for agent, calls in found.items()}
+
+    def begin(self, run_id: str) -> None:
+        """Count what a run uses from here on."""
+        self._runs[run_id] = Used()
+
+    def end(self, run_id: str) -> None:
+        """Forget a run that ended."""
+        self._runs.pop(run_id, None)
+
+    def called(self, run_id: str, sums: Sums) -> None:
+        """Count a call of a model."""
+        if (used := self._runs.get(run_id)) is not None:
+            used.add(sums)
+
+    def tool(self, request: RunRequest) -> None:
+        """Count a call of a tool."""
+        agent, (day, _) = request.key.agent, self._today()
+        if (used := self._runs.get(request.run_id)) is not None:
+            used.tool_calls += 1
+        if (day, agent) not in self._tools:
+            self._tools = {key: calls for key, calls in self._tools.items() if key[0] == day}
+        self._tools[day, agent] = self._tools.get((day, agent), 0) + 1
+        self._store.ride(lambda unit: usage.count_tool(unit, day, agent))
+
+    def reached(self, request: RunRequest) -> str:
+        """Return what the person is told of a limit that ends the run; empty where none does."""
+        for scope, used, limits in self._standings(request):
+            for name in _KEYS:
+                limit = getattr(limits, name)
+                if limit and name != "tool_calls" and getattr(used, name) >= limit:
+                    return self._said(request, scope, name, limit)
+        return ""
+
+    def admitted(
+        self, request: RunRequest, response: AssistantMessage
+    ) -> tuple[AssistantMessage, str]:
+        """Return the response with as many tool calls as may be made, and why there are no more."""
+        wanted = len(response.tool_calls)
+        for scope, used, limits in self._standings(request) if wanted else ():
+            left = max(0, limits.tool_calls - used.tool_calls)
+            if limits.tool_calls and wanted > left:
+                said = self._said(request, scope, "tool_calls", limits.tool_calls)
+                return _cut(response, left), said
+        return response, ""
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return how much of its day each agent that used anything has used."""
+        day, sums = self._today()
+        agents = {*sums, *(agent for of, agent in self._tools if of == day)}
+        return [self._reported(agent) for agent in sorted(agents)]
+
+    def _reported(self, agent: str) -> dict[str, Any]:
+        used, limits = self._day(agent), self._config().limits(agent).day
+        shares = {
+            name: getattr(used, name) / limit for name in _KEYS if (limit := getattr(limits, name))
+        }
+        share = max(shares.values(), default=0.0)
+        state = "ok" if share < _WARN_AT else "warned" if share < 1 else "stopped"
+        parts = []
+        for name in shares:
+            amount = f"{getattr(used, name):,.{2 if name == 'cost' else 0}f}"
+            parts.append(f"{amount} of {getattr(limits, name):,} {_KEYS[name][1]}")
+        said = ", ".join(parts)
+        return {
+            "budget": f"limits of {agent} today",
+            "state": state,
+            "message": said or "no limit is set",
+            "share": round(share, 4),
+            "cost": used.cost,
+            "costLimit": limits.cost or None,
+            "tokens": used.tokens,
+            "tokenLimit": limits.tokens or None,
+            "notIncluded": 0,
+        }
+
+    def _day(self, agent: str) -> Used:
+        day, sums = self._today()
+        used = Used(tool_calls=self._tools.get((day, agent), 0))
+        used.add(sums.get(agent, Sums()))
+        return used
+
+    def _standings(self, request: RunRequest) -> Iterator[tuple[str, Used, RunLimits | DayLimits]]:
+        limits = self._config().limits(request.key.agent)
+        yield "run", self._runs.get(request.run_id) or Used(), limits.run
+        yield "day", self._day(request.key.agent), limits.day
+
+    def _said(self, request: RunRequest, scope: str, name: str, limit: float) -> str:
+        key, what = _KEYS[name]
+        agent = request.key.agent
+        place = self._config().agents.limits_path(agent, scope, name)
+        whose = "this run" if scope == "run" else f"the agent {agent} today"
+        then = "Send a message to go on." if scope == "run" else "It goes on at midnight."
+        return (
+            f"⏸ I stopped here: {whose} reached the limit of {limit:,} {what}. {then}"
+            f" To allow more: skerry config set {place}.{scope}.{key} {limit * 2}."
+        )
+
+
+class RunMeter:
+    """The limits of one run; without a `meter` there are none."""
+
+    def __init__(
+        self, meter: Meter | None, request: RunRequest, emit: Callable[[LoopEvent], None]
+    ) -> None:
+        self._meter = meter
+        self._request = request
+        self._emit = emit
+        self.said = ""
+        """What the person is told; empty while no limit was reached."""
+        if meter is not None:
+            meter.begin(request.run_id)
+
+    def end(self) -> None:
+        """Count no more."""
+        if self._meter is not None:
+            self._meter.end(self._request.run_id)
+
+    def tool(self) -> None:
+        """Count a call of a tool."""
+        if self._meter is not None:
+            self._meter.tool(self._request)
+
+    def stops(self) -> str:
+        """Tell the person why there is no other call, and return it; mostly nothing."""
+        if self.reached():
+            self._emit(MessageUpdate(self.said))
+        return self.said
+
+    def reached(self) -> bool:
+        """Return whether there may be no other call of a model."""
+        if self._meter is not None and not self.said:
+            self.said = self._meter.reached(self._request)
+        return bool(self.said)
+
+    def admitted(self, response: AssistantMessage) -> AssistantMessage:
+        """Return the response with as many tool calls as may be made."""
+        if self._meter is None:
+            return response
+        response, self.said = self._meter.admitted(self._request, response)
+        if not self.said or response.tool_calls:
+            return response
+        told = f"\n\n{self.said}" if response.text else self.said
+        self._emit(MessageUpdate(told))
+        content = (*response.content, TextBlock(told))
+        return replace(response, content=content, stop_reason="stop")
+
+
+def _cut(response: AssistantMessage, left: int) -> AssistantMessage:
+    """Return the response with its first tool calls only."""
+    kept = {call.id for call in response.tool_calls[:left]}
+    content = [one for one in response.content if not isinstance(one, ToolCall) or one.id in kept]
+    return replace(response, content=tuple(content))
