@@ -11,7 +11,7 @@ from skerry.agent.pipeline import Pipeline, with_context
 from skerry.agent.prompts import Asked, Prompt
 from skerry.agent.runtime import Runtime
 from skerry.config.root import Config
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import ActiveRun, Continued
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, UserMessage
@@ -68,10 +68,11 @@ class Asking:
         """Return whether a request was built."""
         return self._model is not None
 
-    def begin_with(self, prompt: UserMessage) -> None:
-        """Note what the person said; it is the last message of the history."""
+    def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
+        """Note what the person said: the last message of the history, but where a run goes on."""
         self.prompt = self._sent_prompt = prompt
-        self._place = len(self._history.messages) - 1
+        last = len(self._history.messages) - 1
+        self._place = continued.place if continued is not None else last
 
     def end(self) -> None:
         """Take back what was put before the prompt: it was for this run."""

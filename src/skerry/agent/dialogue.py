@@ -115,7 +115,9 @@ class Dialogue:
                 now_ms=runtime.clock.now_ms,
             )
         )
-        self._limits = RunMeter(runtime.meter, active.request, self._emit)
+        self._done = active.continued.messages if active.continued else ()
+        self.speaker.take_up(self._done)
+        self._limits = RunMeter(runtime.meter, active.request, self._emit, self._done)
         self.failure: RunFailure | None = None
         whose = Whose.of(active, defaults.wanted)
         compaction = self._config.agents.defaults.compaction
@@ -133,7 +135,7 @@ class Dialogue:
         would have two messages of the person in a row.
         """
         active = self._active
-        self._asking.begin_with(prompt)
+        self._asking.begin_with(prompt, active.continued)
         seconds = active.request.timeout
         if seconds is None:
             seconds = self._config.agents.defaults.timeout_seconds
@@ -144,7 +146,7 @@ class Dialogue:
             async with self.replying or nullcontext():
                 with scope:
                     active.open(scope, alone=self._command is not None)
-                    await self.loop.run(prompt)
+                    await self.loop.run(prompt, self._done)
         except Exception as error:
             # The person must hear of it, whatever it was; the log has the details.
             logger.exception("run %s failed", active.request.run_id)

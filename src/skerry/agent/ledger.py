@@ -87,7 +87,9 @@ class Ledger:
         sums = usage.sums_of(booked)
         self._add(booked.day, booked.agent, sums)
         self.meter.called(booked.run_id, sums)
-        self._store.ride(lambda unit: usage.book(unit, booked))
+        # A whole answer is written next, and its row with it; what failed has no unit of its own.
+        write = self._store.ride if error is None else self._store.post
+        write(lambda unit: usage.book(unit, booked))
 
     def lost(self, run: runs.OpenRun, session: SessionEntry | None = None) -> BookedCall:
         """Return what stands for the call that a run was in when the process died.

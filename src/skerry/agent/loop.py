@@ -67,13 +67,19 @@ class AgentLoop(Struct):
     _at: LoopEvent = field(default_factory=AgentStart)
     """The last event that the loop told: where it is, for `close`."""
 
-    async def run(self, prompt: UserMessage) -> AssistantMessage:
-        """Answer `prompt`, which is durable and in the history; return the last response."""
+    async def run(self, prompt: UserMessage, done: Sequence[Message] = ()) -> AssistantMessage:
+        """Answer `prompt`, which is durable and in the history; return the last response.
+
+        `done` is what an earlier process has said and done to it, likewise: its open calls, which
+        have no effect, are made again, and the run goes on.
+        """
         self._emit(AgentStart())
         self._emit(TurnStart())
         self.messages.append(prompt)
         self._tell(prompt)
+        self.messages.extend(done)
         await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited for its turn
+        await self._make(open_calls(done))
         pending = await self.ports.steering()
         first = True
         while True:
@@ -121,18 +127,24 @@ class AgentLoop(Struct):
         results: list[ToolResultMessage] = []
         if message.tool_calls and message.stop_reason not in {"error", "aborted"}:
             await self._save()
-            skip = False
-            for call in message.tool_calls:
-                self._emit(ToolExecutionStart(call))
-                result = self._skip(call) if skip else await self.ports.execute(call)
-                self._finish_call(call, result)
-                results.append(result)
-                await self._save()
-                skip = skip or self.ports.steered()
+            results = await self._make(message.tool_calls)
         self._emit(TurnEnd(message, tuple(results)))
         if message.stop_reason in {"error", "aborted"}:
             return message, ()
         return message, await self.ports.steering()
+
+    async def _make(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
+        """Make calls of tools one by one, up to a message that steers; return all results."""
+        results: list[ToolResultMessage] = []
+        skip = False
+        for call in calls:
+            self._emit(ToolExecutionStart(call))
+            result = self._skip(call) if skip else await self.ports.execute(call)
+            self._finish_call(call, result)
+            results.append(result)
+            await self._save()
+            skip = skip or self.ports.steered()
+        return results
 
     def _skip(self, call: ToolCall) -> ToolResultMessage:
         return ToolResultMessage(

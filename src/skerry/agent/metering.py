@@ -4,7 +4,7 @@ A limit is a normal end: the run keeps what it said and did, and says what to se
 day are the ledger's, which are in memory; tool calls are counted here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from skerry.config.limits import DayLimits, RunLimits
 from skerry.config.root import Config
 from skerry.model.event import LoopEvent, MessageUpdate
-from skerry.model.message import AssistantMessage, TextBlock, ToolCall
+from skerry.model.message import AssistantMessage, Message, TextBlock, ToolCall, ToolResultMessage
 from skerry.model.run import RunRequest
 from skerry.store import Store, usage
 from skerry.store.usage import Sums
@@ -73,9 +73,15 @@ class Meter:
         found = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
         self._tools = {(day, agent): calls for agent, calls in found.items()}
 
-    def begin(self, run_id: str) -> None:
-        """Count what a run uses from here on."""
-        self._runs[run_id] = Used()
+    def begin(self, run_id: str, done: Iterable[Message] = ()) -> None:
+        """Count what a run uses; `done` is what it did before a restart."""
+        self._runs[run_id] = used = Used()
+        for one in done:
+            if isinstance(one, AssistantMessage):
+                used.model_calls += 1
+                used.tokens += one.usage.total_tokens
+                used.cost += one.usage.cost.total
+            used.tool_calls += isinstance(one, ToolResultMessage)
 
     def end(self, run_id: str) -> None:
         """Forget a run that ended."""
@@ -174,7 +180,11 @@ class RunMeter:
     """The limits of one run; without a `meter` there are none."""
 
     def __init__(
-        self, meter: Meter | None, request: RunRequest, emit: Callable[[LoopEvent], None]
+        self,
+        meter: Meter | None,
+        request: RunRequest,
+        emit: Callable[[LoopEvent], None],
+        done: Iterable[Message] = (),
     ) -> None:
         self._meter = meter
         self._request = request
@@ -182,7 +192,7 @@ class RunMeter:
         self.said = ""
         """What the person is told; empty while no limit was reached."""
         if meter is not None:
-            meter.begin(request.run_id)
+            meter.begin(request.run_id, done)
 
     def end(self) -> None:
         """Count no more."""

@@ -33,13 +33,13 @@ from skerry.agent.means import run_context
 from skerry.agent.runtime import Runtime
 from skerry.agent.writing import Writing
 from skerry.hooks.events import AgentEnd
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import ActiveRun, Continued
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.ids import SessionId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
-from skerry.sessions.history import notice
+from skerry.sessions.history import is_note, notice
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs, sessions
 
@@ -91,6 +91,9 @@ class Run(Struct, frozen=True):
         """
         active, request = self.active, self.active.request
         entries: tuple[Message, ...] = ()
+        if active.goes_on:
+            prompt = await self._persisted(lambda: self._entered(prompt))
+            return await self._persisted(self._load_continued), prompt
         if active.entry == 0:
             workspace = self.runtime.config().workspace(request.key.agent)
             context = run_context(request, active.session_id, workspace)
@@ -142,6 +145,27 @@ class Run(Struct, frozen=True):
         conversation = await self.runtime.histories.get(active.session_id, before)
         conversation.tail = max(tail, conversation.tail)
         conversation.history.append(prompt)
+        return conversation
+
+    async def _load_continued(self) -> Conversation:
+        """Return the conversation up to the last durable step of a run that goes on."""
+        active, store, histories = self.active, self.runtime.store, self.runtime.histories
+        session_id, entry = active.session_id, active.entry
+        own = {active.request.run_id, *(one.request.run_id for one in active.joined)}
+        found = await store.read(
+            lambda reader: (
+                sessions.entries(reader, session_id, limit=-1, after=entry),
+                sessions.settings(reader, session_id),
+                sessions.tail(reader, session_id),
+            )
+        )
+        entries, settings, tail = found
+        active.settings = active.request.settled(settings)
+        conversation = await histories.get(session_id, tail + 1)
+        numbers = await histories.load(conversation, session_id, tail + 1)
+        said = [one.message for one in entries if one.run_id in own and not is_note(one.message)]
+        place = numbers.index(entry) if entry in numbers else None
+        active.continued = Continued(tuple(said), place)
         return conversation
 
     async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:

@@ -1,14 +1,21 @@
 """One model call: events while it speaks, a message when it ends, a failure as a value."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 
 from skerry.agent.failover import Failover
 from skerry.model.errors import ModelError
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn, ThinkingUpdate
-from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, Usage
+from skerry.model.message import (
+    AssistantMessage,
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+)
 from skerry.model.run import RunFailure
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.ports.tries import Candidate
@@ -118,6 +125,12 @@ class Speaker:
         self._thoughts.clear()
         self.usage += reply.usage
         return self._message(reply.content, reply.stop_reason, reply.usage)
+
+    def take_up(self, done: Iterable[Message]) -> None:
+        """Count what earlier responses of the run have used."""
+        for one in done:
+            if isinstance(one, AssistantMessage):
+                self.usage += one.usage
 
     def said(self, text: str) -> AssistantMessage:
         """Return a message of the gateway in the model's place."""

@@ -365,9 +365,13 @@ async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[r
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
     from skerry.app.recover import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
+    from skerry.ports.tool import reads_only  # noqa: PLC0415 - as said above
 
     policy = config.session.send_policy
-    known = Known(ledger.lost, lambda request: runtime.commands.given(request) is not None)
+    harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
+    known = Known(
+        ledger.lost, harmless, lambda request: runtime.commands.given(request) is not None
+    )
     return await recover(store, runtime.clock, runtime.parts, runtime.hooks, policy, known)
 
 

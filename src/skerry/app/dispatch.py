@@ -207,6 +207,7 @@ class Dispatch:
             if host.entry == 0:
                 host.batch = Batch((*host.joined, host))
             return
+        active.goes_on = found.left_trace
         active.rules = self._queue.rules(active)
         self._queue.put(active)
 

@@ -1,9 +1,10 @@
 """What a start does with the runs that the last process left open (decisions 3).
 
 A run that had left no trace runs again under its id, if its message is the last of its session and
-few starts have tried. Any other is closed: its open tool calls get aborted results, its partial
-text is kept, and the person is told, with a way to retry. Messages that had entered it end with it,
-as they would have without the crash: who wrote them is told once.
+few starts have tried. One with a trace goes on behind its last durable step, if nothing of it is
+open but calls of tools that have no effect. Any other is closed: its open tool calls get aborted
+results, its partial text is kept, and the person is told, with a way to retry. Messages that had
+entered it end with it, as they would have without the crash: who wrote them is told once.
 """
 
 import logging
@@ -38,6 +39,7 @@ from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
 from skerry.model.session import SessionEntry
+from skerry.sessions.history import is_note, open_calls
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
 from skerry.store.usage import BookedCall
@@ -56,6 +58,8 @@ class Known:
 
     lost: Callable[[runs.OpenRun, SessionEntry | None], BookedCall] | None = None
     """How the ledger is to have the call that it may have been in."""
+    harmless: frozenset[str] = frozenset()
+    """Tools that have no effect: a call that broke off may be made again."""
     is_command: Callable[[RunRequest], bool] = lambda _: False
     """Whether the person is to give the command again, for `/retry` leaves commands alone."""
 
@@ -72,14 +76,18 @@ async def recover(
     if not await store.read(runs.unfinished):
         return []  # an ordinary start writes nothing
     policy, known = policy or SendPolicy(), known or Known()
-    found = await store.read(partial(_sorted, policy=policy))
+    found = await store.read(partial(_sorted, policy=policy, known=known))
     now = clock.now_ms()
     closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
     begun = [one for one in found.again if one.entry and one.host is None]
     begun += [one.run for one in found.interrupted]
     calls: list[BookedCall] = []
     if (lost := known.lost) is not None:
-        told = await store.read(lambda reader: [(one, _session(reader, one)) for one in begun])
+        told = await store.read(
+            lambda reader: [
+                (one, _session(reader, one)) for one in begun if _was_asking(reader, one, known)
+            ]
+        )
         calls = [lost(*one) for one in told]
 
     def write(unit: Unit) -> list[runs.OpenRun]:
@@ -124,7 +132,7 @@ class _Closing:
     going: Outgoing
 
 
-def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
+def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
     guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
     found = _Found([], [])
     unfinished = runs.unfinished(reader)
@@ -136,7 +144,11 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
         if run.host is not None:
             continue  # it ends with its host
         overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
-        if run.left_trace or overtaken or run.restarts >= MAX_RESTARTS:
+        if run.left_trace:
+            ended = not _goes_on(reader, run, guests[run_id], known)
+        else:
+            ended = bool(overtaken)
+        if ended or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
             messages = said_in(reader, run.session_id, run_id, run.entry)
             own, request = sessions.settings(reader, run.session_id), run.request
@@ -146,6 +158,34 @@ def _sorted(reader: Reader, policy: SendPolicy) -> _Found:
         else:
             found.again.extend((run, *guests[run_id]))  # those that were collected with it
     return found
+
+
+def _goes_on(
+    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], known: Known
+) -> bool:
+    """Return whether a run can go on behind its last durable step: nothing with an effect is open.
+
+    Text that has left as a block is not said twice, so such a run cannot.
+    """
+    run_id = run.request.run_id
+    if not run.entry or known.is_command(run.request) or outbox.next_block(reader, run_id):
+        return False
+    if sessions.last_message(reader, run.session_id) is None:
+        return False  # its conversation was reset
+    own = {run_id, *(one.request.run_id for one in guests)}
+    entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
+    said = [one for one in entries if is_note(one.message) != "compaction"]
+    if not said or any(one.run_id not in own for one in said):
+        return False
+    return all(call.name in known.harmless for call in open_calls(one.message for one in said))
+
+
+def _was_asking(reader: Reader, run: runs.OpenRun, known: Known) -> bool:
+    """Return whether the run may have been in a call of its model: not in one of a tool."""
+    if known.is_command(run.request):
+        return False
+    said = said_in(reader, run.session_id, run.request.run_id, run.entry)
+    return not open_calls(said)
 
 
 async def _closing(

@@ -10,12 +10,21 @@ from msgspec import Struct, field
 from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Job
 from skerry.model.ids import RunId, SessionId, SessionKey
-from skerry.model.message import UserMessage
+from skerry.model.message import Message, UserMessage
 from skerry.model.queue import QueueRules
 from skerry.model.run import RunRequest, RunResult
 from skerry.model.session import SessionEntry, SessionSettings
 
 _NO_SESSION: Final = SessionId("")
+
+
+class Continued(Struct, frozen=True):
+    """What a run that goes on after a restart has said and done before."""
+
+    messages: tuple[Message, ...]
+    """Behind its prompt, messages that have entered it included."""
+    place: int | None
+    """Index of its prompt in the conversation; None where that was summarised."""
 
 
 class ActiveRun(Struct, eq=False):
@@ -46,6 +55,10 @@ class ActiveRun(Struct, eq=False):
     """The session that expired as its message came."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
+    goes_on: bool = False
+    """Whether it was interrupted and goes on behind its last durable step."""
+    continued: Continued | None = None
+    """What it had said and done then; None before that is read, and where it begins."""
     withdrawn: bool = False
     """The id was known already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)

@@ -56,6 +56,7 @@ class MemoryGetParams(BaseModel):
 class MemorySearch:
     """Finds what was noted and said. It never fails: what goes wrong is part of its answer."""
 
+    reads_only = True
     spec = ToolSpec(
         "memory_search",
         "Find what was noted or said before: people, preferences, decisions, dates.",
@@ -97,6 +98,7 @@ class MemorySearch:
 class MemoryGet:
     """Reads a document of the memory. It never fails: what goes wrong is part of its answer."""
 
+    reads_only = True
     spec = ToolSpec(
         "memory_get",
         "Read lines of a memory file.",

@@ -19,7 +19,7 @@ from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
 from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.ports.tool import Tool, ToolContext, offered
+from skerry.ports.tool import Tool, ToolContext, offered, reads_only
 from skerry.sdk.methods import GatewayMethod, MethodCall
 
 logger = logging.getLogger(__name__)
@@ -93,6 +93,7 @@ class GuardedTool:
 
     def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
         self.spec: ToolSpec = tool.spec
+        self.reads_only = reads_only(tool)
         self._tool = tool
 
         async def run(given: tuple[dict[str, Any], ToolContext]) -> object:

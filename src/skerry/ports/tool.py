@@ -58,6 +58,14 @@ class Tool(Protocol):
         ...
 
 
+def reads_only(tool: Tool) -> bool:
+    """Return whether the tool declares that a call has no effect: it may be made a second time.
+
+    A tool without a `reads_only` has effects.
+    """
+    return getattr(tool, "reads_only", False) is True
+
+
 def offered(
     tools: Iterable[Tool], caller: Caller, granted: frozenset[str] = frozenset()
 ) -> list[Tool]:

@@ -34,6 +34,8 @@ class ReadParams(BaseModel):
 class Read:
     """Reads plain files beneath the workspace; links and what is outside are refused."""
 
+    reads_only = True
+
     spec = ToolSpec("read", "Read lines of a text file.", ReadParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -25,6 +25,8 @@ class SessionSearchParams(BaseModel):
 class SessionSearch:
     """Searches the transcript of the conversation; nothing that was said is lost."""
 
+    reads_only = True
+
     spec = ToolSpec(
         "session_search",
         "Find what was said earlier in this conversation, also what was summarised since.",

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 from msgspec.structs import replace
@@ -18,6 +19,8 @@ from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
 from skerry.store import Reader, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.chaos import transcript_faults
@@ -25,6 +28,7 @@ from tests.support.core import MAIN, Core, open_core, request
 from tests.support.hooks import on
 
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
+ACT = ToolCall("c1", "act", {})
 
 
 def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunRequest:
@@ -36,6 +40,21 @@ def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunR
 def told(reader: Reader) -> list[tuple[str, str]]:
     waiting = outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
     return [(one.part.to.message_id, one.part.text) for one in waiting]
+
+
+class Act:
+    """A tool with an effect, which does not end before its gate opens."""
+
+    spec = ToolSpec("act", "Acts.", {"type": "object"})
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Wait."""
+        del arguments, context
+        await self.gate.hold()
+        return ToolResult("done")
 
 
 async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
@@ -76,7 +95,8 @@ async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> 
 
 async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path: Path) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+    model = ScriptedModel([["looking", ACT]])
+    async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
     async with restarted(tmp_path) as core:
         result = await ended(core, "m1")
@@ -96,7 +116,7 @@ async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path:
 
 async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path: Path) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([[CALL], ["half", gate]])) as core:
+    async with open_core(tmp_path, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
         await core.store.write(lambda unit: runs.checkpoint(unit, RunId("m1"), "half an ans"))
     async with restarted(tmp_path) as core:
@@ -108,8 +128,8 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
     tmp_path: Path,
 ) -> None:
     gate, last = Gate(), Gate()
-    script: list[Sequence[Step]] = [["one", gate], ["two", last]]
-    async with open_core(tmp_path, ScriptedModel(script)) as core:
+    script: list[Sequence[Step]] = [["one", gate], [ACT]]
+    async with open_core(tmp_path, ScriptedModel(script), tools=(Act(last),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
         for name in ("m2", "m3"):
             await core.dispatch.submit(said_by("alice", name, QueueMode.STEER))
@@ -138,7 +158,8 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
     tmp_path: Path,
 ) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+    model = ScriptedModel([["looking", ACT]])
+    async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         known = Known(is_command=lambda _: True)
@@ -185,7 +206,8 @@ async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_
 
 async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: Path) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([["looking", CALL], ["half", gate]])) as core:
+    model = ScriptedModel([["looking", ACT]])
+    async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
         assert session is not None
@@ -202,7 +224,7 @@ async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
     tmp_path: Path,
 ) -> None:
     gate = Gate()
-    async with open_core(tmp_path, ScriptedModel([[CALL], [gate]])) as core:
+    async with open_core(tmp_path, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
     for _ in range(MAX_RESTARTS + 1):
         async with open_core(tmp_path, None) as core:
