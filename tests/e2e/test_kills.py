@@ -14,6 +14,7 @@ from skerry.testing.gateway import GatewayProcess
 from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until
 
 LOOK = "look m1"  # a message whose answer needs a tool
+WRITE = "write m1"  # one whose answer needs a tool that has an effect
 
 ANSWERED: list[str] = []
 INTERRUPTED = ["m1"]
@@ -37,11 +38,14 @@ async def killed(gateway: GatewayProcess) -> None:
         pytest.param("m1", "delivery.after-send:1", ANSWERED, id="when it was sent"),
         pytest.param("m1", "store.after-commit:4", ANSWERED, id="when it is marked as sent"),
         pytest.param(LOOK, "store.before-commit:2", ANSWERED, id="before the call is stored"),
-        pytest.param(LOOK, "store.after-commit:2", INTERRUPTED, id="before the tool runs"),
-        pytest.param(LOOK, "store.before-commit:3", INTERRUPTED, id="when the tool has run"),
-        pytest.param(LOOK, "store.after-commit:3", INTERRUPTED, id="when its result is stored"),
-        pytest.param(LOOK, "store.before-commit:4", INTERRUPTED, id="before its answer is stored"),
+        pytest.param(LOOK, "store.after-commit:2", ANSWERED, id="before the tool runs"),
+        pytest.param(LOOK, "store.before-commit:3", ANSWERED, id="when the tool has run"),
+        pytest.param(LOOK, "store.after-commit:3", ANSWERED, id="when its result is stored"),
+        pytest.param(LOOK, "store.before-commit:4", ANSWERED, id="before its answer is stored"),
         pytest.param(LOOK, "store.after-commit:4", ANSWERED, id="when its answer is stored"),
+        pytest.param(WRITE, "store.after-commit:2", INTERRUPTED, id="before a tool writes"),
+        pytest.param(WRITE, "store.before-commit:3", INTERRUPTED, id="when a tool has written"),
+        pytest.param(WRITE, "store.after-commit:3", ANSWERED, id="when that it wrote is stored"),
         pytest.param(LOOK, "delivery.after-send:1", ANSWERED, id="between the parts of a reply"),
     ],
 )

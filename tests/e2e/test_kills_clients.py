@@ -110,18 +110,18 @@ async def test_an_interrupted_run_says_so_and_can_be_asked_again(tmp_path: Path)
     async with rig(tmp_path, "--fault", "store.after-commit:2") as (gateway, _, _):
         async with GatewayClient(gateway.address) as client:
             with pytest.raises(GatewayUnreachableError):
-                await run(client, "look m1", "k1")
+                await run(client, "write m1", "k1")
         await gateway.wait()
         await gateway.start()
         async with GatewayClient(gateway.address) as client:
             with pytest.raises(GatewayRefusedError, match="interrupted") as refused:
-                await run(client, "look m1", "k1")
+                await run(client, "write m1", "k1")
             assert refused.value.details_code == "run.interrupted"
             *_, tool, last = await history(client)
             assert (tool["role"], tool["isError"]) == ("toolResult", True)
             assert (last["role"], last["stopReason"]) == ("assistant", "aborted")
             assert "/retry runs your message again" in last["errorMessage"]
-            retried = await run(client, "look m1", "k2")
+            retried = await run(client, "write m1", "k2")
             assert retried["result"]["payloads"][-1]["text"] == "answer to m1"
 
 

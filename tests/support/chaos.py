@@ -36,12 +36,14 @@ Written = list[dict[str, Any]]
 
 
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answer `m7` with `answer to m7`; `look m7` calls a tool first."""
+    """Answer `m7` with `answer to m7`; `look m7` reads a file first, `write m7` writes one."""
     messages = body["messages"]
     asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
     word, _, name = asked.rpartition(" ")
     if word and messages[-1]["role"] != "tool":
-        return ["looking into it", ToolCall(f"call_{len(messages)}", "read", {"path": "a.txt"})]
+        tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})
+        call = ToolCall(f"call_{len(messages)}", tool, {"path": "a.txt"} | more)
+        return ["looking into it", call]
     return [f"answer to {name}"]
 
 
