@@ -175,6 +175,11 @@ class Asking:
 
     async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> Prompt:
         runtime = self._runtime
-        asked = Asked(self._active.request, self._active.session_id, self._pipeline.context)
+        asked = Asked(
+            self._active.request,
+            self._active.session_id,
+            self._pipeline.context,
+            self._conversation.compactions,
+        )
         now = runtime.clock.now_ms()
         return await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from skerry.agent.files import WorkspaceFiles
 from skerry.agent.prompt import Section, Subject, Today, joined, system_prompt
 from skerry.agent.ritual import Ritual
-from skerry.agent.workspace import FileText, Limits, Shown, fitted, is_private, wanted
+from skerry.agent.workspace import MEMORY, FileText, Limits, Shown, fitted, is_private, wanted
 from skerry.config.root import Config
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
@@ -27,6 +27,9 @@ KEPT: Final = 256
 """Sessions whose notes are kept as they began; of another they are read anew."""
 
 
+_MEMORY: Final = frozenset({MEMORY, MEMORY.lower()})
+
+
 class Asked(Struct, frozen=True):
     """The run that a prompt is for."""
 
@@ -34,6 +37,8 @@ class Asked(Struct, frozen=True):
     session_id: SessionId
     context: RunContext
     """What hooks are told of it."""
+    compactions: int = 0
+    """How often the conversation was compacted."""
     looking: bool = False
     """Whether somebody only wants to see the prompt: then nothing is noted."""
 
@@ -57,6 +62,11 @@ class Prompts(Struct):
     ritual: Ritual = field(default_factory=Ritual)
     _today: OrderedDict[tuple[SessionId, bool], Today] = field(default_factory=OrderedDict)
     """By session, and whether the notes are there: not everybody in it may read them."""
+    _memory: OrderedDict[tuple[SessionId, bool], tuple[int, FileText | None]] = field(
+        default_factory=OrderedDict
+    )
+    """MEMORY.md as it was when the session began or was compacted last, with the compactions; by
+    session, and whether it is shown there."""
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Of each agent the last prompt, with all that it was made of."""
     _calendar: Calendar = field(default_factory=Calendar)
@@ -104,9 +114,37 @@ class Prompts(Struct):
         request = asked.request
         ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
         files = await self.files.read(workspace, wanted(request, ritual=ritual), self.records)
+        files = self._frozen(asked, files)
         if hooks.agent_bootstrap.handlers:
             files = await _changed(files, asked.context, hooks)
         return files
+
+    def _frozen(self, asked: Asked, files: tuple[FileText, ...]) -> tuple[FileText, ...]:
+        """Return the files with MEMORY.md as it was when the session began, or was compacted.
+
+        What the model notes there stands in the conversation; read again it would cost the cache.
+        """
+        private = is_private(asked.request)
+        now = next((one for one in files if one.name in _MEMORY), None)
+        kept = self._memory.get((asked.session_id, private))
+        if kept is None or kept[0] != asked.compactions:
+            if not asked.looking:
+                self._memory[asked.session_id, private] = asked.compactions, now
+                while len(self._memory) > KEPT:
+                    self._memory.popitem(last=False)
+            return files
+        then = kept[1]
+        if then == now:
+            return files
+        if now is None or then is None:
+            return tuple(one for one in files if one is not now)
+        return tuple(then if one is now else one for one in files)
+
+    def forget(self) -> None:
+        """Read the notes and MEMORY.md anew for every session: what stands there was changed."""
+        self._memory.clear()
+        self._today.clear()
+        self._built.clear()
 
     async def _day(self, asked: Asked, config: Config, now_ms: int, *, notes: bool) -> Today:
         """Return the day, with the notes as they were when the session began, or the day did.

@@ -175,6 +175,7 @@ class Forgetter(Struct):
             self.reach("forget.redacted")
             if self.runtime is not None:
                 self.runtime.histories.clear()
+                self.runtime.prompts.forget()
             sessions = await self.store.read(partial(_sessions, agent=job.agent))
             await self.mirror.rewrite(self.store, sessions)
             self.reach("forget.mirrored")
