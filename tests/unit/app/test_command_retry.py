@@ -11,15 +11,14 @@ from skerry.commands.table import CommandTable
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.message import ToolCall, UserMessage
+from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import StopReason
 from skerry.sessions.retry import NOTHING
 from skerry.store import outbox
 from skerry.testing.model import Gate, ScriptedModel, echo
+from tests.support.acting import ACT, Act
 from tests.support.core import Core, open_core, request
-
-CALL = ToolCall("c1", "read", {"path": "note.txt"})
 
 
 async def said(core: Core, text: str, run_id: str) -> str:
@@ -34,7 +33,7 @@ def add_retry(core: Core, table: CommandTable) -> None:
 async def interrupted(home: Path, text: str) -> None:
     """Leave a run behind that was ended in the middle."""
     gate = Gate()
-    async with open_core(home, ScriptedModel([[CALL], [gate, "late"]])) as core:
+    async with open_core(home, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await core.dispatch.submit(request(text))
         with anyio.fail_after(60):
             await gate.reached.wait()

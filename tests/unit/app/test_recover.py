@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 from msgspec.structs import replace
@@ -19,16 +18,14 @@ from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
-from skerry.model.tool import ToolResult, ToolSpec
-from skerry.ports.tool import ToolContext
 from skerry.store import Reader, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from tests.support.acting import ACT, Act
 from tests.support.chaos import transcript_faults
 from tests.support.core import MAIN, Core, open_core, request
 from tests.support.hooks import on
 
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
-ACT = ToolCall("c1", "act", {})
 
 
 def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunRequest:
@@ -40,21 +37,6 @@ def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunR
 def told(reader: Reader) -> list[tuple[str, str]]:
     waiting = outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
     return [(one.part.to.message_id, one.part.text) for one in waiting]
-
-
-class Act:
-    """A tool with an effect, which does not end before its gate opens."""
-
-    spec = ToolSpec("act", "Acts.", {"type": "object"})
-
-    def __init__(self, gate: Gate) -> None:
-        self.gate = gate
-
-    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Wait."""
-        del arguments, context
-        await self.gate.hold()
-        return ToolResult("done")
 
 
 async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
