@@ -27,6 +27,7 @@ from skerry.model.message import AssistantMessage, TextBlock, ToolResultMessage,
 from skerry.model.run import RunResult, StopReason
 from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel, echo
+from tests.support.acting import ACT, Act
 from tests.support.core import MAIN, Core, open_core, request
 from tests.support.hooks import READ, from_alice, on, parts
 
@@ -40,9 +41,10 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 @asynccontextmanager
 async def interrupted(home: Path) -> AsyncIterator[Core]:
-    """Give a core that finds a run which ended in the middle of its second response."""
+    """Give a core that finds a run which ended in the middle of a call with an effect."""
     gate = Gate()
-    async with open_core(home, ScriptedModel([["looking", READ], ["half", gate]])) as core:
+    model = ScriptedModel([["looking", ACT]])
+    async with open_core(home, model, tools=(Act(gate),)) as core:
         await core.dispatch.submit(from_alice("m1"))
         with anyio.fail_after(60):
             await gate.reached.wait()
@@ -99,7 +101,7 @@ async def test_an_announcement_after_a_restart_passes_message_sending(tmp_path: 
         said = await core.said()
     assert sent[0] == "LOOKING"
     assert sent[-1].startswith("⚠️ I WAS INTERRUPTED")
-    assert written == ["AssistantMessage"]
+    assert written == ["ToolResultMessage", "AssistantMessage"]
     assert open_calls(said) == []
 
 
