@@ -12,7 +12,7 @@ import anyio.to_thread
 from skerry.agent.seeding import seed
 from skerry.config import source
 from skerry.config.backup import keep_good
-from skerry.config.control import guard
+from skerry.config.control import AGENTS, guard
 from skerry.config.effect import needs_restart
 from skerry.config.expand import Expanded
 from skerry.config.gateway import AuthMode, GatewayConfig
@@ -143,20 +143,28 @@ class Settings:
 
         await self._apply(write)
 
-    async def edit(self, edit: Edit, by: str, remedy: str = "Make it in an editor.") -> Applied:
+    async def edit(
+        self,
+        edit: Edit,
+        by: str,
+        remedy: str = "Make it in an editor.",
+        *,
+        agents: bool = False,
+    ) -> Applied:
         """Write the tree that `edit` makes of the file, and use it from now on.
 
         Args:
             edit: Makes it.
             by: Who asks, for the log of changes.
             remedy: What a person does where the file has comments, which are not written over.
+            agents: Whether it may change which agents there are.
 
         Raises:
             ConfigError: it cannot be written, makes no sense, or is not for clients; nothing
                 changed.
         """
         return await self._apply(
-            lambda: rewrite(self.config.path, edit, self._author(by), remedy=remedy)
+            lambda: rewrite(self.config.path, edit, self._author(by, agents=agents), remedy=remedy)
         )
 
     async def reload(self) -> Applied:
@@ -187,9 +195,9 @@ class Settings:
         for listener in self._listeners:
             listener(self.config)
 
-    def _author(self, by: str) -> Author:
+    def _author(self, by: str, *, agents: bool = False) -> Author:
         directory = self.config.state_dir
-        may = partial(guard, borrows=_borrows)
+        may = partial(guard, borrows=_borrows, also=AGENTS if agents else ())
         return Author(by, self._given, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], Written] | None) -> Applied:

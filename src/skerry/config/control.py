@@ -55,6 +55,8 @@ IMPORTED: Final = (
 )
 """What an import takes: also which agents there are, since their files arrive with them, and the
 bundled hook that only writes notes."""
+AGENTS: Final = _patterns("agents.list")
+"""What the gateway's own methods about agents change besides; no client writes the text of it."""
 CONFIRMED: Final = {
     ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
     ("session", "dmScope"): "it decides whose direct messages share a conversation",
@@ -76,6 +78,7 @@ def guard(
     changed: list[Place],
     *,
     borrows: Callable[[str, object], bool],
+    also: tuple[Pattern, ...] = (),
 ) -> None:
     """Refuse the change of a place that is not for the wire.
 
@@ -86,6 +89,7 @@ def guard(
         changed: Where the two differ.
         borrows: Whether the provider of a name, at an address that its service does not have, takes
             a key from the environment where it has none of its own.
+        also: What may be changed besides what clients may.
 
     Raises:
         ConfigProtectedError: it names the places, and what to do.
@@ -103,7 +107,7 @@ def guard(
     refused = [
         show_place(place)
         for place in changed
-        if not any(within(place, pattern) for pattern in ALLOWED)
+        if not any(within(place, pattern) for pattern in (*ALLOWED, *also))
         or _opens(old.merged, new.merged, place)
     ]
     if refused or old.includes.files != new.includes.files:

@@ -81,8 +81,17 @@ class Configuration(Protocol):
         """Return the file as it stands now, with what is wrong with it."""
         ...
 
-    async def edit(self, edit: Callable[[Source, Expanded], dict[str, object]], by: str) -> Applied:
-        """Write the tree that `edit` makes of the file, and use it from now on."""
+    async def edit(
+        self,
+        edit: Callable[[Source, Expanded], dict[str, object]],
+        by: str,
+        *,
+        agents: bool = False,
+    ) -> Applied:
+        """Write the tree that `edit` makes of the file, and use it from now on.
+
+        With `agents` it may change which agents there are: `edit` is ours, not a client's text.
+        """
         ...
 
     async def reload(self) -> Applied:

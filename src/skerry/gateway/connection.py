@@ -150,7 +150,7 @@ class Connection:
             "type": "hello-ok",
             "protocol": admitted.protocol,
             "server": {"version": __version__, "connId": self.id},
-            "features": {"methods": self._methods.names, "events": EVENTS, "capabilities": []},
+            "features": {"methods": self._methods.named, "events": EVENTS, "capabilities": []},
             "snapshot": seen,
             "auth": granted,
             "policy": {

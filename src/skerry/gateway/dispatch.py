@@ -42,6 +42,11 @@ class MethodTable:
         return sorted(self._needs)
 
     @property
+    def named(self) -> list[str]:
+        """Every method that `hello-ok` names, sorted."""
+        return [name for name in self.names if name not in access.POLLED]
+
+    @property
     def methods(self) -> list[Method[Any]]:
         """Every method, sorted by name."""
         return [found for name in self.names if (found := self._find(name))]

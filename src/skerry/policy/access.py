@@ -62,16 +62,46 @@ READERS: Final = Need(Role.OPERATOR, READ)
 WRITERS: Final = Need(Role.OPERATOR, WRITE)
 ADMINS: Final = Need(Role.OPERATOR, ADMIN)
 PAIRERS: Final = Need(Role.OPERATOR, PAIRING)
+APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
+QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 
 UNKNOWN: Final = ADMINS
 """What a method that does not exist needs: only admins learn that it does not."""
 
+POLLED: Final[Mapping[str, Need]] = MappingProxyType(
+    {
+        "channels.pairing.list": PAIRERS,
+        "exec.approval.list": APPROVERS,
+        "models.authStatus": READERS,
+        "openclaw.approval.list": APPROVERS,
+        "plugin.approval.list": APPROVERS,
+        "progressCard.get": READERS,
+        "question.list": QUESTIONERS,
+        "sessions.branches.list": READERS,
+        "sessions.companion.state": READERS,
+        "sessions.observer.visibility": READERS,
+        "skills.library.list": READERS,
+        "skills.search": READERS,
+        "talk.catalog": READERS,
+        "tasks.list": READERS,
+        "update.status": ADMINS,
+    }
+)
+"""Methods that answer with nothing to pages that ask all the same; `hello-ok` names none."""
+
 METHODS: Final[Mapping[str, Need]] = MappingProxyType(
     {
+        **POLLED,
         "agent": WRITERS,
         "agent.identity.get": READERS,
         "agent.wait": WRITERS,
+        "agents.create": ADMINS,
+        "agents.delete": ADMINS,
+        "agents.files.get": READERS,
+        "agents.files.list": READERS,
+        "agents.files.set": ADMINS,
         "agents.list": READERS,
+        "agents.update": ADMINS,
         "channels.status": READERS,
         "chat.abort": WRITERS,
         "chat.history": READERS,

@@ -9,8 +9,11 @@ from skerry.agent.identity import identity, picture
 from skerry.config.root import Config
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods import rows
 from skerry.gateway.methods.keys import session_key
+from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
+from skerry.model.thinking import ThinkingLevel
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
 """Of an identity; the rest of it is for the model."""
@@ -26,16 +29,32 @@ class AgentIdentityParams(Params):
 async def agents_list(call: Call, _params: NoParams) -> Json:
     """Return the configured agents."""
     config = call.context.config()
+    found = await anyio.to_thread.run_sync(_rows, config)
+    if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
+        for row in found:
+            asked = config.thinking(row["id"])
+            row |= {"agentRuntime": rows.runtime(), **await _thinking(call, row, asked)}
     return {
         "defaultId": config.agents.default_id,
         "mainKey": "main",
         "scope": "per-sender",
-        "agents": await anyio.to_thread.run_sync(_rows, config),
+        "agents": found,
     }
 
 
-def _rows(config: Config) -> list[Json]:
-    rows: list[Json] = []
+async def _thinking(
+    call: Call, row: dict[str, Json], asked: ThinkingLevel | None
+) -> dict[str, Json]:
+    """Return how much an agent's model thinks; nothing where there is none."""
+    try:
+        _, model = await call.context.models.choose(row.get("model", {}).get("primary"))
+    except ModelUnavailableError:
+        return {}
+    return rows.thinking(model, asked)
+
+
+def _rows(config: Config) -> list[dict[str, Json]]:
+    found: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
         own = config.agents.get(agent)
@@ -46,8 +65,8 @@ def _rows(config: Config) -> list[Json]:
         primary = config.primary_model(agent)
         if primary:
             row["model"] = {"primary": primary}
-        rows.append(row)
-    return rows
+        found.append(row)
+    return found
 
 
 async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:

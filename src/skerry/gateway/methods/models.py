@@ -7,6 +7,8 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.gateway.methods import rows
+from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import ModelInfo, ModelPick, ModelSetup, ModelStatus
 
 _API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
@@ -60,12 +62,14 @@ class ModelsUseParams(Params):
 async def models_list(call: Call, params: ModelsListParams) -> Json:
     """Return the models that can be used now, the one in use first."""
     listing = await call.context.models.listing()
-    rows = [
-        _model(model, default=not place)
+    config = call.context.config()
+    asked = config.thinking(config.agents.default_id)
+    found = [
+        _model(model, default=not place) | _thinks(call, model, asked)
         for place, model in enumerate(listing)
         if params.provider in {None, model.provider}
     ]
-    return {"models": rows}
+    return {"models": found}
 
 
 async def models_status(call: Call, _params: NoParams) -> Json:
@@ -90,7 +94,11 @@ async def models_use(call: Call, params: ModelsUseParams) -> Json:
     return _status(await call.context.setup.use_model(pick))
 
 
-def _model(model: ModelInfo, *, default: bool) -> Json:
+def _thinks(call: Call, model: ModelInfo, asked: ThinkingLevel | None) -> dict[str, Json]:
+    return rows.thinking(model, asked) if call.protocol > 3 else {}  # noqa: PLR2004 - the version
+
+
+def _model(model: ModelInfo, *, default: bool) -> dict[str, Json]:
     shown: dict[str, Json] = {
         "id": model.id,
         "name": model.name or model.id,

@@ -5,6 +5,8 @@ from typing import Any, Final
 from skerry.gateway.method import Method
 from skerry.gateway.methods import (
     absent,
+    agent_changes,
+    agent_files,
     agents,
     changes,
     config,
@@ -20,6 +22,7 @@ from skerry.gateway.methods import (
     notes,
     notices,
     outbox,
+    polled,
     prompt,
     prune,
     recall,
@@ -31,6 +34,8 @@ from skerry.gateway.methods import (
 
 METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
+    *agent_changes.METHODS,
+    *agent_files.METHODS,
     *sessions.METHODS,
     *changes.METHODS,
     *prune.METHODS,
@@ -47,6 +52,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *session_usage.METHODS,
     *logs.METHODS,
     *absent.METHODS,
+    *polled.METHODS,
     *extension.METHODS,
     *config.METHODS,
     *devices.METHODS,

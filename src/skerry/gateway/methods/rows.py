@@ -6,6 +6,7 @@ from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
 from skerry.model.ids import SessionKey
 from skerry.model.session import SessionEntry
+from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.ports.model import ModelInfo
 from skerry.store.mirror import transcript_file
 
@@ -44,6 +45,27 @@ def row(
         if session.archived is not None:
             shown |= {"archivedAt": session.archived_at, "archivedAs": session.archived}
     return shown | more
+
+
+def runtime() -> dict[str, Json]:
+    """Return where runs are carried out, in the words of version 4: in the gateway."""
+    return {
+        "id": "auto",
+        "cloudPlacementSupported": False,
+        "devicePlacementSupported": False,
+        "source": "implicit",
+    }
+
+
+def thinking(model: ModelInfo | None, asked: ThinkingLevel | None) -> dict[str, Json]:
+    """Return how much a model can think, and how much it does where nobody says: of version 4."""
+    levels = model.levels if model is not None else (ThinkingLevel.OFF,)
+    options = [one.value for one in levels]
+    return {
+        "thinkingLevels": [{"id": one, "label": one} for one in options],
+        "thinkingOptions": options,
+        "thinkingDefault": nearest(asked or ThinkingLevel.LOW, levels).value,
+    }
 
 
 def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:

@@ -130,6 +130,13 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     }
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
         end = params.offset + len(shown)
+        config = context.config()
+        asked = config.thinking(config.agents.default_id)
+        payload["defaults"] |= {
+            **rows.thinking(model, asked),
+            "agentRuntime": rows.runtime(),
+            "modelSelectionTarget": "session",
+        }
         payload |= {
             "totalCount": total,
             "limitApplied": limit,

@@ -1,0 +1,222 @@
+"""Methods that change which agents there are, and how they show themselves."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+import anyio.to_thread
+from pydantic import Field
+
+from skerry.config.agents import SHORT_FORMS
+from skerry.config.expand import Expanded
+from skerry.config.root import Config
+from skerry.config.source import Source
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods import overrides
+from skerry.gateway.methods.agent_files import known
+from skerry.gateway.methods.config import written
+from skerry.infra.atomic import make_private
+from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey, agent_id
+
+TRASH: Final = "trash"
+_AT_THE_FILE: Final = "Set `agents.list[].workspace` in skerry.json, on the machine of the gateway."
+
+Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Tree = dict[str, Any]
+
+
+class AgentsCreateParams(Params):
+    """Parameters of `agents.create`; the agent's id is made of its name."""
+
+    name: Text
+    workspace: Name | None = None
+    model: Name | None = None
+    emoji: Text | None = None
+    avatar: Text | None = None
+
+
+class AgentsUpdateParams(Params):
+    """Parameters of `agents.update`; what is left out stays, a model of null is the default's."""
+
+    refused: ClassVar = {"agentRuntime": "agents have one runtime, the gateway's own."}
+
+    agent_id: Name
+    name: Text | None = None
+    workspace: Name | None = None
+    model: Name | None = None
+    emoji: Text | None = None
+    avatar: Text | None = None
+
+
+class AgentsDeleteParams(Params):
+    """Parameters of `agents.delete`."""
+
+    agent_id: Name
+    delete_files: bool = True
+
+
+async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
+    """Add an agent with a workspace of its own, and the files that an agent starts with."""
+    agent = agent_id(params.name)
+    if agent == MAIN_AGENT:
+        raise _refused(f'"{agent}" is reserved', "Choose another name.")
+    config = call.context.config()
+    if agent in config.agents.ids:
+        raise _refused(f'agent "{agent}" already exists', "Choose another name, or update it.")
+    own: Tree = {"id": agent, "name": params.name}
+    place = _place(config, agent)
+    _check_place(params.workspace, place)
+    if params.model is not None:
+        own["model"] = {SHORT_FORMS["agents.defaults.model"]: await _model(call, params.model)}
+    if shown := _shown(params.emoji, params.avatar):
+        own["identity"] = shown
+    default = config.agents.default_id
+
+    def edit(before: Source, expanded: Expanded) -> Tree:
+        # A list is all there are: the one that nobody had to name is named from now on.
+        return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), own])
+
+    await written(call, edit, "agents.create", agents=True)
+    answer: Tree = {"ok": True, "agentId": agent, "name": params.name, "workspace": str(place)}
+    return answer | ({"model": own["model"]["primary"]} if "model" in own else {})
+
+
+async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
+    """Change an agent's name, its model, or how it shows itself."""
+    agent = known(call, params.agent_id)
+    config = call.context.config()
+    _check_place(params.workspace, config.workspace(agent))
+    given = params.model_fields_set
+    model = await _model(call, params.model) if params.model is not None else None
+
+    def change(row: Tree) -> Tree:
+        row = dict(row)
+        if params.name is not None:
+            row["name"] = params.name
+        if model is not None:
+            row["model"] = {**_long(row.get("model")), "primary": model}
+        elif "model" in given:
+            row.pop("model", None)
+        if shown := _shown(params.emoji, params.avatar):
+            row["identity"] = {**row.get("identity", {}), **shown}
+        return row
+
+    def edit(before: Source, expanded: Expanded) -> Tree:
+        return _with(
+            before,
+            expanded,
+            lambda rows: [
+                change(row) if row.get("id") == agent else row
+                for row in rows or [{"id": config.agents.default_id}]
+            ],
+        )
+
+    await written(call, edit, "agents.update", agents=True)
+    return {"ok": True, "agentId": agent}
+
+
+async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
+    """Take an agent off the list, with its bindings; its workspace goes to `<state>/trash`.
+
+    What was said to it stays in the database, and comes back with an agent of the same id.
+    """
+    agent = known(call, params.agent_id)
+    context = call.context
+    config = context.config()
+    if agent == config.agents.default_id:
+        remedy = "Make another agent the default one first, in skerry.json."
+        raise _refused(f'"{agent}" is the default agent and cannot be deleted', remedy)
+    if any(key.agent == agent for key in _busy(call)):
+        message = f'agent "{agent}" is at work'
+        raise RefusedError(ErrorCode.UNAVAILABLE, message, retryable=True)
+    place, shared = config.workspace(agent), _shared(config, agent)
+    removed = sum(one.agent_id == agent for one in config.bindings)
+
+    def edit(before: Source, expanded: Expanded) -> Tree:
+        tree = _with(before, expanded, lambda rows: [row for row in rows if row.get("id") != agent])
+        if isinstance(tree.get("bindings"), list):
+            tree["bindings"] = [one for one in tree["bindings"] if one.get("agentId") != agent]
+        return tree
+
+    await written(call, edit, "agents.delete", agents=True)
+    answer: Tree = {"ok": True, "agentId": agent, "removedBindings": removed}
+    if not params.delete_files:
+        return answer
+    if shared or place != _place(config, agent):
+        call.warn("deleteFiles", f"{place} was kept: it is not a workspace of the gateway's own.")
+        return answer
+    now = context.clock.now_ms()
+    try:
+        is_there = await anyio.to_thread.run_sync(_discard, place, config.state_dir, now)
+    except OSError as error:
+        return answer | {"failed": [{"path": str(place), "reason": error.strerror or str(error)}]}
+    return answer | {
+        "removed": [{"path": str(place), "method": "trash" if is_there else "missing"}]
+    }
+
+
+def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
+    """Return the file's tree with the agents that `change` makes of those that it lists."""
+    tree: Tree = dict(before.parsed)
+    if expanded.includes.owner(("agents",)) is not None:
+        raise _refused("the agents stand in an included file", "Edit that file by hand.")
+    section: Tree = dict(tree.get("agents") or {})
+    section["list"] = change(list(section.get("list") or []))
+    return tree | {"agents": section}
+
+
+def _busy(call: Call) -> set[SessionKey]:
+    return {SessionKey.parse(one.key) for one in call.context.dispatcher.queue().sessions}
+
+
+def _place(config: Config, agent: AgentId) -> Path:
+    """Return the workspace that the gateway gives an agent by itself."""
+    return config.state_dir / f"workspace-{agent}"
+
+
+def _check_place(asked: str | None, place: Path) -> None:
+    """Refuse another directory than the one that it has anyway: files are read from it."""
+    if asked is not None and Path(asked).expanduser() != place:
+        message = f"a workspace is not chosen over the wire: {asked} is not {place}"
+        raise _refused(message, _AT_THE_FILE)
+
+
+def _shared(config: Config, agent: AgentId) -> bool:
+    place = config.workspace(agent)
+    others = (one for one in config.agents.ids if one != agent)
+    return any(config.workspace(one).is_relative_to(place) for one in others)
+
+
+def _discard(place: Path, state: Path, now: int) -> bool:
+    """Move a workspace to the trash; return whether it was there."""
+    if not place.is_dir() or place.is_symlink():
+        return False
+    make_private(state / TRASH)
+    place.rename(state / TRASH / f"{place.name}-{now}")
+    return True
+
+
+async def _model(call: Call, ref: str) -> str:
+    return await overrides.known_model(call, ref)
+
+
+def _long(model: object) -> Tree:
+    if isinstance(model, str):
+        return {"primary": model}
+    return dict(model) if isinstance(model, dict) else {}
+
+
+def _shown(emoji: str | None, avatar: str | None) -> Tree:
+    given = {"emoji": emoji, "avatar": avatar}
+    return {key: text for key, text in given.items() if text is not None}
+
+
+def _refused(message: str, remedy: str) -> RefusedError:
+    return RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
+
+
+METHODS: Final = (
+    Method("agents.create", AgentsCreateParams, agents_create),
+    Method("agents.update", AgentsUpdateParams, agents_update),
+    Method("agents.delete", AgentsDeleteParams, agents_delete),
+)

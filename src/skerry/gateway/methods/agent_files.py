@@ -1,0 +1,158 @@
+"""Methods about the files of an agent's workspace that its prompt reads: list, get, set."""
+
+import hashlib
+import os
+from typing import Annotated, Final
+
+import anyio.to_thread
+from pydantic import Field
+
+from skerry.agent.workspace import BOOT, ORDER
+from skerry.config.protected import gate
+from skerry.config.root import Config
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.infra.beneath import Beneath, EscapeError
+from skerry.model.ids import AgentId, agent_id
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+NAMES: Final = (*ORDER, BOOT)
+
+
+class FilesListParams(Params):
+    """Parameters of `agents.files.list`."""
+
+    agent_id: Name
+
+
+class FilesGetParams(FilesListParams):
+    """Parameters of `agents.files.get`."""
+
+    name: Name
+
+
+class FilesSetParams(FilesGetParams):
+    """Parameters of `agents.files.set`; `expectedHash` is the SHA-256 of what was read."""
+
+    content: Annotated[str, Field(max_length=MAX_BYTES)]
+    expected_hash: Annotated[str, Field(max_length=64, pattern=r"^[a-fA-F0-9]{64}$")] | None = None
+
+
+async def files_list(call: Call, params: FilesListParams) -> Json:
+    """Return the files that an agent's prompt reads, and which of them there are."""
+    config, agent = call.context.config(), known(call, params.agent_id)
+    rows = await anyio.to_thread.run_sync(lambda: [_row(config, agent, name) for name in NAMES])
+    return {"agentId": agent, "workspace": str(config.workspace(agent)), "files": rows}
+
+
+async def files_get(call: Call, params: FilesGetParams) -> Json:
+    """Return one of these files with its content."""
+    config, agent = call.context.config(), known(call, params.agent_id)
+    _check_name(params.name)
+    row = await anyio.to_thread.run_sync(lambda: _row(config, agent, params.name, whole=True))
+    return {"agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
+
+
+async def files_set(call: Call, params: FilesSetParams) -> Json:
+    """Write one of these files whole, unless somebody changed it since it was read."""
+    config, agent = call.context.config(), known(call, params.agent_id)
+    _check_name(params.name)
+    row = await anyio.to_thread.run_sync(lambda: _written(config, agent, params))
+    return {"ok": True, "agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
+
+
+def known(call: Call, text: str) -> AgentId:
+    """Return the id of a configured agent.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    found = agent_id(text)
+    if found not in call.context.config().agents.ids:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f'unknown agent id "{text}"',
+            details={"code": "UNKNOWN_AGENT_ID", "agentId": text},
+        )
+    return found
+
+
+def _check_name(name: str) -> None:
+    if name not in NAMES:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f'unsupported file "{name}"',
+            details={"remedy": f"The files are {', '.join(NAMES)}."},
+        )
+
+
+def _row(config: Config, agent: AgentId, name: str, *, whole: bool = False) -> Json:
+    root = config.workspace(agent)
+    row: dict[str, Json] = {"name": name, "path": str(root / name), "missing": True}
+    try:
+        with Beneath(root, gate(config)).open(name) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return row
+    except (EscapeError, OSError) as error:
+        if whole:
+            raise _refused("read", name, error) from None
+        return row
+    row |= {"missing": False, "size": status.st_size, "updatedAtMs": status.st_mtime_ns // 10**6}
+    if status.st_size <= MAX_BYTES:
+        row["hash"] = hashlib.sha256(data).hexdigest()
+    if whole:
+        row["content"] = _text(data, name)
+    return row
+
+
+def _text(data: bytes, name: str) -> str:
+    problem = f"it has more than {MAX_BYTES} bytes" if len(data) > MAX_BYTES else ""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        problem, text = problem or "it is not UTF-8", ""
+    if problem:
+        message = f"{name} cannot be shown: {problem}."
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            message,
+            details={"remedy": "Edit it on the machine of the gateway."},
+        )
+    return text
+
+
+def _written(config: Config, agent: AgentId, params: FilesSetParams) -> Json:
+    data, expected = params.content.encode(), (params.expected_hash or "").lower()
+
+    def change(old: bytes | None) -> bytes:
+        if expected and (old is None or hashlib.sha256(old).hexdigest() != expected):
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST,
+                f"{params.name} changed since it was read; nothing was written",
+                details={"code": "file.changed", "remedy": "Read it again, then write."},
+            )
+        return data
+
+    if len(data) > MAX_BYTES:
+        message = f"{params.name} would have more than {MAX_BYTES} bytes"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    root = config.workspace(agent)
+    try:
+        Beneath(root, gate(config)).replace(params.name, change, most=MAX_BYTES, whole=True)
+    except (EscapeError, OSError) as error:
+        raise _refused("written", params.name, error) from None
+    return _row(config, agent, params.name, whole=True)
+
+
+def _refused(verb: str, name: str, error: Exception) -> RefusedError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return RefusedError(ErrorCode.INVALID_REQUEST, f"{name} cannot be {verb}: {reason}")
+
+
+METHODS: Final = (
+    Method("agents.files.list", FilesListParams, files_list),
+    Method("agents.files.get", FilesGetParams, files_get),
+    Method("agents.files.set", FilesSetParams, files_set),
+)
