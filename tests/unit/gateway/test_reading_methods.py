@@ -171,6 +171,16 @@ async def test_sessions_are_listed_by_their_latest_use(rig: Rig, wire: Wire) -> 
         "modelProvider": "stub",
         "model": "stub-model",
         "contextTokens": 200_000,
+        "thinkingLevels": [{"id": "off", "label": "off"}],
+        "thinkingOptions": ["off"],
+        "thinkingDefault": "off",
+        "agentRuntime": {
+            "id": "auto",
+            "cloudPlacementSupported": False,
+            "devicePlacementSupported": False,
+            "source": "implicit",
+        },
+        "modelSelectionTarget": "session",
     }
     (row,) = listing["sessions"]
     assert (row["key"], row["kind"], row["isMain"]) == ("agent:main:main", "direct", True)
