@@ -17,15 +17,18 @@ from skerry.gateway.methods import (
     sessions,
     subscriptions,
 )
+from skerry.hooks.hooks import Hooks
 from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import StopReason
+from skerry.policy.access import POLLED
 from skerry.store import Unit
 from skerry.store import sessions as table
 from tests.conformance import published
 from tests.conformance.schema import definitions, judge, problems
 from tests.support.gateway import FAILED, Rig, running_gateway
+from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected, dial, request
 
 pytestmark = pytest.mark.full("npm @openclaw/gateway-protocol (its schema)")
@@ -94,6 +97,28 @@ async def test_every_refusal_of_the_handshake_is_right(tmp_path: Path) -> None:
                 answer = await wire.connect(**change)
                 assert not answer["ok"]
                 assert judge(answer) == []
+
+
+async def test_answers_about_agents_and_to_polls_are_as_the_schema_says(tmp_path: Path) -> None:
+    of_session = ("sessions.branches.list", "sessions.companion.state", "progressCard.get")
+    asked: dict[str, dict[str, Any]] = {one: {"sessionKey": "main"} for one in of_session} | {
+        "sessions.observer.visibility": {"visible": True},
+        "agents.create": {"name": "Bo"},
+        "agents.files.list": {"agentId": "bo"},
+        "agents.files.get": {"agentId": "bo", "name": "SOUL.md"},
+        "agents.files.set": {"agentId": "bo", "name": "SOUL.md", "content": "x"},
+        "agents.update": {"agentId": "bo", "name": "Bob"},
+        "agents.delete": {"agentId": "bo"},
+    }
+    async with (
+        whole_gateway(tmp_path / "home", Hooks()) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        for method in (*POLLED, *(one for one in asked if one not in POLLED)):
+            answer = await wire.call(method, asked.get(method, {}))
+            name = published.definition(method).removesuffix("Params") + "Result"
+            if name in definitions():
+                assert problems(name, answer) == []
 
 
 async def test_missing_scopes_are_told_as_the_schema_says(tmp_path: Path) -> None:
