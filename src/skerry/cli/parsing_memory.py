@@ -5,8 +5,8 @@ from argparse import ArgumentTypeError
 from skerry.cli.options import Add, command, output, reach
 from skerry.cli.parsing_notes import add_notes
 
-KINDS = ("turn", "session", "chunking", "language", "cross")
-"""As `memory.bench.sets` has them, which help does without."""
+KINDS = ("turn", "session", "chunking", "language", "cross", "reply")
+"""As `memory.bench.sets` has them, which help does without; `reply` is what the tool shows."""
 PROFILES = ("best", "openclaw", "classic")
 """As `skerry_recall.fuse` has them."""
 

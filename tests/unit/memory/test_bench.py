@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,13 @@ import pytest
 from skerry.memory.bench.cache import VectorCache
 from skerry.memory.bench.figures import figure
 from skerry.memory.bench.plot import curves
+from skerry.memory.bench.reply import evidence
 from skerry.memory.bench.run import Vectors, measure
 from skerry.memory.bench.sets import NoDataError, Query, Scope, Trial, trials
+from skerry_recall.embed import Kind
 from skerry_recall.fuse import PROFILES
 from skerry_recall.passage import Passage
+from skerry_recall.scores import Floats
 
 SAID = (
     ("s1", "Ada", "I painted the boat last week."),
@@ -177,3 +180,39 @@ def test_the_plot_has_a_line_for_each_profile() -> None:
     assert svg.count("<circle") == 2
     assert "a &lt; b" in svg
     assert ">best<" in svg
+
+
+async def test_the_evidence_in_replies_is_asked_of_the_tool(folder: Path, tmp_path: Path) -> None:
+    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    table = await evidence(turns, list(PROFILES), tmp_path / "replies", lambda *_: None)
+    assert list(table) == ["best", "openclaw", "classic"]
+    assert table["best"] == {
+        "talk.reply.evidence.notes": 100,
+        "talk.reply.evidence.transcripts": 100,
+        "talk.reply.evidence": 100,
+    }
+
+
+async def test_a_reply_that_hides_lines_shows_in_the_figure(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    monkeypatch.setattr("skerry.memory.desk.EXCERPT", 60)
+    table = await evidence(turns, ["best"], tmp_path / "replies", lambda *_: None)
+    assert table["best"]["talk.reply.evidence"] < 100
+
+
+async def test_replies_are_measured_with_the_vectors_of_the_model(
+    folder: Path, tmp_path: Path
+) -> None:
+    asked: list[Kind] = []
+
+    async def embed(kind: Kind, texts: Sequence[str]) -> dict[str, Floats]:
+        asked.append(kind)
+        rows = np.eye(2, 8, dtype=np.float32)
+        return {text: rows[int("bicycle" in text)] for text in texts}
+
+    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    table = await evidence(turns, ["best"], tmp_path / "replies", lambda *_: None, embed)
+    assert set(asked) == {Kind.PASSAGE, Kind.QUERY}
+    assert table["best"]["talk.reply.evidence"] == 100
