@@ -1,21 +1,23 @@
-"""Which days a question names (pure), in seven languages, and dates as 2026-05-08.
+"""Which days a question names (pure), in seven languages, and dates as 2026-05-08 or 8.5.2026.
 
 English, German, Spanish, French, Italian, Portuguese and Dutch. French `hier` is left out where it
 stands alone: in German that is the word for here.
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
 from types import MappingProxyType
 from typing import Final
 
-_DAY: Final = timedelta(days=1)
-_WEEK: Final = 7
+from skerry_recall.counted import counted
+
 _LAST: Final = 253_370_678_400_000
 """In ms: from there on there is not always a next day."""
 _YEAR: Final = r"(?:19|20)\d\d"
+_DECEMBER: Final = 12
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {
         name: number
@@ -36,86 +38,204 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
 )
 _OTHERWISE: Final = frozenset({"may", "march", "mars", "Mars"})
 """Months only with a day or a year, or with a capital that is not that of a planet."""
+_EARLY: Final = (
+    r"early|(?:the\s)?(?:beginning|start)\sof|anfang|(?:a\s)?(?:principios|comienzos)\sde"
+    r"|(?:au\s)?début|inizio(?:\sdi)?|(?:no\s)?início\sde|begin"
+)
+_MID: Final = (
+    r"mid|(?:the\s)?middle\sof|mitte|(?:a\s)?mediados\sde|(?:à\sla\s)?mi|metà(?:\sdi)?"
+    r"|(?:em\s)?meados\sde|midden|half"
+)
+_LATE: Final = (
+    r"late|(?:the\s)?end\sof|ende|(?:a\s)?(?:finales|fines)\sde|(?:à\sla\s)?fin|fine(?:\sdi)?"
+    r"|(?:no\s)?(?:fim|final)\sde|einde?"
+)
+_PARTS: Final = (((1, 10), _EARLY), ((11, 20), _MID), ((21, 31), _LATE))
+"""The first and the last day of each part of a month, and its names."""
 _NAMED: Final = re.compile(
     rf"\b(?P<year>{_YEAR})-(?P<number>\d\d)(?:-(?P<last>\d\d))?\b"
-    r"|\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?"
+    rf"|\b(?P<dotted>\d{{1,2}})\.(?P<dots>\d{{1,2}})\.(?P<dotty>{_YEAR})\b"
+    rf"|\b(?:(?:(?P<part>{'|'.join(f'(?:{names})' for _, names in _PARTS)})[\s-])"
+    r"|(?:(?:(?P<from>\d{1,2})(?:st|nd|rd|th|\.)?\s?(?P<join>[-\u2013]|to|bis|al?|au|tot|and|und|y|et?|en)\s?)?"
+    r"(?P<before>\d{1,2})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?))?"
     rf"(?P<month>{'|'.join(_MONTHS)})\b"
-    r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?"
-    rf"(?:,?\s+(?:of\s+|del?\s+)?(?P<of>{_YEAR})\b)?"
-    rf"|\b(?:in|im\s+jahre?|en|nel|em)\s+(?P<alone>{_YEAR})\b(?!-\d)",
+    r"(?:\s(?P<after>\d{1,2})(?:st|nd|rd|th)?\b(?:\s?(?:[-\u2013]|to)\s?(?P<to>\d{1,2})\b)?)?"
+    rf"(?:,?\s(?:of\s|del?\s)?(?P<of>{_YEAR})\b)?"
+    rf"|\b(?:in|im\sjahre?|en|nel|em)\s(?P<alone>{_YEAR})\b(?!-\d)",
     re.IGNORECASE,
 )
-_FROM_NOW: Final = re.compile(
-    r"\b(?:(?P<today>today|heute|hoy|aujourd['\u2019]hui|oggi|hoje|vandaag)"
-    r"|(?P<yesterday>yesterday|gestern|ayer|hier\s+(?:matin|soir)|ieri|ontem|gisteren)"
-    r"|(?P<week>last\s+week|letzten?\s+woche|semana\s+pass?ada|semaine\s+(?:dernière|passée)"
-    r"|settimana\s+scorsa|scorsa\s+settimana|vorige\s+week)"
-    r"|(?P<month>last\s+month|letzten\s+monat|mes\s+pasado|mois\s+(?:dernier|passé)|mese\s+scorso"
-    r"|scorso\s+mese|mês\s+passado|vorige\s+maand)"
-    r"|(?P<year>last\s+year|letzte[ns]\s+jahr|año\s+pasado|an(?:née)?\s+(?:dernière|dernier)"
-    r"|anno\s+scorso|scorso\s+anno|ano\s+passado|vorig\s+jaar))\b",
-    re.IGNORECASE,
+_PART_NAMES: Final = tuple((days, re.compile(names, re.IGNORECASE)) for days, names in _PARTS)
+_TO: Final = re.compile(
+    r"[-\u2013]|to|until|till|through|and|bis|und|hasta|al?|y|au|jusqu'au|et?|até|tot|en"
 )
+"""What is between the two ends of a span."""
+_AND: Final = frozenset(("and", "und", "y", "e", "et", "en"))
+"""Joins the ends of a span only where a word as `between` is before it."""
+_FROM: Final = re.compile(
+    r"\b(?:between|from|zwischen|vom?|entre|desde|del?|du|tra|fra|dal|tussen|van)\b", re.IGNORECASE
+)
+"""The words with which a span begins."""
+_NEAR: Final = 60
+"""Characters up to the end of its first day in which one of them is looked for."""
+_WHITE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day, a month or a year, or one of every year; what is None is any."""
+    """A day, some days of a month, a month or a year, or one of every year; None is any."""
 
     year: int | None
     month: int | None = None
     day: int | None = None
+    last: int | None = None
+    """The last day of the month, where it is more than one day."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether it is a single day."""
+        return self.day is not None and self.last is None
 
     def has(self, one: date) -> bool:
-        """Return whether it is this day, the one before or after (a zone's), or within."""
-        near = (one,) if self.day is None else (one - _DAY, one, one + _DAY)
-        return any(
-            self.year in {None, some.year}
-            and self.month in {None, some.month}
-            and self.day in {None, some.day}
-            for some in near
+        """Return whether the date is within."""
+        return (
+            self.year in {None, one.year}
+            and self.month in {None, one.month}
+            and (self.day is None or self.day <= one.day <= (self.last or self.day))
         )
 
+    def edges(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the month and day with which it begins and ends."""
+        first, last = self.month or 1, self.month or _DECEMBER
+        return (first, self.day or 1), (last, self.last or self.day or 31)
 
-def named(question: str, now: int | None = None) -> tuple[Day, ...]:
-    """Return the days, months and years that a question names.
 
-    With `now`, in ms since 1970, also those it counts from there: yesterday, last week.
+@dataclass(frozen=True, slots=True)
+class Span:
+    """All days from the beginning of one to the end of another, whose years are both or neither."""
+
+    first: Day
+    last: Day
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether it is a single day."""
+        return self.first == self.last and self.first.is_exact
+
+    def has(self, one: date) -> bool:
+        """Return whether the date is within."""
+        begin, end, at = self.first.edges()[0], self.last.edges()[1], (one.month, one.day)
+        if self.first.year is None or self.last.year is None:
+            return begin <= at <= end if begin <= end else at >= begin or at <= end
+        return (self.first.year, *begin) <= (one.year, *at) <= (self.last.year, *end)
+
+
+def named(
+    question: str, now: int | None = None, zone: tzinfo | None = UTC
+) -> tuple[Day | Span, ...]:
+    """Return the days that a question names.
+
+    With `now`, in ms since 1970, also those it counts from there: yesterday, last week. `zone` is
+    where days begin; None is the zone of this machine. Linear in the question.
     """
-    today = None if now is None else moment(now)
-    return (*_named(question), *(() if today is None else _counted(question, today)))
+    text = _WHITE.sub(" ", question)
+    found = list(_named(text))
+    if now is None:
+        return tuple(found)
+    today = moment(now, zone)
+    for first, last in counted(text, today):
+        begin, end = (Day(one.year, one.month, one.day) for one in (first, last))
+        whole = Day(first.year, first.month), Day(first.year)
+        if begin == end:
+            found.append(begin)
+        else:
+            found.append(
+                next((one for one in whole if _is_all(one, first, last)), Span(begin, end))
+            )
+    return tuple(dict.fromkeys(found))
 
 
-def moment(at: int) -> date:
-    """Return the day, in UTC, of a time in ms since 1970; after the year 9998 its last day."""
-    return datetime.fromtimestamp(min(at, _LAST) / 1000, UTC).date()
+def within(one: Day | Span, years: range) -> Iterator[tuple[date, date]]:
+    """Yield the first and the last date of the days, for each of the years where they name none."""
+    first, last = (one, one) if isinstance(one, Day) else (one.first, one.last)
+    for year in years if first.year is None else (first.year,):
+        (month, day), (until, end) = first.edges()[0], last.edges()[1]
+        later = (last.year or year) + ((until, end) < (month, day) and last.year is None)
+        try:
+            yield date(year, month, day), _until(later, until, end)
+        except ValueError:
+            continue  # 31 February, the month 13
 
 
-def _named(question: str) -> Iterator[Day]:
+def moment(at: int, zone: tzinfo | None = UTC) -> date:
+    """Return the day of a time in ms since 1970; after the year 9998 its last day."""
+    return datetime.fromtimestamp(min(at, _LAST) / 1000, zone).date()
+
+
+def _until(year: int, month: int, day: int) -> date:
+    """Return a date; the last one of its month where that is shorter."""
+    return date(year, month, min(day, monthrange(year, month)[1]))
+
+
+def _is_all(one: Day, first: date, last: date) -> bool:
+    """Return whether the month or year is all from the first to the last date."""
+    (month, day), (end, _) = one.edges()
+    return (
+        (first.month, first.day, first.year) == (month, day, last.year)
+        and last.month == end
+        and (last.month == _DECEMBER or last.replace(day=1).month == end)
+        and not one.has(last.fromordinal(last.toordinal() + 1))
+    )
+
+
+def _named(question: str) -> Iterator[Day | Span]:
+    """Yield the days, months and years; two with a word between them that joins are one span."""
+    held: Day | None = None
+    end = 0
     for one in _NAMED.finditer(question):
-        month, day = one["month"], one["before"] or one["after"] or one["last"]
-        if month is None:
-            number = one["number"]
-            yield Day(int(one["year"] or one["alone"]), _int(number), _int(day))
-        elif day or one["of"] or month not in _OTHERWISE:
-            yield Day(_int(one["of"]), _MONTHS[month.lower()], _int(day))
+        day = _day(one)
+        if day is None:
+            continue
+        between = question[end : one.start()].lower().strip(" ,")
+        if held is not None and _TO.fullmatch(between) and _joins(held, day, question[:end]):
+            yield Span(replace(held, year=held.year or day.year), day)
+            held = None
+            continue
+        if held is not None:
+            yield held
+        held, end = day, one.end()
+    if held is not None:
+        yield held
 
 
-def _counted(question: str, today: date) -> Iterator[Day]:
-    for one in _FROM_NOW.finditer(question):
-        match one.lastgroup:
-            case "today" | "yesterday":
-                then = today - _DAY * (one.lastgroup == "yesterday")
-                yield Day(then.year, then.month, then.day)
-            case "week":
-                for back in range(1, _WEEK + 1):
-                    then = today - _DAY * back
-                    yield Day(then.year, then.month, then.day)
-            case "month":
-                then = today.replace(day=1) - _DAY
-                yield Day(then.year, then.month)
-            case _:
-                yield Day(today.year - 1)
+def _joins(first: Day, second: Day, before: str) -> bool:
+    """Return whether two days are the ends of a span: of one kind, the second one later."""
+    kinds = [(one.month is None, one.day is None) for one in (first, second)]
+    if kinds[0] != kinds[1] or (first.year is not None and second.year is None):
+        return False
+    year = first.year or second.year or 0
+    ordered = (year, *first.edges()[0]) <= (second.year or 0, *second.edges()[1])
+    return ordered and _FROM.search(before[-_NEAR:]) is not None
+
+
+def _day(one: re.Match[str]) -> Day | None:
+    """Return the day of a match; None where the word is no month here."""
+    month = one["month"]
+    if month is None:
+        if one["dotty"]:
+            return Day(int(one["dotty"]), int(one["dots"]), int(one["dotted"]))
+        return Day(int(one["year"] or one["alone"]), _int(one["number"]), _int(one["last"]))
+    first, last = one["before"] or one["after"], one["to"]
+    if one["from"] and (
+        one["join"] not in _AND or _FROM.search(one.string[: one.start()][-_NEAR:])
+    ):
+        first, last = one["from"], one["before"]
+    year, number = _int(one["of"]), _MONTHS[month.lower()]
+    if one["part"]:
+        begin, end = next(days for days, names in _PART_NAMES if names.fullmatch(one["part"]))
+        return Day(year, number, begin, end)
+    if first or year or month not in _OTHERWISE:
+        return Day(year, number, _int(first), _int(last))
+    return None
 
 
 def _int(digits: str | None) -> int | None:

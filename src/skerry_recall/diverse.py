@@ -1,10 +1,13 @@
-"""Keeps hits from repeating one another: maximal marginal relevance, near-duplicates dropped."""
+"""Keeps hits from repeating one another: MMR, repeats dropped, the newer first."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 _TOKEN = re.compile(r"\w+")
+ALIKE: Final = 0.25
+"""The Jaccard index from which on two texts say nearly the same."""
 
 
 def tokens(text: str) -> frozenset[str]:
@@ -45,14 +48,47 @@ def marginal(
             nearest[at] = max(nearest[at], jaccard(sets[at], sets[chosen]))
 
 
-def distinct(sets: Iterable[AbstractSet[str]], threshold: float) -> Iterator[int]:
-    """Yield the positions of those that do not repeat an earlier one that was kept.
+def newest(keys: Sequence[Hashable], dates: Sequence[int]) -> list[tuple[int, int]]:
+    """Return for each key, in the order of their first positions, that position and the newest one.
 
-    One repeats another from a Jaccard index of `threshold` on. Lazy: whoever needs six reads about
-    as many.
+    Of those with equal dates the first counts.
     """
-    kept: list[AbstractSet[str]] = []
-    for position, mine in enumerate(sets):
-        if all(jaccard(mine, other) < threshold for other in kept):
-            kept.append(mine)
-            yield position
+    first: dict[Hashable, int] = {}
+    kept: dict[Hashable, int] = {}
+    for position, key in enumerate(keys):
+        first.setdefault(key, position)
+        if key not in kept or dates[position] > dates[kept[key]]:
+            kept[key] = position
+    return [(position, kept[key]) for key, position in first.items()]
+
+
+def newer_first(
+    sets: Sequence[AbstractSet[str]],
+    dates: Sequence[int],
+    scores: Sequence[float],
+    margin: float,
+    asked: AbstractSet[str],
+) -> list[int]:
+    """Return the positions, with the newer ones of near-equal texts before the older ones.
+
+    Texts are near-equal where their Jaccard index is `ALIKE` at least, their scores differ by
+    `margin` at most, and have the same of the words that are `asked` for, one at least.
+    Those without a date stay where they are. Takes half the square of
+    their number of comparisons.
+    """
+    order = list(range(len(sets)))
+    for at, best in enumerate(order):
+        if dates[best] < 0 or not sets[best] & asked:
+            continue
+        near = [
+            place
+            for place in range(at, len(order))
+            if dates[order[place]] >= 0
+            and scores[best] - scores[order[place]] <= margin
+            and sets[best] & asked == sets[order[place]] & asked
+            and jaccard(sets[best], sets[order[place]]) >= ALIKE
+        ]
+        latest = max(near, key=lambda place: dates[order[place]], default=at)
+        if dates[order[latest]] > dates[best]:
+            order.insert(at, order.pop(latest))
+    return order

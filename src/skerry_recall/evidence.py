@@ -1,18 +1,32 @@
-"""Looks at the best passages again: does it answer, and who says it? (pure)."""
+"""Looks at the best passages again: does it answer, who says it, and of which day? (pure)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skerry_recall.dates import moment
+from skerry_recall.common import COMMON
+from skerry_recall.dates import Day, Span, moment, named
 from skerry_recall.question import Asked
 
 _LABEL: Final = re.compile(r"^(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
 """Who speaks, at the beginning of a line: `Ada: `, `**Ada:** `."""
 _FAR: Final = 50
 """Characters of a line within which its label ends."""
+_TURNS: Final = 2
+"""Lines that a label has at least where it names a speaker."""
+_WORDS: Final = 3
+"""Words after the label, at least, of a line that somebody says."""
 _WORD: Final = re.compile(r"\w+")
+_USER: Final = "user"
+"""The label of what a person said to the agent, in transcripts."""
+_ENDS: Final = "?\uff1f\u061f"
+"""Ends a question, in Latin, Chinese and Arabic script."""
+_COPY: Final = 0.6
+"""The share of the question's words from which on a line that asks is an echo of it."""
+_MENTIONED: Final = 0.6
+"""The share that a passage gets of what one of the named day gets, if its text names the day."""
 _TIMES: Final = frozenset(
     _WORD.findall(
         "yesterday today tonight tomorrow last next ago since recently just morning week weeks"
@@ -31,12 +45,25 @@ class Hints:
     """Taken for the share of a passage that somebody else says than the one the question names."""
     asks: float = 0.1
     """Taken from a passage that ends with a question: the answer is what follows it."""
+    echo: float = 0.3
+    """Taken from a passage that has the question's words where somebody asks the same."""
     when: float = 0.1
     """Taken from a passage without a word of time, where a time is asked for."""
     document: float = 0.2
     """Given for the best passage of the same document."""
     dated: float = 0.2
-    """Given to a passage of a day that the question names."""
+    """Given to a passage of a month or year that the question names."""
+    days: float = 1.0
+    """Given to a passage of some days that it names: a week, a weekend, a part of a month."""
+    day: float = 2.0
+    """Given to a passage of a single day that it names: more than any other difference."""
+
+    def of(self, one: Day | Span) -> float:
+        """Return what a passage of the days is given."""
+        if one.is_exact:
+            return self.day
+        few = isinstance(one, Span) or one.last is not None
+        return self.days if few else self.dated
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +91,38 @@ def weigh(
     passage.
     """
     others = _others(texts, asked)
+    telling = frozenset(word for word in asked.words if word not in COMMON)
     taken = [
         [(name, share * amount) for name, share, amount in _signs(text, other, asked, hints)]
+        + [("echo", hints.echo * _echoes(text, telling))]
         for text, other in zip(texts, others, strict=True)
     ]
-    least = sum(amount for _, _, amount in _signs("?", 1.0, asked, hints))
-    most = 1 + hints.document + (hints.dated if asked.days else 0.0)
+    least = hints.echo + sum(amount for _, _, amount in _signs("?", 1.0, asked, hints))
+    most = 1 + hints.document + max((hints.of(day) for day in asked.days), default=0.0)
     peaks: dict[int, float] = {}
     for document, score in zip(documents, scores, strict=True):
         peaks[document] = max(score, peaks.get(document, 0.0))
     found = []
-    for document, at, score, signs in zip(documents, dates, scores, taken, strict=True):
+    for document, at, score, text, signs in zip(
+        documents, dates, scores, texts, taken, strict=True
+    ):
         given = [("document", hints.document * peaks[document])]
-        if at >= 0 and any(day.has(moment(at)) for day in asked.days):
-            given.append(("dated", hints.dated))
+        if asked.days and (amount := _dated(at, text, asked, hints)):
+            given.append(("dated", amount))
         parts = [*given, *((name, -amount) for name, amount in signs if amount)]
         total = score + sum(amount for _, amount in parts)
         found.append(Weighed((total + least) / (most + least), tuple(parts)))
     return found
+
+
+def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
+    """Return what a passage gets for the days of the question that are its own, or in its text."""
+    day = moment(at, asked.zone) if at >= 0 else None
+    own = max((hints.of(one) for one in asked.days if day and one.has(day)), default=0.0)
+    if own:
+        return own
+    told = named(text)
+    return _MENTIONED * max((hints.of(one) for one in asked.days if one in told), default=0.0)
 
 
 def _signs(
@@ -95,22 +136,74 @@ def _signs(
         yield "when", float(not told), hints.when
 
 
+def _echoes(text: str, telling: frozenset[str]) -> float:
+    """Return how far a passage has the question's words only where the same is asked, 0 to 1."""
+    if not telling or "User: " not in text or not any(end in text for end in _ENDS):
+        return 0.0
+    turns = list(_speeches(text))
+    lines = [line for _, line, _ in turns]
+    asking = [who == _USER and _is_asking(line) for who, line, _ in turns]
+    words = [telling.intersection(_WORD.findall(line.lower())) for line in lines]
+    copied = any(
+        is_asking and len(some) >= _COPY * len(telling)
+        for is_asking, some in zip(asking, words, strict=True)
+    )
+    if not copied:
+        return 0.0
+    told = frozenset().union(
+        *(some for is_asking, some in zip(asking, words, strict=True) if not is_asking)
+    )
+    return 1.0 - len(told) / len(telling)
+
+
+def is_talk(text: str) -> bool:
+    """Return whether most lines of a text are somebody's, or continue what somebody says."""
+    lines = [(who, line) for who, line, _ in _speeches(text) if line.strip()]
+    labelled = sum(is_first and _is_sentence(line) for _, line, is_first in _speeches(text))
+    return labelled >= _TURNS and 2 * sum(bool(who) for who, _ in lines) >= len(lines)
+
+
+def _is_asking(line: str) -> bool:
+    """Return whether a line ends with a question."""
+    return line.rstrip(" \t*_\"'”»)").endswith(tuple(_ENDS))
+
+
 def _others(texts: Sequence[str], asked: Asked) -> list[float]:
     """Return the share of each text that others say than the one speaker whom the question names.
 
-    0 where it names no speaker of these texts, or several, and for what nobody is said to say.
+    0 where it names no speaker of these texts, or several, and for what nobody is said to say. A
+    label is a speaker where it recurs and what follows it are mostly sentences: `Phone: 0151 22`
+    is a field.
     """
+    none = [0.0] * len(texts)
     if not any(_may_name(text, asked) for text in texts):
-        return [0.0] * len(texts)
+        return none
     spoken = [list(_speeches(text)) for text in texts]
-    named = {who for one in spoken for who, _ in one if who and asked.words.issuperset(who.split())}
+    speakers = _speakers(spoken)
+    named = {who for who in speakers if asked.words.issuperset(who.split())}
     if len(named) != 1:
-        return [0.0] * len(texts)
+        return none
     shares = []
     for one in spoken:
-        other = sum(length for who, length in one if who and who not in named)
-        shares.append(other / max(1, sum(length for _, length in one)))
+        other = sum(len(line) for who, line, _ in one if who in speakers and who not in named)
+        shares.append(other / max(1, sum(len(line) for _, line, _ in one)))
     return shares
+
+
+def _speakers(spoken: Sequence[Sequence[tuple[str, str, bool]]]) -> frozenset[str]:
+    """Return the labels that name speakers."""
+    labelled = [(who, line) for one in spoken for who, line, is_first in one if who and is_first]
+    lines = Counter(who for who, _ in labelled)
+    said = Counter(who for who, line in labelled if _is_sentence(line))
+    return frozenset(
+        who for who, count in lines.items() if count >= _TURNS and 2 * said[who] >= count
+    )
+
+
+def _is_sentence(line: str) -> bool:
+    """Return whether a labelled line is something that is said, not the value of a field."""
+    said = line.partition(":")[2].strip(" *")
+    return len(said.split()) >= _WORDS and not (said[-1].isalnum() or said[-1] in ",;:/")
 
 
 def _may_name(text: str, asked: Asked) -> bool:
@@ -121,10 +214,13 @@ def _may_name(text: str, asked: Asked) -> bool:
     )
 
 
-def _speeches(text: str) -> Iterator[tuple[str, int]]:
-    """Yield who says each line, in lower case, and its length; a line without a name continues."""
+def _speeches(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield who says each line, in lower case, the line, and whether it has the name.
+
+    A line without a name continues what the one before it says.
+    """
     who = ""
     for line in text.splitlines():
         label = _LABEL.match(line) if line.find(": ", 0, _FAR) > 0 or "**" in line[:_FAR] else None
         who = label[1].lower() if label else who
-        yield who, len(line)
+        yield who, line, label is not None

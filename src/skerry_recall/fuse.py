@@ -1,7 +1,7 @@
 """Makes one ranking of what words and meaning say: normalise, weigh, smooth, decay, diversify."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -10,20 +10,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skerry_recall.diverse import distinct, marginal, tokens
-from skerry_recall.evidence import Hints, weigh
+from skerry_recall.again import POOL, Candidate, again, dated, distinct, related, share_talk
+from skerry_recall.diverse import marginal, tokens
+from skerry_recall.evidence import Hints
 from skerry_recall.question import Asked
 from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
 
 DAY_MS: Final = 86_400_000
 CANDIDATES: Final = 4
 """Hits among which maximal marginal relevance chooses, for each that is wanted."""
-SHORT: Final = 40
+SHORT: Final = 60
 """Terms up to which a passage gets the whole share of its neighbours: a turn of a conversation."""
-POOL: Final = 50
-"""Hits whose texts the hints look at."""
+SHORTER: Final = 40
+"""The same for meaning."""
 _BLOCK: Final = 128
 _LEAST: Final = 1e-6
+_SPREAD: Final = 0.06
+"""Between the highest and the lowest cosine; less of it is no difference: two passages, say."""
 
 Rows = NDArray[np.intp]
 
@@ -53,8 +56,10 @@ class Profile:
     """The share of the question's words, by their rarity, that its best passage must have for the
     words to get their whole weight; with less they get less. 0 is always all: a question in another
     language than the text shares hardly a word, and those by chance."""
-    distinct: float | None = None
-    """The Jaccard index from which on a passage repeats a better one and is dropped."""
+    distinct: bool = False
+    """Whether of passages with the same words only the newest is found."""
+    newer: float = 0.0
+    """How much better the older of two near-equal statements may score and still be second."""
     hints: Hints | None = None
     """What else is looked for in the texts of the best."""
 
@@ -66,7 +71,8 @@ BEST: Final = Profile(
     text_near=Near(0.6, 0.3),
     vector_near=Near(0.1, 0.1),
     sure=0.4,
-    distinct=0.9,
+    distinct=True,
+    newer=0.15,
     hints=Hints(),
 )
 """Chosen by measurement (docs/recall.md)."""
@@ -105,6 +111,8 @@ class Options:
     """What the question asks for, for the hints."""
     texts: Callable[[Sequence[int]], Sequence[str]] | None = None
     """Returns the passages of rows."""
+    scale: tuple[float, float] | None = None
+    """The cosines of unrelated texts and of an answer, of the model; None where nobody measured."""
     explain: bool = False
     """Whether hits tell the parts of their scores; for each they are looked up among all rows."""
 
@@ -146,16 +154,6 @@ class _Side:
         yield f"{self.name}.part", float(self.part[row])
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """A row on its way into the ranking."""
-
-    row: int
-    score: float
-    text: str = ""
-    parts: Sequence[tuple[str, float]] = ()
-
-
 def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list[Ranked]:
     """Return up to `limit` rows, the best first; rows of equal score in their order.
 
@@ -177,11 +175,11 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     fresh = None if options.decay is None else decayed(scores.at, options.decay)
     if fresh is not None:
         total = total * fresh
-    rows = top(total, max(limit * CANDIDATES, POOL if profile.hints else 0), found)
-    candidates = _again(rows, total, scores, profile, options)
+    rows = _rows(total, found, scores, profile, options, limit)
+    candidates = _looked_at(rows, total, scores, profile, options)
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
-    for one, value in islice(_ordered(candidates, profile, options, limit), limit):
+    for one, value in islice(_ordered(candidates, scores.at, profile, options, limit), limit):
         if not options.explain:
             hits.append(Ranked(one.row, one.score, ()))
             continue
@@ -193,12 +191,40 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     return hits
 
 
-def smoothed(scores: Floats, document: Ints, near: Near, length: Ints | None = None) -> Floats:
+def _rows(
+    total: Floats,
+    found: Mask | None,
+    scores: Scores,
+    profile: Profile,
+    options: Options,
+    limit: int,
+) -> Rows:
+    """Return the rows that may be among the hits, the best first.
+
+    Those of days that the question names are preferred here already: in a large memory the words
+    alone would leave them out.
+    """
+    count = limit * CANDIDATES
+    if profile.hints is None:
+        return top(total, count, found)
+    asked = options.asked
+    if asked is not None and asked.days:
+        given = dated(scores.at, asked, profile.hints)
+        if scores.mask is not None:
+            given = given * scores.mask
+        total = total + given
+        found = None if found is None else found | (given > 0)
+    return top(total, max(count, POOL), found)
+
+
+def smoothed(
+    scores: Floats, document: Ints, near: Near, length: Ints | None = None, short: int = SHORT
+) -> Floats:
     """Return each score with a share of those of its neighbours in the same document.
 
     `s'(i) = s(i) + beside * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
     stands beside the passage that has the question's words. Given the lengths, a passage of more
-    than `SHORT` terms gets proportionally less: it holds its own context.
+    than `short` terms gets less, one of twice as many nothing: it holds its own context.
     """
     shares = [(1, near.beside), (2, near.beyond)]
     if not any(share for _, share in shares):
@@ -210,7 +236,7 @@ def smoothed(scores: Floats, document: Ints, near: Near, length: Ints | None = N
             gain[distance:] += same * scores[:-distance]
             gain[:-distance] += same * scores[distance:]
     if length is not None:
-        gain *= np.float32(SHORT) / np.maximum(length, SHORT).astype(np.float32)
+        gain *= np.clip(2 - length.astype(np.float32) / np.float32(short), 0, 1)
     gain += scores
     return gain
 
@@ -280,12 +306,14 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
     if profile.candidates is None:
         # From the mean: who has more neighbours, or shorter ones, is not to gain by their number.
         mean = float(raw.mean())
-        near = smoothed(raw - np.float32(mean), scores.document, profile.vector_near, scores.length)
+        near = smoothed(
+            raw - np.float32(mean), scores.document, profile.vector_near, scores.length, SHORTER
+        )
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
         if high > low:
             part = near - np.float32(low)
-            part *= np.float32(weight / (high - low))
+            part *= np.float32(weight / max(high - low, _SPREAD))
         else:
             part = np.full_like(near, weight)
         return _Side("vector", raw, near, part, None, mean)
@@ -308,33 +336,27 @@ def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _S
     return _Side(name, raw, raw, part, found)
 
 
-def _again(
+def _looked_at(
     rows: Rows, total: Floats, scores: Scores, profile: Profile, options: Options
-) -> list[_Candidate]:
+) -> list[Candidate]:
     """Return the candidates, with their texts where a stage needs them, by the hints if any."""
-    candidates = [_Candidate(int(row), float(total[row])) for row in rows]
+    candidates = [Candidate(int(row), float(total[row])) for row in rows]
     if options.texts is None or not (profile.hints or profile.distinct or options.mmr):
         return candidates
     for one, text in zip(candidates, options.texts(rows.tolist()), strict=True):
         one.text = text
     if profile.hints is None or options.asked is None:
         return candidates
-    weighed = weigh(
-        [one.score for one in candidates],
-        scores.document[rows].tolist(),
-        scores.at[rows].tolist(),
-        [one.text for one in candidates],
-        options.asked,
-        profile.hints,
-    )
-    for one, new in zip(candidates, weighed, strict=True):
-        one.score, one.parts = new.score, new.parts
-    return sorted(candidates, key=lambda one: -one.score)
+    weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
+    near = profile.text_near
+    share_talk(candidates[:POOL], scores, SHORT, weight * near.beside, weight * near.beyond)
+    looked = again(candidates, scores, options.asked, profile.hints, profile.newer)
+    return related(looked, scores, options.asked, options.scale)
 
 
 def _passing(
-    candidates: list[_Candidate], text: Floats, profile: Profile, floor: float
-) -> list[_Candidate]:
+    candidates: list[Candidate], text: Floats, profile: Profile, floor: float
+) -> list[Candidate]:
     """Return those from the lowest score on; where there is none, those the words found."""
     strict = [one for one in candidates if one.score >= floor]
     if strict:
@@ -344,20 +366,17 @@ def _passing(
 
 
 def _ordered(
-    candidates: list[_Candidate], profile: Profile, options: Options, limit: int
-) -> Iterator[tuple[_Candidate, float | None]]:
+    candidates: list[Candidate], at: Longs, profile: Profile, options: Options, limit: int
+) -> Iterator[tuple[Candidate, float | None]]:
     """Yield the rows in their last order, with the value by which MMR chose them, if it did."""
     if options.texts is None:
         yield from ((one, None) for one in candidates)
         return
-    kept: Iterable[_Candidate] = candidates
-    if profile.distinct is not None:
-        words = (tokens(one.text) for one in candidates)
-        kept = (candidates[at] for at in distinct(words, profile.distinct))
+    kept = distinct(candidates, at) if profile.distinct else candidates
     if options.mmr is None:
         yield from ((one, None) for one in kept)
         return
-    among = list(islice(kept, limit * CANDIDATES))
+    among = kept[: limit * CANDIDATES]
     sets = [tokens(one.text) for one in among]
-    for at, value in marginal([one.score for one in among], sets, options.mmr, limit):
-        yield among[at], value
+    for number, value in marginal([one.score for one in among], sets, options.mmr, limit):
+        yield among[number], value

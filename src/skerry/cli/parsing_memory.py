@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 from skerry.cli.options import Add, command, output, reach
 from skerry.cli.parsing_notes import add_notes
 
-KINDS = ("turn", "session", "chunking", "language", "cross", "reply")
+KINDS = ("turn", "session", "chunking", "language", "cross", "notes", "reply")
 """As `memory.bench.sets` has them, which help does without; `reply` is what the tool shows."""
 PROFILES = ("best", "openclaw", "classic")
 """As `skerry_recall.fuse` has them."""

@@ -13,7 +13,7 @@ _DIRECTORY: Final = "/zoneinfo/"
 
 def day(now_ms: int, zone: str | None) -> date:
     """Return the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
-    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(_named(zone)).date()
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(named(zone)).date()
 
 
 def begin(day: date, zone: str | None) -> int:
@@ -22,11 +22,12 @@ def begin(day: date, zone: str | None) -> int:
     Raises:
         OverflowError, ValueError: it is too far from today for this machine's clock.
     """
-    there = datetime.combine(day, clock.min, _named(zone))
+    there = datetime.combine(day, clock.min, named(zone))
     return int(there.timestamp() * 1000)  # without a zone it is this machine's
 
 
-def _named(zone: str | None) -> tzinfo | None:
+def named(zone: str | None) -> tzinfo | None:
+    """Return the zone of an IANA name; None is the zone of this machine."""
     if zone is None:
         return None
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured

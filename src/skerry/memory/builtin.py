@@ -330,7 +330,9 @@ class BuiltinMemory:
         """Return the hits, whether meaning was compared, what keeps it from all, and what waits."""
         lacks: MemoryFallback | None = None
         notes: Sequence[str] = ()
-        asking = Asking(self._weighing(), self._clock.now_ms(), self._index.recalling())
+        zone = self._index.settings.zone
+        recall = self._index.recalling()
+        asking = Asking(self._weighing(), self._clock.now_ms(), recall, zone)
         try:
             with self._index.reading() as (tables, collection, behind):
                 if collection is None:

@@ -6,6 +6,7 @@ Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -128,6 +129,8 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool) -> dict[str, Any]:
         "snippet": snippet,
         "source": hit.source.value,
     }
+    if hit.at is not None:
+        result["date"] = f"{datetime.fromtimestamp(hit.at / 1000, UTC).astimezone():%Y-%m-%d}"
     if cites:
         result["citation"] = citation(hit.path, hit.start_line, hit.end_line)
     if is_foreign(hit.path, hit.text):

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from skerry.infra.zone import named as zone_of
 from skerry.memory.tables import Row, Tables
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
@@ -61,6 +62,8 @@ class Asking:
     """In ms since 1970."""
     recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
     """Gives what was made for an equal question of the same tables, or makes it."""
+    zone: str | None = None
+    """Where days begin, an IANA name; None is the zone of this machine."""
 
 
 def search(
@@ -72,11 +75,12 @@ def search(
 ) -> list[MemoryHit]:
     """Return the passages that answer the question, the best first."""
     from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
+    from skerry_recall.models import SCALES  # noqa: PLC0415 - as said above
     from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
     from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
 
     weighing, now = asking.weighing, asking.now
-    asked = read(question.text, Words(), now)
+    asked = read(question.text, Words(), now, zone_of(asking.zone))
     scores = collection.scores(
         asked.terms,
         vector,
@@ -98,6 +102,7 @@ def search(
         mmr=weighing.mmr,
         asked=asked,
         texts=texts,
+        scale=SCALES.get(collection.model),
         explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)

@@ -117,7 +117,7 @@ def test_turns_leave_out_what_the_conversation_does_not_answer(folder: Path) -> 
 
 def test_every_profile_and_fts5_are_measured(folder: Path, tmp_path: Path) -> None:
     table = by_words(trials(folder), tmp_path / "index")
-    assert list(table) == ["best", "openclaw", "classic", "fts5-and", "fts5-or"]
+    assert list(table) == ["best", "openclaw", "classic", "fts5-and", "fts5-or", "bm25-rrf"]
     for figures in table.values():
         assert {"talk.turn.recall@5", "talk.session.mrr", "lands.cross.hit@1"} <= set(figures)
     assert table["best"]["talk.turn.recall@5"] == 100

@@ -54,7 +54,7 @@ def test_the_command_finds_more_with_the_local_model(capsys: pytest.CaptureFixtu
     asked = ["--data", str(DATA), "--conversations", "1", "--only", "turn", "--profile", "best"]
     assert main(["memory", "bench", *asked, "--json"]) == 0
     table = json.loads(capsys.readouterr().out)
-    assert list(table) == ["best", "fts5-and", "fts5-or"]
+    assert list(table) == ["best", "fts5-and", "fts5-or", "bm25-rrf"]
     assert poor(figures(table["best"]), LEAST_BY_MEANING) == {}
 
 

@@ -1,12 +1,12 @@
 """The days that a question names."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_recall.dates import Day, moment, named
+from skerry_recall.dates import Day, moment, named, within
 
 NOW = int(datetime(2026, 3, 2, 9, tzinfo=UTC).timestamp() * 1000)
 
@@ -60,14 +60,90 @@ def test_some_count_from_now(question: str, days: list[Day]) -> None:
 
 
 def test_last_week_is_the_seven_days_before() -> None:
-    days = named("What did we eat last week?", NOW)
-    assert [(one.month, one.day) for one in days] == [(3, 1), *((2, d) for d in range(28, 22, -1))]
+    (days,) = named("What did we eat last week?", NOW)
+    assert [one for one in range(20, 29) if days.has(date(2026, 2, one))] == list(range(23, 29))
+    assert days.has(date(2026, 3, 1))
+    assert not days.has(date(2026, 3, 2))
 
 
-def test_a_day_reaches_as_far_as_a_zone() -> None:
+def test_a_day_is_that_day_and_no_other() -> None:
     found = [one for one in range(1, 32) if Day(2023, 5, 8).has(date(2023, 5, one))]
-    assert found == [7, 8, 9]
+    assert found == [8]
     assert [month for month in range(1, 13) if Day(2023, 5).has(date(2023, month, 1))] == [5]
+
+
+def test_the_day_of_a_time_is_that_of_its_zone() -> None:
+    berlin = timezone(timedelta(hours=2))
+    midnight = int(datetime(2023, 5, 8, tzinfo=berlin).timestamp() * 1000)
+    assert moment(midnight, berlin) == date(2023, 5, 8)
+    assert moment(midnight) == date(2023, 5, 7)
+    evening = int(datetime(2026, 3, 2, 23, 30, tzinfo=UTC).timestamp() * 1000)
+    assert named("today", evening, berlin) == (Day(2026, 3, 3),)
+
+
+WEDNESDAY = int(datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("on Thursday", "2026-02-26", "2026-02-26"),
+        ("last Friday", "2026-02-27", "2026-02-27"),
+        ("last Wednesday", "2026-02-25", "2026-02-25"),
+        ("on Wednesday", "2026-03-04", "2026-03-04"),
+        ("next Monday", "2026-03-09", "2026-03-09"),
+        ("three days ago", "2026-03-01", "2026-03-01"),
+        ("the day before yesterday", "2026-03-02", "2026-03-02"),
+        ("a year ago today", "2025-03-04", "2025-03-04"),
+        ("two weeks ago", "2026-02-15", "2026-02-21"),
+        ("last weekend", "2026-02-28", "2026-03-01"),
+        ("this week", "2026-03-02", "2026-03-04"),
+        ("early October", "2025-10-01", "2025-10-10"),
+        ("mid-October", "2025-10-11", "2025-10-20"),
+        ("late October", "2025-10-21", "2025-10-31"),
+        ("from 3 to 9 May", "2025-05-03", "2025-05-09"),
+        ("between 3 and 9 May", "2025-05-03", "2025-05-09"),
+        ("between 28 April and 3 May 2025", "2025-04-28", "2025-05-03"),
+        ("May 3-9", "2025-05-03", "2025-05-09"),
+        ("vorgestern", "2026-03-02", "2026-03-02"),
+        ("vor drei Tagen", "2026-03-01", "2026-03-01"),
+        ("heute vor einem Jahr", "2025-03-04", "2025-03-04"),
+        ("letzten Freitag", "2026-02-27", "2026-02-27"),
+        ("am Wochenende", "2026-02-28", "2026-03-01"),
+        ("Anfang Oktober", "2025-10-01", "2025-10-10"),
+        ("anteayer", "2026-03-02", "2026-03-02"),
+        ("hace tres días", "2026-03-01", "2026-03-01"),
+        ("el viernes pasado", "2026-02-27", "2026-02-27"),
+        ("a mediados de octubre", "2025-10-11", "2025-10-20"),
+        ("avant-hier", "2026-03-02", "2026-03-02"),
+        ("il y a trois jours", "2026-03-01", "2026-03-01"),
+        ("vendredi dernier", "2026-02-27", "2026-02-27"),
+        ("fin octobre", "2025-10-21", "2025-10-31"),
+        ("l'altro ieri", "2026-03-02", "2026-03-02"),
+        ("tre giorni fa", "2026-03-01", "2026-03-01"),
+        ("venerdì scorso", "2026-02-27", "2026-02-27"),
+        ("anteontem", "2026-03-02", "2026-03-02"),
+        ("há três dias", "2026-03-01", "2026-03-01"),
+        ("sexta-feira passada", "2026-02-27", "2026-02-27"),
+        ("eergisteren", "2026-03-02", "2026-03-02"),
+        ("drie dagen geleden", "2026-03-01", "2026-03-01"),
+        ("afgelopen vrijdag", "2026-02-27", "2026-02-27"),
+        ("eind oktober", "2025-10-21", "2025-10-31"),
+    ],
+)
+def test_days_are_exact_in_all_languages(question: str, first: str, last: str) -> None:
+    (days,) = named(f"What was {question}?", WEDNESDAY)
+    year = date(2025, 3, 1)
+    found = [one for n in range(375) if days.has(one := year + timedelta(days=n))]
+    assert [found[0].isoformat(), found[-1].isoformat()] == [first, last]
+    assert len(found) == (found[-1] - found[0]).days + 1
+    assert days.is_exact == (first == last)
+    covered = list(within(days, range(2025, 2027)))
+    assert (found[0], found[-1]) in covered
+
+
+def test_habits_are_no_days() -> None:
+    assert not named("What do we do on Thursdays, and what may we eat?", WEDNESDAY)
 
 
 @given(st.text(max_size=200), st.integers(0, 2**62))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry_recall.diverse import distinct, jaccard, marginal, tokens
+from skerry_recall.diverse import jaccard, marginal, newer_first, newest, tokens
 
 TEXTS = ["the red boat", "the red boat", "a green house", "the red house"]
 
@@ -45,12 +45,24 @@ def test_equal_relevance_is_full_relevance() -> None:
     ]
 
 
-def test_a_passage_that_repeats_an_earlier_one_is_left_out() -> None:
-    assert list(distinct(sets(0, 1, 2, 3), 0.9)) == [0, 2, 3]
-    assert list(distinct(sets(0, 1, 2, 3), 0.5)) == [0, 2]
+def test_of_equal_texts_the_newest_takes_the_place_of_the_first() -> None:
+    assert newest(["a", "b", "a", "b"], [1, 5, 3, 5]) == [(0, 2), (1, 1)]
+    assert newest(["a", "a"], [-1, 2]) == [(0, 1)]
 
 
-def test_passages_are_read_only_as_far_as_they_are_wanted() -> None:
-    read = iter(sets(0, 1, 2))
-    assert next(distinct(read, 0.9)) == 0
-    assert len(list(read)) == 2
+def order(texts: list[str], dates: list[int], asked: str, margin: float = 0.1) -> list[int]:
+    scores = [0.5 - 0.01 * at for at in range(len(texts))]
+    return newer_first([tokens(one) for one in texts], dates, scores, margin, tokens(asked))
+
+
+def test_of_near_equal_statements_the_newer_comes_first() -> None:
+    texts = ["My address is 12 Mill Road.", "Rain.", "My address is now 7 Harbour View."]
+    assert order(texts, [1, 2, 3], "my address") == [2, 0, 1]
+    assert order(texts, [3, 2, 1], "my address") == [0, 1, 2]
+    assert order(texts, [1, 2, 3], "my address", margin=0.01) == [0, 1, 2]
+
+
+def test_statements_of_other_things_and_without_dates_keep_their_order() -> None:
+    texts = ["My address is 12 Mill Road.", "My doctor is Dr. Bell of 12 Mill Road."]
+    assert order(texts, [1, 2], "my address") == [0, 1]
+    assert order([texts[0]] * 2, [-1, 2], "my address") == [0, 1]

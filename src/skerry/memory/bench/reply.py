@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from skerry.config.root import Config
 from skerry.infra.beneath import Beneath
-from skerry.memory.bench.run import Report, Table
+from skerry.memory.bench.run import MODEL, Report, Table
 from skerry.memory.bench.sets import Scope, Trial
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.desk import Desk
@@ -215,7 +215,7 @@ class _Embedder:
 
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
-        self.model = EmbeddingModel("local", "bench")
+        self.model = EmbeddingModel(*MODEL.split("/"))
         self.dims: int | None = None
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":

