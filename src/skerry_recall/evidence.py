@@ -90,7 +90,7 @@ def weigh(
     this question. Dates are in ms since 1970, -1 is none. Takes some ten microseconds for each
     passage.
     """
-    others = _others(texts, asked)
+    others = _others(texts, asked.words)
     telling = frozenset(word for word in asked.words if word not in COMMON)
     taken = [
         [(name, share * amount) for name, share, amount in _signs(text, other, asked, hints)]
@@ -168,7 +168,12 @@ def _is_asking(line: str) -> bool:
     return line.rstrip(" \t*_\"'”»)").endswith(tuple(_ENDS))
 
 
-def _others(texts: Sequence[str], asked: Asked) -> list[float]:
+def said_by_others(texts: Sequence[str], question: str) -> list[float]:
+    """Return the share of each text that others say than the speaker whom the question names."""
+    return _others(texts, frozenset(_WORD.findall(question.lower())))
+
+
+def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
     """Return the share of each text that others say than the one speaker whom the question names.
 
     0 where it names no speaker of these texts, or several, and for what nobody is said to say. A
@@ -176,11 +181,11 @@ def _others(texts: Sequence[str], asked: Asked) -> list[float]:
     is a field.
     """
     none = [0.0] * len(texts)
-    if not any(_may_name(text, asked) for text in texts):
+    if not any(_may_name(text, words) for text in texts):
         return none
     spoken = [list(_speeches(text)) for text in texts]
     speakers = _speakers(spoken)
-    named = {who for who in speakers if asked.words.issuperset(who.split())}
+    named = {who for who in speakers if words.issuperset(who.split())}
     if len(named) != 1:
         return none
     shares = []
@@ -206,10 +211,10 @@ def _is_sentence(line: str) -> bool:
     return len(said.split()) >= _WORDS and not (said[-1].isalnum() or said[-1] in ",;:/")
 
 
-def _may_name(text: str, asked: Asked) -> bool:
+def _may_name(text: str, words: frozenset[str]) -> bool:
     """Return whether a colon follows a word of the question: cheaper than to read each line."""
     return any(
-        asked.words.issuperset(before[-_FAR:].lower().replace("*", " ").split()[-1:])
+        words.issuperset(before[-_FAR:].lower().replace("*", " ").split()[-1:])
         for before in text.split(":")[:-1]
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Final
 
+from skerry_recall.evidence import said_by_others
 from skerry_recall.language import guess
 from skerry_recall.terms import Words
 
@@ -23,6 +24,12 @@ _NEAR: Final = ((1, 0.6), (2, 0.3))
 """The share of its words' score that a line gives to the lines beside it, as passages do."""
 _SHORT: Final = 40
 """Terms up to which a line takes the whole share of its neighbours."""
+_RANK: Final = 0.2
+"""How much less a line counts with each place that its passage is further back."""
+_OTHER: Final = 0.25
+"""Taken from a line that another speaker says than the one whom the question names."""
+_ASKS: Final = 0.1
+"""Taken from a line that asks."""
 _STOP: Final = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+|(?<=[。！？])")  # noqa: RUF001 - they are meant
 
 
@@ -33,7 +40,6 @@ class Source:
     document: str
     start_line: int
     end_line: int
-    score: float
     text: str
     overhead: int = 0
     """Characters that are shown besides its text, such as its citation."""
@@ -58,7 +64,7 @@ class _Unit:
     line: int
     text: str
     score: float
-    """Of its passage."""
+    """Of its passage, by its place among all."""
     counts: Mapping[str, int]
     """How often it has each term of the question."""
     length: int
@@ -85,7 +91,7 @@ def excerpts(
 ) -> list[Excerpt]:
     """Return up to `most` excerpts of together `room` characters, none longer than `each`.
 
-    The sources are ordered by their score. Those that touch each other in a document become one
+    The sources are ordered, the best first. Those that touch each other in a document become one
     excerpt. Where not all fits, the lines are chosen that share the rarest words with the question
     or are next to such lines; without shared words the best passages are shown from their first
     line on. Linear in the text; takes 3 ms of CPU for 12,000 characters.
@@ -96,6 +102,7 @@ def excerpts(
     for group in groups:
         group.units = list(_units(group, sources, words, wanted))
     _weigh(groups)
+    _mark_others(groups, question)
     ranked = sorted(
         (
             (unit.words + unit.score, -at, -number)
@@ -147,6 +154,7 @@ def _units(
     for at in sorted(group.sources, key=lambda at: (sources[at].start_line, at)):
         one = sources[at]
         spoken = words.spoken(guess(one.text))
+        good = 1 / (1 + _RANK * at)
         times: Counter[tuple[int, str]] = Counter()
         for number, line in enumerate(one.text.splitlines(), one.start_line):
             for piece in _pieces(line):
@@ -154,11 +162,11 @@ def _units(
                 times[same] += 1
                 key = *same, times[same]
                 if key in made:
-                    made[key].score = max(made[key].score, one.score)
+                    made[key].score = max(made[key].score, good)
                     continue
                 found = spoken.of(piece)
                 counts = Counter(term for term in found if term in wanted)
-                made[key] = _Unit(number, piece, one.score, counts, len(found))
+                made[key] = _Unit(number, piece, good, counts, len(found))
     return made.values()
 
 
@@ -204,6 +212,14 @@ def _weigh(groups: Sequence[_Group]) -> None:
     best = max((unit.words for unit in units), default=0.0)
     for unit in units:
         unit.words /= best or 1.0
+
+
+def _mark_others(groups: Sequence[_Group], question: str) -> None:
+    """Take from lines of another speaker than the question names, and from those that ask."""
+    units = [unit for group in groups for unit in group.units]
+    others = said_by_others([unit.text for unit in units], question)
+    for unit, other in zip(units, others, strict=True):
+        unit.words -= _OTHER * other + _ASKS * unit.text.rstrip().endswith("?")
 
 
 def _cost(group: _Group, number: int) -> int:

@@ -70,7 +70,6 @@ def clamped(
             hit.path,
             hit.start_line,
             hit.end_line,
-            hit.score,
             unmarked(clean(hit.text)).rstrip(),
             _overhead(hit) if cites else 0,
         )

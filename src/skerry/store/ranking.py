@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SITTING_MS: Final = 3_600_000
 """After an hour in which nobody spoke another sitting begins: what stands there is no neighbour."""
-_PROFILE: Final = replace(BEST, distinct=None)
+_PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
 """What repeats another is known only of whole exchanges: a question may have another answer."""
 
 

@@ -8,8 +8,8 @@ ASKED = "Where is the key of the shed?"
 KEY = "The key of the shed is under the third flowerpot."
 
 
-def source(text: str, start: int = 1, document: str = "a.md", score: float = 1.0) -> Source:
-    return Source(document, start, start + text.count("\n"), score, text)
+def source(text: str, start: int = 1, document: str = "a.md") -> Source:
+    return Source(document, start, start + text.count("\n"), text)
 
 
 def shown(*sources: Source, room: int = 4000, each: int = 4000, most: int = 6) -> list[Excerpt]:
@@ -44,7 +44,7 @@ def test_a_text_without_sentences_and_spaces_is_cut() -> None:
 
 def test_without_a_shared_word_the_best_passages_are_shown_from_their_beginning() -> None:
     rows = [f"Reihe {n} mit Bohnen." for n in range(10)]
-    best, second = source("\n".join(rows), document="b.md"), source("Rosen.", score=0.5)
+    best, second = source("\n".join(rows), document="b.md"), source("Rosen.")
     found = shown(best, second, room=90)
     assert found[0].text.startswith("Reihe 0 mit Bohnen.\nReihe 1")
     assert found[0].sources == [0]
@@ -67,7 +67,7 @@ def test_passages_of_other_files_or_places_stay_apart() -> None:
 @pytest.mark.parametrize("room", [0, 10, 100, 500, 1000, 4000])
 def test_no_more_characters_are_shown_than_there_are(room: int) -> None:
     text = "\n".join(f"{KEY} It is in bed {n}, and has been for {n} years." for n in range(40))
-    parts = [Source(f"{n}.md", 1, 40, 1 / (1 + n), text, overhead=30) for n in range(6)]
+    parts = [Source(f"{n}.md", 1, 40, text, overhead=30) for n in range(6)]
     found = excerpts(parts, ASKED, room=room, each=700, most=6)
     assert sum(len(one.text) + 30 for one in found) <= room
     assert all(len(one.text) <= 670 for one in found)
@@ -76,3 +76,10 @@ def test_no_more_characters_are_shown_than_there_are(room: int) -> None:
 def test_nothing_found_is_nothing_shown() -> None:
     assert shown() == []
     assert shown(source("")) == []
+
+
+def test_what_the_named_person_says_is_shown_rather_than_what_another_says() -> None:
+    lines = ["Bo: I painted the boat red.", "Ada: I painted the boat blue."] * 8
+    (one,) = excerpts([source("\n".join(lines))], "What did Ada paint?", room=120, each=120, most=6)
+    shown = [line for line in one.text.splitlines() if line != GAP]
+    assert {line.partition(":")[0] for line in shown} == {"Ada"}
