@@ -50,7 +50,7 @@ WITHOUT: Final = {
     "cli/conversation.py:Conversation.say": PERSON,
     "cli/imports.py:_one": DISK,
     "cli/logs.py:_of_file.read": DISK,
-    "cli/memory_bench.py:_run": "measures, with a bar; whoever started it can end it",
+    "cli/memory_bench.py:_measured": "measures, with a bar; whoever started it can end it",
     "cli/sessions.py:_export": DISK,
     "client/client.py:GatewayClient._device": "signs; within the deadline of `_greeted`",
     "client/client.py:GatewayClient._greet": "within the deadline of `_greeted`",

@@ -17,7 +17,9 @@ _FAR: Final = 50
 _TURNS: Final = 2
 """Lines that a label has at least where it names a speaker."""
 _WORDS: Final = 3
-"""Words after the label, at least, of a line that somebody says."""
+"""Spaces, at least, in a line that somebody says."""
+_LOOKED: Final = 6
+"""Lines of a passage that tell whether it is of a conversation."""
 _WORD: Final = re.compile(r"\w+")
 _USER: Final = "user"
 """The label of what a person said to the agent, in transcripts."""
@@ -121,8 +123,11 @@ def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
     own = max((hints.of(one) for one in asked.days if day and one.has(day)), default=0.0)
     if own:
         return own
-    told = named(text)
-    return _MENTIONED * max((hints.of(one) for one in asked.days if one in told), default=0.0)
+    # Reading dates takes a millisecond: only where the text has the number of a single day.
+    exact = {one for one in asked.days if isinstance(one, Day) and one.is_exact}
+    if day or not any(str(one.day) in text for one in exact):
+        return 0.0
+    return _MENTIONED * hints.day * bool(exact.intersection(named(text)))
 
 
 def _signs(
@@ -157,10 +162,9 @@ def _echoes(text: str, telling: frozenset[str]) -> float:
 
 
 def is_talk(text: str) -> bool:
-    """Return whether most lines of a text are somebody's, or continue what somebody says."""
-    lines = [(who, line) for who, line, _ in _speeches(text) if line.strip()]
-    labelled = sum(is_first and _is_sentence(line) for _, line, is_first in _speeches(text))
-    return labelled >= _TURNS and 2 * sum(bool(who) for who, _ in lines) >= len(lines)
+    """Return whether a text begins with lines that somebody says."""
+    labelled = [line for line in text.split("\n", _LOOKED)[:_LOOKED] if _LABEL.match(line)]
+    return sum(map(_is_sentence, labelled)) >= _TURNS
 
 
 def _is_asking(line: str) -> bool:
@@ -207,8 +211,8 @@ def _speakers(spoken: Sequence[Sequence[tuple[str, str, bool]]]) -> frozenset[st
 
 def _is_sentence(line: str) -> bool:
     """Return whether a labelled line is something that is said, not the value of a field."""
-    said = line.partition(":")[2].strip(" *")
-    return len(said.split()) >= _WORDS and not (said[-1].isalnum() or said[-1] in ",;:/")
+    last = line.rstrip(" *")[-1:]
+    return not (last.isalnum() or last in ",;:/") and line.count(" ") >= _WORDS
 
 
 def _may_name(text: str, words: frozenset[str]) -> bool:
