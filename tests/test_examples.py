@@ -16,6 +16,7 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.config import source
 from skerry.config.load import checked
+from skerry.config.write import Author, set_values
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import RequestFrame, parse
 from skerry.gateway.handshake import ConnectParams
@@ -85,6 +86,33 @@ def test_a_configuration_in_the_guide_is_valid(block: Block, tmp_path: Path) -> 
     environ = {"HOME": str(tmp_path)} | dict.fromkeys(names, "value")
     loaded = checked(source.read(path), environ, tmp_path)
     assert [str(one) for one in loaded.warnings] == []
+
+
+@pytest.mark.parametrize("block", of("json5"), ids=name)
+def test_a_command_changes_a_configuration_of_the_guide_and_keeps_its_comments(
+    block: Block, tmp_path: Path
+) -> None:
+    path = tmp_path / "skerry.json"
+    path.write_text(block.text)
+    for included in re.findall(r"\./(\w+\.json5)", block.text):
+        (tmp_path / included).write_text("{}")
+    names = re.findall(r"(?<!\$)\$\{(\w+)\}", block.text)
+    names += re.findall(r'source: "env", id: "(\w+)"', block.text)
+    author = Author(environ={"HOME": str(tmp_path)} | dict.fromkeys(names, "value"))
+    before = source.read(path).parsed
+    set_values(path, {"gateway.port": 19_999, "gateway.auth.token": "t" * 32}, author=author)
+    after = source.read(path)
+    assert after.parsed["gateway"] == before.get("gateway", {}) | after.parsed["gateway"]
+    assert (after.parsed["gateway"]["port"], len(after.parsed["gateway"]["auth"]["token"])) == (
+        19_999,
+        32,
+    )
+    lines = [line.strip() for line in block.text.splitlines() if line.strip().startswith("//")]
+    assert [line for line in lines if line not in after.raw] == []
+    set_values(path, {"gateway": None, "meta": None}, author=author)
+    left = source.read(path).parsed
+    left.pop("meta")
+    assert left == {key: value for key, value in before.items() if key != "gateway"}
 
 
 @pytest.mark.parametrize("block", of("json models"), ids=name)

@@ -21,8 +21,7 @@ from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
-from skerry.config.load import BY_HAND, Loaded, load, load_good, locate
-from skerry.config.write import is_plain
+from skerry.config.load import Loaded, load, load_good, locate
 from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner
 from skerry.model.errors import (
@@ -153,9 +152,6 @@ def _token(loaded: Loaded) -> Check:
         return Check("token", Level.FAILURE, "there is no password; a start is refused.", remedy)
     if auth.mode is AuthMode.PASSWORD:
         return Check("token", Level.OK, "clients show a password.")
-    if auth.token is None and not is_plain(loaded.source.raw):
-        message = "none, and the start cannot write one: the file has comments or JSON5 syntax."
-        return Check("token", Level.FAILURE, message, BY_HAND)
     if auth.token is None:
         return Check("token", Level.OK, "the first start writes one.")
     return Check("token", Level.OK, f"from the {loaded.token_source.value}")

@@ -12,6 +12,7 @@ from skerry import __version__
 from skerry.config import backup, source
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.check import check
+from skerry.config.edits import edited
 from skerry.config.expand import Expanded, expand
 from skerry.config.paths import MISSING, Place, changes, lookup, parse_place, replaced, show_place
 from skerry.config.redact import JSON, REDACTED, redact
@@ -119,14 +120,16 @@ def rewrite(
 ) -> Written:
     """Write the tree that `edit` makes of the file.
 
-    The order of keys stays, the result is checked before it is written, the file gets mode 0600,
+    The order of keys stays. In a file with comments or JSON5 syntax only the text of the changed
+    values changes. The result is checked before it is written, the file gets mode 0600,
     and the five files before it stay beside it as `<name>.bak`, `.bak.1`, ... Two writers wait for
     each other. The file may be absent, its directory not. A link is followed.
 
     Raises:
         ConfigInvalidError: the file, or what it would become, breaks a rule; nothing changed.
         ConfigIncludedError: the change can be made in an included file only.
-        ConfigRewriteError: the file has comments or JSON5 syntax; it names what to add by hand.
+        ConfigRewriteError: the change cannot be made in a file with comments or JSON5 syntax; it
+            names what to do by hand.
         ConfigError: the file cannot be written.
     """
     path = path.resolve()
@@ -135,10 +138,14 @@ def rewrite(
         tree = edit(before, old)
         if tree == before.parsed and before.exists:
             return before.raw
-        if not is_plain(before.raw):
+        stamped = _stamped(tree, author.clock.now_ms())
+        if is_plain(before.raw):
+            return _text(stamped) + "\n"
+        changed = edited(before.raw, before.parsed, stamped)
+        if changed is None:
             _checked(source.Source(path, "", tree), old, author)
             raise ConfigRewriteError(str(path), remedy)
-        return _text(_stamped(tree, author.clock.now_ms())) + "\n"
+        return changed
 
     return _replace(path, text, author, verify=verify)
 
@@ -300,7 +307,7 @@ def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
 def is_plain(raw: str) -> bool:
     """Return whether the text is JSON that loses nothing when it is written anew."""
     try:
-        json.loads(raw or "{}", object_pairs_hook=_without_twins)
+        json.loads(raw.strip() or "{}", object_pairs_hook=_without_twins)
     except ValueError:
         return False
     return True

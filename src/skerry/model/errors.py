@@ -61,13 +61,13 @@ class ConfigInvalidError(ConfigError):
 
 
 class ConfigRewriteError(ConfigError):
-    """A setting cannot be written without losing comments that a person made in the file."""
+    """A setting cannot be written without losing what a person wrote in the file."""
 
     code = "config.rewrite"
 
     def __init__(self, file: str, remedy: str) -> None:
         self.remedy = remedy
-        super().__init__(f"{file} has comments or JSON5 syntax that a rewrite would lose.")
+        super().__init__(f"{file} has comments or JSON5 syntax that this change would lose.")
 
 
 class ConfigIncludedError(ConfigError):

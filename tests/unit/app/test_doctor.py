@@ -11,7 +11,6 @@ from skerry.app.doctor import examine
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
 from skerry.config.write import Author, set_values
-from skerry.model.errors import ConfigRewriteError
 from skerry.testing.ports import reserved
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
@@ -93,18 +92,6 @@ async def test_what_others_can_read_is_said_once_a_file(environ: dict[str, str])
         ["700", str(file.parent)],
         ["600", str(file)],
     ]
-
-
-async def test_a_file_that_keeps_a_start_from_writing_a_token_is_a_failure(
-    environ: dict[str, str],
-) -> None:
-    home = Path(environ["SKERRY_STATE_DIR"])
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (home / "skerry.json").write_text("{ gateway: { port: 1 } } // mine")
-    with pytest.raises(ConfigRewriteError) as refused:
-        prepare(environ)
-    (check,) = await found(environ, "token")
-    assert (check.level, check.remedy) == (Level.FAILURE, refused.value.remedy)
 
 
 async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.config.backup import LAST_GOOD, beside, keep_good
 from skerry.config.load import TokenSource, load, load_good, locate, prepare
-from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigRewriteError
+from skerry.model.errors import ConfigError, ConfigInvalidError
 
 TOKEN = "t" * 48
 
@@ -73,14 +73,13 @@ def test_the_token_is_added_to_a_file_that_has_none(environ: dict[str, str]) -> 
     assert (file.with_name("skerry.json.bak")).read_text().startswith('{"agents"')
 
 
-def test_a_file_with_comments_is_left_alone_and_the_person_told_what_to_add(
-    environ: dict[str, str],
-) -> None:
-    file = written(environ, "{ /* mine */ }")
-    with pytest.raises(ConfigRewriteError) as caught:
-        prepare(environ)
-    assert "gateway: {auth: {token:" in caught.value.remedy
-    assert file.read_text() == "{ /* mine */ }"
+def test_a_file_with_comments_gets_its_token_and_keeps_them(environ: dict[str, str]) -> None:
+    file = written(environ, "{ gateway: { port: 1 } /* mine */ } // end")
+    assert prepare(environ).config.gateway.auth.token
+    text = file.read_text()
+    assert text.startswith("{ gateway: { port: 1, auth: {token: ")
+    assert "/* mine */" in text
+    assert text.endswith("} // end")
 
 
 def test_mode_none_needs_no_token_and_says_what_it_opens(environ: dict[str, str]) -> None:

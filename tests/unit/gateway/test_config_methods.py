@@ -343,11 +343,16 @@ async def test_an_edit_by_hand_is_used_after_apply(rig: Rig, wire: Wire, tmp_pat
     assert (tmp_path / "skerry.json").read_text() == text
 
 
-async def test_a_file_with_comments_is_not_written_over(wire: Wire, tmp_path: Path) -> None:
-    write(tmp_path, "{} // mine")
-    error = (await change(wire, "patch", {"messages": {"queue": {"mode": "steer"}}}))["error"]
-    assert error["details"]["code"] == "config.rewrite"
-    assert (tmp_path / "skerry.json").read_text() == "{} // mine"
+@pytest.mark.parametrize("method", ["set", "patch", "apply"])
+async def test_a_file_with_comments_keeps_them(wire: Wire, tmp_path: Path, method: str) -> None:
+    text = json.dumps(FILE)[:-1] + ", messages: {} /* mine */}\n// end\n"
+    (tmp_path / "skerry.json").write_text(text)
+    tree = {**(await wire.call("config.get"))["parsed"], "messages": {"queue": {"cap": 7}}}
+    assert (await change(wire, method, tree))["ok"]
+    after = (tmp_path / "skerry.json").read_text()
+    assert after.startswith(json.dumps(FILE)[:-1] + ", messages: {")
+    assert "/* mine */" in after
+    assert after.endswith("}\n// end\n")
 
 
 async def test_each_version_has_its_own_hash_and_words(rig: Rig, tmp_path: Path) -> None:
