@@ -13,7 +13,6 @@ from skerry.gateway.asgi import Config, Server
 from skerry.gateway.frames import MAX_PAYLOAD
 from skerry.gateway.protocol import GatewayProtocol, HttpProtocol
 
-_HEAD_BYTES: Final = 16 * 1024
 _CLOSE_SECONDS: Final = 6
 
 
@@ -45,7 +44,6 @@ class Listener(anyio.AsyncContextManagerMixin):
                 server_header=False,
                 date_header=False,
                 timeout_graceful_shutdown=_CLOSE_SECONDS,
-                h11_max_incomplete_event_size=_HEAD_BYTES,
             )
         )
 

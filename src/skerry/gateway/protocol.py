@@ -5,10 +5,13 @@ waits until the transport is writable, so a client that never reads could never 
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from struct import Struct
 from typing import Any, Final
 
+import h11
 from websockets.frames import Close, Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import OPEN
@@ -19,6 +22,8 @@ from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_PAYLOAD
 STATE_KEY: Final = "protocol"
 """Where the protocol stands in `scope["state"]`."""
 
+HEAD_BYTES: Final = 16 * 1024
+"""How long the head of an HTTP request may be."""
 HEAD_SECONDS: Final = 10.0
 """How long the head of the first HTTP request may take."""
 CLOSE_SECONDS: Final = 5.0
@@ -26,6 +31,14 @@ CLOSE_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 0.5
 _LINGER_LIMIT: Final = 10.0
 _REASON_BYTES: Final = 123
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_TOO_LONG_TEXT: Final = f"The head of the request is longer than {HEAD_BYTES:,} bytes.\n".encode()
+_TOO_LONG: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-type: text/plain; charset=utf-8\r\n"
+    b"content-length: %d\r\n"
+    b"connection: close\r\n\r\n%b" % (len(_TOO_LONG_TEXT), _TOO_LONG_TEXT)
+)
 _CORK_BYTES: Final = 64 * 1024
 _LENGTH_16: Final = 126
 """Lengths from here on stand in two bytes of their own, or in eight."""
@@ -164,15 +177,46 @@ def _text_head(size: int) -> bytes:
     return _HEAD_64.pack(0x81, _LENGTH_16 + 1, size)
 
 
+class _Limited(h11.Connection):
+    """An HTTP connection whose limit of heads also holds for one that comes in a single read."""
+
+    is_too_long = False
+    """Whether the head of a request was longer than allowed."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return what came next; see `h11.Connection`.
+
+        Raises:
+            h11.RemoteProtocolError: what came cannot be read, or the head is too long.
+        """
+        if self.their_state is h11.IDLE:
+            came, _ = self.trailing_data
+            if len(came) > HEAD_BYTES and not _HEAD_END.search(came, 0, HEAD_BYTES):
+                self.is_too_long = True
+                message = "the head of the request is too long"
+                raise h11.RemoteProtocolError(message, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        return super().next_event()
+
+
 class HttpProtocol(H11Protocol):
     """One HTTP connection; its first request must be complete within 10 seconds."""
 
     _head_timer: asyncio.TimerHandle | None = None
+    _linger_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = self._limited = _Limited(h11.SERVER, HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock."""
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Read, or throw away what comes behind a refusal."""
+        if self._linger_timer is None:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         """Stop the clock when the head of the request is there."""
@@ -180,9 +224,23 @@ class HttpProtocol(H11Protocol):
         if self.scope is not None:
             self._stop_clock()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read; a head that is too long with 431."""
+        if not self._limited.is_too_long:
+            super().send_400_response(msg)
+            return
+        self.transport.write(_TOO_LONG)
+        # To close while the client still sends would reset the connection, and it would not see
+        # why; so the rest is read and thrown away for a moment.
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._linger_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._stop_clock()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
         super().connection_lost(exc)
 
     def _stop_clock(self) -> None:

@@ -244,8 +244,50 @@ async def test_a_head_that_does_not_end_is_cut_off(
                 await stream.receive()
 
 
-async def test_a_head_that_is_too_long_is_refused(rig: Rig) -> None:
-    assert (await ask(rig, "/", f"x: {'x' * 200_000}\r\n")).status == 400
+async def answer_to(rig: Rig, *pieces: bytes) -> Answer:
+    """Send the pieces, each in a write of its own, and return the first answer."""
+    raw = b""
+    with anyio.fail_after(60):
+        async with await anyio.connect_tcp("127.0.0.1", rig.port) as stream:
+            for piece in pieces:
+                try:
+                    await stream.send(piece)
+                except anyio.BrokenResourceError:
+                    break  # it has refused, and does not read on
+                await anyio.wait_all_tasks_blocked()
+            while True:
+                try:
+                    raw += await stream.receive()
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    return Answer(raw)
+
+
+def head_of(rig: Rig, length: int) -> bytes:
+    """Return the head of a request with this many bytes, the empty line included."""
+    fixed = f"GET / HTTP/1.1\r\nhost: 127.0.0.1:{rig.port}\r\nconnection: close\r\nx: \r\n\r\n"
+    return fixed.replace("x: ", f"x: {'x' * (length - len(fixed))}").encode()
+
+
+@pytest.mark.parametrize("length", [16 * 1024 + 1, 70_000, 1_000_000])
+@pytest.mark.parametrize("pieces", [1, 7])
+async def test_a_head_that_is_too_long_is_refused_in_one_read_and_in_pieces(
+    rig: Rig, length: int, pieces: int
+) -> None:
+    head = head_of(rig, length)
+    step = len(head) // pieces + 1
+    answer = await answer_to(rig, *(head[at : at + step] for at in range(0, len(head), step)))
+    assert answer.status == 431
+    assert b"longer than 16,384 bytes" in answer.body
+
+
+async def test_a_head_as_long_as_is_allowed_is_answered(rig: Rig) -> None:
+    assert (await answer_to(rig, head_of(rig, 16 * 1024))).status == 200
+
+
+async def test_a_long_body_behind_a_short_head_is_no_long_head(rig: Rig) -> None:
+    head = head_of(rig, 200).replace(b"GET / ", b"POST / ")
+    head = head.replace(b"connection: close", b"connection: close\r\ncontent-length: 40000")
+    assert (await answer_to(rig, head + b"x" * 40_000)).status == 405
 
 
 async def test_leaving_the_listener_closes_every_client_with_a_reason(
