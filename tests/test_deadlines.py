@@ -68,7 +68,7 @@ WITHOUT: Final = {
     "gateway/methods/agents.py:agents_list": DISK,
     "gateway/methods/config.py:config_schema": "computes",
     "gateway/methods/logs.py:logs_tail": DISK,
-    "gateway/methods/markdown.py:markdown_render": "computes, six seconds at worst",
+    "gateway/methods/markdown.py:markdown_render": "in a process that may take 5 s of CPU a text",
     "gateway/methods/runs.py:_agent": RUN,
     "gateway/methods/runs.py:agent_wait": "has `timeoutMs`",
     "gateway/news.py:News.run": OWNER,

@@ -1,7 +1,8 @@
 """What the gateway is given by the application."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
@@ -19,6 +20,7 @@ from skerry.gateway.presence import Presence
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
+from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.ports.dispatch import Dispatcher
@@ -29,6 +31,9 @@ from skerry.ports.prompt import PromptReport
 from skerry.sdk.methods import GatewayMethod
 from skerry.store import Store
 from skerry.store.condition import Storage
+
+RENDER: Final = "skerry.gateway.html:render"
+"""What makes HTML of Markdown; it imports nothing of the gateway."""
 
 
 class LoadedPlugins(Protocol):
@@ -85,6 +90,8 @@ class GatewayContext(Struct, frozen=True):
     """None where a plugin has the memory's slot, or nobody."""
     forgets: Forgets | None = None
     """None where no agent runs."""
+    renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
+    """Makes HTML of Markdown, in a process of its own."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

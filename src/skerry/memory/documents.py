@@ -10,7 +10,7 @@ from typing import Final
 
 from skerry.infra.zone import begin
 from skerry.model.memory import MemorySource
-from skerry_recall.chunk import TOKEN, chunks
+from skerry_recall.chunk import TOKEN, Chunk, chunks
 
 SIZE: Final = 256
 OVERLAP: Final = 32
@@ -67,6 +67,11 @@ class Piece:
 
 def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[Piece]:
     """Return the passages of a document in order; `size` and `overlap` in tokens."""
+    return pieces_of(document, chunks(document.text, size=size, overlap=overlap))
+
+
+def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
+    """Return the passages for what a document was cut into."""
     lines = [line for line, _ in document.times]
 
     def at(line: int) -> int | None:
@@ -83,7 +88,7 @@ def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list
             digest(one.text),
             at(one.start_line),
         )
-        for place, one in enumerate(chunks(document.text, size=size, overlap=overlap))
+        for place, one in enumerate(cut)
     ]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
-from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest, pieces
+from skerry.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest
 from skerry.memory.files import Places, Scan, UnreadableError, read
 from skerry.memory.keeping import SHARE
 from skerry.memory.tables import Change, Known, Tables
@@ -26,6 +26,8 @@ BATCH_CHARS: Final = 1 << 20
 Write = Callable[[Callable[[Tables], Change]], object]
 """Runs a write in a transaction and takes what it changed."""
 Report = Callable[[MemoryProgress], None]
+Cut = Callable[[Document, int, int], list[Piece]]
+"""Cuts a document into passages of a size, with an overlap; raises `UnreadableError`."""
 
 
 class StoppedError(Exception):
@@ -141,12 +143,13 @@ class Filling:
     """One pass over the files. Everything it does is blocking."""
 
     def __init__(
-        self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace
+        self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace, cut: Cut
     ) -> None:
         self.settings = settings
         self._write = write
         self._now_ns = now_ns
         self._pace = pace
+        self._cut = cut
         self.tally = Tally()
 
     def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> bool:
@@ -193,7 +196,10 @@ class Filling:
         due = [one for one in there if self._is_wanted(known.get(path_of(one)), one, now)]
         for done, conversation in enumerate(due, 1):
             document = said(conversation)
-            self._write(partial(self._put_session, document=document, known=known))
+            try:
+                self._write(partial(self._put_session, document=document, known=known))
+            except UnreadableError as error:
+                self.tally.failed.append((document.path, str(error)))
             report(MemoryProgress("sessions", done, len(due)))
             self._pace()
         self.tally.unchanged += len(there) - len(due)
@@ -261,26 +267,46 @@ class Filling:
             if old is not None and old.error is None and old.hash == one.hash:
                 tables.touch(old, one.stamp)
                 self.tally.unchanged += 1
-            elif old is not None:
-                change.join(tables.update(old, document, self._pieces(document)))
-                self.tally.changed += 1
-            elif (was := gone.pop(one.hash, None)) is not None and was.at == document.at:
+            elif (was := self._moved(one, old, gone)) is not None and was.at == document.at:
                 tables.move(was, one.path, one.stamp)
                 moved.add(was.id)
                 self.tally.changed += 1
             else:
-                new.append((document, self._pieces(document)))
-                self.tally.added += 1
+                change.join(self._put_new(tables, document, old, new))
         change.join(tables.add(new))
         self.tally.chunks += len(change.added)
         return change
+
+    @staticmethod
+    def _moved(one: "_Read", old: Known | None, gone: dict[str, Known]) -> Known | None:
+        return gone.pop(one.hash, None) if old is None else None
+
+    def _put_new(
+        self,
+        tables: Tables,
+        document: Document,
+        old: Known | None,
+        new: list[tuple[Document, Sequence[Piece]]],
+    ) -> Change:
+        """Write a document that is there already; put one that is new to the others."""
+        try:
+            parts = self._pieces(document)
+        except UnreadableError as error:
+            self.tally.failed.append((document.path, str(error)))
+            return tables.fail(document.path, MemorySource.MEMORY, document.stamp, str(error), old)
+        if old is None:
+            new.append((document, parts))
+            self.tally.added += 1
+            return Change()
+        self.tally.changed += 1
+        return tables.update(old, document, parts)
 
     def _document(self, one: "_Read") -> Document:
         at = date_of(one.path, self.settings.zone)
         return Document(one.path, MemorySource.MEMORY, one.text, one.stamp, at)
 
     def _pieces(self, document: Document) -> list[Piece]:
-        return pieces(document, self.settings.size, self.settings.overlap)
+        return self._cut(document, self.settings.size, self.settings.overlap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from skerry.infra.clock import DAY_MS, Clock
+from skerry.memory.cutting import Cutter
 from skerry.memory.database import DamagedError, nothing
 from skerry.memory.documents import Document
 from skerry.memory.files import Scan, scan
@@ -83,10 +84,12 @@ class Index(Kept):
         self._busy = False
         """Whether a job brings much in."""
         self._looking = Looking()
+        self._cut = Cutter()
 
     def close(self) -> None:
         """Let go of the files; a job that runs ends at its next batch."""
         self._stop.set()
+        self._cut.close()
         if self._thread is not None:
             self._thread.join()
         with self._job, self._state, self._deriving.halted():
@@ -313,7 +316,9 @@ class Index(Kept):
 
     def _filling(self, write: Write, made_with: str | None = None) -> Filling:
         settings = self.settings.as_made(made_with)
-        return Filling(settings, write, lambda: self.clock.now_ms() * 1_000_000, self._pace)
+        return Filling(
+            settings, write, lambda: self.clock.now_ms() * 1_000_000, self._pace, self._cut
+        )
 
     def _done(
         self, tables: Tables, made_with: str, linked: Sequence[tuple[str, str]] | None = None

@@ -1,52 +1,21 @@
-"""`markdown.render`: Markdown as HTML that is safe to insert into a page.
+"""`markdown.render`: Markdown as HTML that is safe to insert into a page."""
 
-Two guards, each enough alone: the parser lets no raw HTML through, and what it makes is sanitised
-against a list of elements. Nothing in the result loads anything or runs anything.
-"""
-
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 import anyio.to_thread
 from pydantic import AfterValidator, Field
 
 from skerry.gateway.frames import Json
+from skerry.gateway.html import plain, render
 from skerry.gateway.method import Call, Method, Params
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_core import StateCore
-    from markdown_it.token import Token
+from skerry.infra.expendable import Expendable, ExpendableError
 
 MAX_TEXTS: Final = 64
-MAX_CHARS: Final = 64_000
-"""Characters of one text that are parsed; a longer one is shown as it is written."""
 MAX_TOTAL: Final = 262_144
-"""Characters of all texts of a request: the worst that can be written takes six seconds."""
-_MAX_NESTING: Final = 20
-
-_BLOCKS: Final = {"blockquote", "hr", "li", "ol", "p", "pre", "ul"}
-_HEADINGS: Final = {"h1", "h2", "h3", "h4", "h5", "h6"}
-_TABLE: Final = {"table", "tbody", "td", "th", "thead", "tr"}
-_INLINE: Final = {"a", "br", "code", "em", "s", "strong"}
-_ATTRIBUTES: Final = {
-    "a": {"href", "title"},
-    "ol": {"start"},
-    "pre": {"data-language"},
-    "td": {"data-align"},
-    "th": {"data-align"},
-}
-_SCHEMES: Final = frozenset({"http", "https", "mailto"})
-_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
-_URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{}|\[\]]+", re.IGNORECASE)
-_LANGUAGE: Final = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
-_OVERRIDES: Final = dict.fromkeys((0x202A, 0x202B, 0x202D, 0x202E), "\N{REPLACEMENT CHARACTER}")
-"""Characters that make text read in another order than it is written, to deceive."""
-_CODE_CONTROLS: Final = {
-    code: f"\N{LEFT CEILING}U+{code:04X}\N{RIGHT CEILING}" for code in range(0x2066, 0x206A)
-}
-"""In code the isolating ones deceive too; they are named there."""
+"""Characters of all texts of a request."""
+_SHORT: Final = 4_000
+"""Characters of all texts that are rendered here: the worst that can be written takes 0.1 s."""
 
 
 def _bounded(texts: list[str]) -> list[str]:
@@ -62,124 +31,32 @@ class MarkdownRenderParams(Params):
     texts: Annotated[list[str], Field(max_length=MAX_TEXTS), AfterValidator(_bounded)]
 
 
-async def markdown_render(_call: Call, params: MarkdownRenderParams) -> Json:
+async def markdown_render(call: Call, params: MarkdownRenderParams) -> Json:
     """Return each text as HTML, in the same order."""
-    return {"html": await anyio.to_thread.run_sync(render, params.texts)}
+    if sum(map(len, params.texts)) <= _SHORT:
+        return {"html": await anyio.to_thread.run_sync(render, params.texts)}
+    return {"html": await anyio.to_thread.run_sync(apart, call.context.renders, params.texts)}
 
 
-def render(texts: Sequence[str]) -> list[str]:
-    """Return each text as sanitised HTML; what is longer than `MAX_CHARS` as plain text in `pre`.
-
-    Elements are those of CommonMark, tables and strike-through. Links are http, https or mailto,
-    also an address that stands in the text; they open in a new tab and do not tell where they were.
-    An image becomes a link. A fence is `pre` with its language in `data-language`. Takes about a
-    millisecond per 2,000 characters.
-    """
-    import nh3  # noqa: PLC0415 - only pages need it; a start does not pay for it
-
-    parser = _parser()
-    cleaner = nh3.Cleaner(
-        tags=_BLOCKS | _HEADINGS | _TABLE | _INLINE,
-        clean_content_tags=set(),
-        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
-        url_schemes=set(_SCHEMES),
-        url_relative="deny",
-        link_rel="noopener noreferrer nofollow",
-        set_tag_attribute_values={"a": {"target": "_blank"}},
-    )
-    return [cleaner.clean(_html(parser, text.translate(_OVERRIDES))) for text in texts]
+def apart(renders: Expendable, texts: Sequence[str]) -> list[str]:
+    """Render texts in the process for it; one that takes too much is shown as it is written."""
+    try:
+        return _checked(renders(texts), len(texts))
+    except ExpendableError:
+        return [_alone(renders, text) for text in texts]
 
 
-def _html(parser: "MarkdownIt", text: str) -> str:
-    if len(text) > MAX_CHARS:
-        return f"<pre>{_escape(text)}</pre>"
-    html: str = parser.render(text)
-    return html
+def _alone(renders: Expendable, text: str) -> str:
+    try:
+        return _checked(renders([text]), 1)[0]
+    except ExpendableError:
+        return plain(text)
 
 
-def _parser() -> "MarkdownIt":
-    """Return a parser whose HTML needs no style attribute and has no picture in it."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - only pages need it
-
-    options = {"html": False, "breaks": True, "linkify": False, "maxNesting": _MAX_NESTING}
-    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    parser.core.ruler.push("addresses", _link_addresses)
-    parser.validateLink = _is_link  # type: ignore[method-assign]  # as its manual says
-    rules: dict[str, Any] = parser.renderer.rules  # type: ignore[attr-defined]  # of RendererHTML
-    rules |= {
-        "fence": _fence,
-        "code_block": _fence,
-        "code_inline": _code,
-        "image": _image,
-        "th_open": _cell,
-        "td_open": _cell,
-    }
-    return parser
-
-
-def _is_link(url: str) -> bool:
-    """Return whether it may be a link; a relative one would lead into the gateway."""
-    return _LINK.match(url) is not None
-
-
-def _link_addresses(state: "StateCore") -> None:
-    """Make links of the addresses that stand in the text."""
-    for block in state.tokens:
-        children, within = [], 0
-        for token in block.children or ():
-            within += token.type == "link_open"
-            within -= token.type == "link_close"
-            isolated = token.type == "text" and not within and "://" in token.content
-            children += _linked(state, token) if isolated else [token]
-        if block.children:
-            block.children = children
-
-
-def _linked(state: "StateCore", token: "Token") -> list["Token"]:
-    """Return the text with its addresses as links; what ends a sentence is no part of one."""
-    made: list[Token] = []
-    end = 0
-    for match in _URL.finditer(token.content):
-        url = match[0].rstrip(".,;:!?*_~")
-        if url.endswith(")") and url.count(")") > url.count("("):
-            url = url[:-1]
-        opened = token.copy(type="link_open", tag="a", nesting=1, content="")
-        opened.attrs = {"href": state.md.normalizeLink(url)}
-        closed = token.copy(type="link_close", tag="a", nesting=-1, content="")
-        before = token.copy(content=token.content[end : match.start()])
-        made += [before, opened, token.copy(content=url), closed]
-        end = match.start() + len(url)
-    return [*made, token.copy(content=token.content[end:])]
-
-
-def _fence(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    token = tokens[place]
-    name = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
-    language = f' data-language="{name}"' if _LANGUAGE.fullmatch(name) else ""
-    return f"<pre{language}><code>{_escape(token.content.translate(_CODE_CONTROLS))}</code></pre>\n"
-
-
-def _code(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    return f"<code>{_escape(tokens[place].content.translate(_CODE_CONTROLS))}</code>"
-
-
-def _image(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    """Return a link: a page must not load what a model, or who spoke to it, names."""
-    token = tokens[place]
-    source = str(token.attrs.get("src", ""))
-    return f'<a href="{_escape(source)}">{_escape(token.content or source)}</a>'
-
-
-def _cell(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    token = tokens[place]
-    align = str(token.attrs.get("style", "")).removeprefix("text-align:")
-    return f'<{token.tag} data-align="{align}">' if align else f"<{token.tag}>"
-
-
-def _escape(text: str) -> str:
-    from markdown_it.common.utils import escapeHtml  # noqa: PLC0415 - only pages need it
-
-    return escapeHtml(text)
+def _checked(answer: object, count: int) -> list[str]:
+    if not isinstance(answer, list) or len(answer) != count:
+        raise ExpendableError("it answered with something else")
+    return [str(one) for one in answer]
 
 
 METHODS: Final = (Method("markdown.render", MarkdownRenderParams, markdown_render),)

@@ -1,0 +1,12 @@
+"""The part of cutting that runs in a process of its own; it imports nothing of the gateway."""
+
+from skerry_recall.chunk import chunks
+
+
+def cut(asked: tuple[str, int, int]) -> list[tuple[int, int, int, int]]:
+    """Return where each passage begins and ends, and its first and last line."""
+    text, size, overlap = asked
+    return [
+        (one.start, one.end, one.start_line, one.end_line)
+        for one in chunks(text, size=size, overlap=overlap)
+    ]
