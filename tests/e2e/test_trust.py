@@ -224,3 +224,86 @@ async def test_the_owner_sees_what_is_unverified_and_makes_it_their_own(tmp_path
         assert left["id"] == second["id"]
         error = (await wire.ask("memory.confirm", {"id": first["id"]}))["error"]
         assert "skerry memory unverified" in error["details"]["remedy"]
+
+
+@asynccontextmanager
+async def poisoned(home: Path) -> AsyncIterator[tuple[Wire, Path, str, str | None]]:
+    """Give a gateway in whose workspace AGENTS.md is a copy of what a tainted run wrote."""
+    async with gateway(home) as (wire, workspace, url, token):
+        await ask(wire, READ)
+        await ask(wire, write("plain.txt"))
+        (workspace / "plain.txt").rename(workspace / "AGENTS.md")
+        yield wire, workspace, url, token
+
+
+async def is_fenced(wire: Wire) -> bool:
+    shown = json.dumps(await wire.call("prompt.show", {"sessionKey": "agent:main:new"}))
+    return "<untrusted-file id=" in shown
+
+
+async def fenced_files(wire: Wire) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await wire.call("files.list"))["files"]
+    return found
+
+
+async def test_the_owner_sees_what_is_fenced_and_trusts_exactly_what_it_holds(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with poisoned(home) as (wire, workspace, url, token):
+        assert await is_fenced(wire)
+        (file,) = await fenced_files(wire)
+        assert (file["path"], file["origins"], file["trusted"]) == ("AGENTS.md", ["tool"], False)
+        assert "words of others" in file["reason"]
+        read = (await wire.call("files.get", {"path": "AGENTS.md"}))["file"]
+        assert (read["content"], read["hash"]) == (POISON, file["hash"])
+        trust = {"path": "AGENTS.md", "hash": read["hash"]}
+        async with connected(url, auth={"token": token}, scopes=["operator.write"]) as writer:
+            for method in ("files.get", "files.trust"):
+                params = trust if method == "files.trust" else {"path": "AGENTS.md"}
+                error = (await writer.ask(method, params))["error"]
+                assert error["message"] == "missing scope: operator.admin"
+        error = (await wire.ask("files.trust", trust | {"hash": "0" * 64}))["error"]
+        assert "changed since it was read" in error["message"]
+        assert await is_fenced(wire), "nothing was trusted by mistake"
+        done = (await wire.call("files.trust", trust))["file"]
+        assert (done["trusted"], done["writer"]) == (True, "owner")
+        assert not await is_fenced(wire)
+        assert await fenced_files(wire) == []
+    async with gateway(home) as (wire, workspace, _, _):
+        assert not await is_fenced(wire), "also after a restart"
+        (workspace / "AGENTS.md").write_text("Be brief.")
+        assert not await is_fenced(wire), "and the owner's editor goes on from there"
+
+
+async def test_what_an_admin_saves_is_the_owners_word_and_a_writers_save_leaves_the_fence(
+    tmp_path: Path,
+) -> None:
+    async with poisoned(tmp_path / "home") as (wire, workspace, url, token):
+        assert await is_fenced(wire)
+        params = {"agentId": "main", "name": "AGENTS.md", "content": "Be brief."}
+        await wire.call("agents.files.set", params)
+        assert not await is_fenced(wire)
+
+        (workspace / "MEMORY.md").write_text(POISON)
+        await is_fenced(wire)
+        assert [one["path"] for one in await fenced_files(wire)] == ["MEMORY.md"], "a copy again"
+        read = await wire.call("memory.file", {"path": "MEMORY.md"})
+        save = {"path": "MEMORY.md", "text": "- Ada", "baseHash": read["hash"]}
+        async with connected(url, auth={"token": token}, scopes=["operator.write"]) as writer:
+            saved = await writer.call("memory.save", save)
+        assert [one["path"] for one in await fenced_files(wire)] == ["MEMORY.md"]
+        await wire.call("memory.save", save | {"text": "- Bea", "baseHash": saved["hash"]})
+        assert await fenced_files(wire) == []
+
+
+async def test_a_file_outside_the_workspace_or_of_the_gateway_is_never_shown_or_trusted(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path / "home") as (wire, workspace, _, _):
+        (workspace / "link.md").symlink_to("/etc/passwd")
+        for path in ("/etc/passwd", "../skerry.json", "link.md", ".git/config", "none.md"):
+            error = (await wire.ask("files.get", {"path": path}))["error"]
+            assert error["message"].startswith(f"{path} cannot be"), path
+            error = (await wire.ask("files.trust", {"path": path, "hash": "0" * 64}))["error"]
+            assert error["message"].startswith(f"{path} cannot be"), path

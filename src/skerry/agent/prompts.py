@@ -62,11 +62,11 @@ class Prompts(Struct):
     ritual: Ritual = field(default_factory=Ritual)
     _today: OrderedDict[tuple[SessionId, bool], Today] = field(default_factory=OrderedDict)
     """By session, and whether the notes are there: not everybody in it may read them."""
-    _memory: OrderedDict[tuple[SessionId, bool], tuple[int, FileText | None]] = field(
+    _memory: OrderedDict[tuple[SessionId, bool], tuple[tuple[int, int], FileText | None]] = field(
         default_factory=OrderedDict
     )
-    """MEMORY.md as it was when the session began or was compacted last, with the compactions; by
-    session, and whether it is shown there."""
+    """MEMORY.md as it was when the session began or was compacted last, with the compactions and
+    what the owner cleared; by session, and whether it is shown there."""
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Of each agent the last prompt, with all that it was made of."""
     _calendar: Calendar = field(default_factory=Calendar)
@@ -127,9 +127,10 @@ class Prompts(Struct):
         private = is_private(asked.request)
         now = next((one for one in files if one.name in _MEMORY), None)
         kept = self._memory.get((asked.session_id, private))
-        if kept is None or kept[0] != asked.compactions:
+        stamp = asked.compactions, self.records.cleared
+        if kept is None or kept[0] != stamp:
             if not asked.looking:
-                self._memory[asked.session_id, private] = asked.compactions, now
+                self._memory[asked.session_id, private] = stamp, now
                 while len(self._memory) > KEPT:
                     self._memory.popitem(last=False)
             return files

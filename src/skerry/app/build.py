@@ -186,6 +186,7 @@ async def open_application(
                 show_prompt=show_prompt,
                 memory=memory.desk,
                 forgets=forgetter,
+                records=dispatch.runtime.records,
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
             )

@@ -66,6 +66,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
         for agent in loaded.config.agents.ids:
             checks += await doctor_memory.index(loaded.config, agent)
+            checks.append(doctor_safety.fences(loaded.config, agent))
         checks += await doctor_memory.qmd(loaded.config, loaded.expanded.environ)
         checks.append(doctor_safety.conversations(loaded.config))
         checks.append(doctor_safety.service(environ, loaded.config))

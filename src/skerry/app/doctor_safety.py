@@ -1,16 +1,24 @@
 """Checks of what others can reach or guess, of the service, and of the log."""
 
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from skerry.agent.fences import fenced
 from skerry.app import unit
 from skerry.app.checks import Check, Level
 from skerry.config.gateway import GatewayConfig
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.config.session import DmScope, Scope
+from skerry.infra import sqlite
+from skerry.infra.foreign import UNREADABLE
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
-from skerry.store import DATABASE
+from skerry.model.ids import AgentId
+from skerry.policy.records import Records
+from skerry.store import DATABASE, Reader, files
 from skerry.store.visitors import strangers_in_main
 
 FEWEST: Final = 6
@@ -74,6 +82,29 @@ def conversations(config: Config) -> Check:
     if shared:
         return Check(name, Level.OK, "everybody who is let in shares main; nobody else did yet")
     return Check(name, Level.OK, "only the owner's chats share main")
+
+
+def fences(config: Config, agent: AgentId) -> Check:
+    """Return which files a prompt of the agent shows as data, without authority."""
+    name, records = "workspace files", _records(config.state_dir / DATABASE)
+    found = list(fenced(config.workspace(agent), gate(config), records))
+    if not found:
+        return Check(name, Level.OK, f"{agent}: all that a prompt reads count as yours.")
+    told = ", ".join(f"{one.name} ({one.doubt})" for one in found)
+    message = f"{agent}: a prompt shows them as data, without authority: {told}."
+    remedy = f"Read one, then make it yours: skerry files trust {found[0].name} --agent {agent}"
+    return Check(name, Level.WARNING, message, remedy)
+
+
+def _records(file: Path) -> Records:
+    """Return the records of the database; none where it cannot be read."""
+    if not file.exists():
+        return Records()
+    try:
+        with closing(sqlite.connect(file, read_only=True)) as connection:
+            return Records(files.every(Reader(connection)))
+    except (sqlite3.Error, *UNREADABLE):
+        return Records()
 
 
 def log(state_dir: Path) -> Check:

@@ -37,8 +37,11 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("memory", "usage", "outbox", "backup", "import")),
-    ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks", "devices")),
+    ("its state", ("memory", "files", "usage", "outbox", "backup", "import")),
+    (
+        "what it uses",
+        ("models", "auth", "prompt", "config", "plugins", "hooks", "devices"),
+    ),
     ("this shell", ("completion",)),
 )
 """The commands as the help lists them."""
@@ -132,6 +135,7 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "models": _models,
         "auth": add_auth,
         "prompt": parsing_extensions.prompt,
+        "files": parsing_extensions.files,
         "config": _config,
         "sessions": _sessions,
         "devices": _devices,

@@ -12,6 +12,25 @@ def prompt(add: Add) -> None:
     output(session(reach(shown)))
 
 
+def files(add: Add) -> None:
+    """Add `skerry files`."""
+    group = command(add, "files", None, "files that a prompt shows as data, without authority")
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    for name, text in (
+        ("list", "which there are, who wrote each, and why it has no authority"),
+        ("show", "print one, with what is recorded of it"),
+        ("trust", "make what a file holds now your word"),
+    ):
+        parser = command(add, name, "files", text)
+        parser.set_defaults(action=name)
+        if name != "list":
+            parser.add_argument("path", metavar="PATH", help="in the workspace")
+        if name == "trust":
+            parser.add_argument("--hash", metavar="H", help="of what you read; nobody is asked")
+        parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        output(reach(parser))
+
+
 def plugins(add: Add) -> None:
     """Add `skerry plugins`."""
     group = command(add, "plugins", None, "the plugins of a running gateway")

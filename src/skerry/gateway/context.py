@@ -23,6 +23,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
+from skerry.policy.records import Records
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.memory import Forgets, MemoryDesk
 from skerry.ports.model import Models, Setup
@@ -92,6 +93,8 @@ class GatewayContext(Struct, frozen=True):
     """None where no agent runs."""
     renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
     """Makes HTML of Markdown, in a process of its own."""
+    records: Records = field(default_factory=Records)
+    """Who wrote the files of the workspaces."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

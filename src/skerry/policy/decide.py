@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.model.caller import Caller
+from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import ANYBODY, Need, Role, allows
@@ -62,8 +63,13 @@ class Actor(Struct, frozen=True):
 
     @classmethod
     def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
-        """Return the actor of a run; nobody is a stranger."""
+        """Return the actor of a run; nobody is a stranger.
+
+        A checklist that several people would hear the answer to acts for none of them.
+        """
         if caller is None:
+            return cls(taint=taint)
+        if caller.origin is Origin.BOOT and caller.chat is not PeerKind.DIRECT:
             return cls(taint=taint)
         return cls(caller.origin, caller.is_private, taint=taint)
 

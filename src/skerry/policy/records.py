@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from skerry.model.origin import Origin
 
 HAND: Final = "hand"
 """Whoever changed a file outside the gateway: an editor of the person who owns the workspace."""
+
+
+OWNER: Final = "owner"
+"""The owner, who saved or confirmed what the file holds."""
 
 
 class FileRecord(Struct, frozen=True):
@@ -25,7 +28,8 @@ class FileRecord(Struct, frozen=True):
     """SHA-256 of the content."""
     size: int
     who: str
-    """The conversation whose run wrote it; `gateway` for a person there, `hand` for an editor."""
+    """The conversation whose run wrote it; `gateway` for a person there, `owner` where the
+    owner confirmed it, `hand` for an editor."""
     taint: frozenset[Origin]
     """Whose words, beside the owner's, the writer had read."""
 
@@ -60,15 +64,11 @@ class Records:
         known = self.of(path)
         return known.taint if known else frozenset()
 
-    def clear(self, path: str) -> bool:
-        """Take the taint from the record of a file; return whether there was any."""
-        known = self.of(path)
-        if known is None or not known.taint:
-            return False
+    def trust(self, path: str, digest: bytes, size: int) -> None:
+        """Take exactly this content of a file as the owner's: they saw it and said so."""
         self.cleared += 1
-        self._tainted.pop(known.digest, None)
-        self.note(replace(known, who="gateway", taint=frozenset()))
-        return True
+        self._tainted.pop(digest, None)
+        self.note(FileRecord(path, digest, size, OWNER, frozenset()))
 
     def tainted(self) -> list[FileRecord]:
         """Return the files whose writer had read others' words, by path."""

@@ -13,6 +13,12 @@ def every(reader: Reader) -> list[FileRecord]:
     ]
 
 
+def written_at(reader: Reader, path: str) -> int | None:
+    """Return when the record of a file was made, in ms since 1970."""
+    row = reader.one("SELECT at FROM file_record WHERE path = ?", (path,))
+    return row[0] if row else None
+
+
 def keep(unit: Unit, record: FileRecord, now: int) -> None:
     """Store the record of a file in place of the one before."""
     taint = " ".join(sorted(record.taint))

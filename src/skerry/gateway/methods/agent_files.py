@@ -14,6 +14,7 @@ from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.model.ids import AgentId, agent_id
+from skerry.policy.records import Records
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 NAMES: Final = (*ORDER, BOOT)
@@ -57,7 +58,8 @@ async def files_set(call: Call, params: FilesSetParams) -> Json:
     """Write one of these files whole, unless somebody changed it since it was read."""
     config, agent = call.context.config(), known(call, params.agent_id)
     _check_name(params.name)
-    row = await anyio.to_thread.run_sync(lambda: _written(config, agent, params))
+    records = call.context.records
+    row = await anyio.to_thread.run_sync(lambda: _written(config, agent, params, records))
     return {"ok": True, "agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
 
 
@@ -123,7 +125,7 @@ def _text(data: bytes, name: str) -> str:
     return text
 
 
-def _written(config: Config, agent: AgentId, params: FilesSetParams) -> Json:
+def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Records) -> Json:
     data, expected = params.content.encode(), (params.expected_hash or "").lower()
 
     def change(old: bytes | None) -> bytes:
@@ -140,7 +142,8 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams) -> Json:
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
     root = config.workspace(agent)
     try:
-        Beneath(root, gate(config)).replace(params.name, change, most=MAX_BYTES, whole=True)
+        rules = gate(config, records=records)  # admins alone get here: it is the owner's word now
+        Beneath(root, rules).replace(params.name, change, most=MAX_BYTES, whole=True)
     except (EscapeError, OSError) as error:
         raise _refused("written", params.name, error) from None
     return _row(config, agent, params.name, whole=True)

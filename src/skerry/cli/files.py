@@ -1,0 +1,94 @@
+"""`skerry files`: which files a prompt shows as data only, and taking one as the owner's word."""
+
+import os
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import anyio
+
+from skerry.cli.render import notice, one_line, plain, show, show_json, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.model.errors import ClientError
+
+READ: Final = ("operator.read",)
+ADMIN: Final = ("operator.admin",)
+
+
+def run(arguments: Namespace) -> int:
+    """Run `skerry files ...`; return the exit code."""
+    return anyio.run(_run, arguments)
+
+
+async def _run(arguments: Namespace) -> int:
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    scopes = READ if arguments.action == "list" else ADMIN
+    whose = {"agentId": arguments.agent} if arguments.agent else {}
+    async with GatewayClient(address, scopes=scopes) as client:
+        if arguments.action == "list":
+            found = await client.request("files.list", whose)
+            _print(arguments, found, lambda: _list(found))
+            return 0
+        params = {**whose, "path": arguments.path}
+        found = await client.request("files.get", params)
+        if arguments.action == "show":
+            _print(arguments, found, lambda: _show(found["file"]))
+            return 0
+        wanted = await _wanted(arguments, found["file"])
+        found = await client.request("files.trust", {**params, "hash": wanted})
+    name = one_line(found["file"]["path"])
+    _print(arguments, found, lambda: show(f"{name} counts as your word, as it is now."))
+    return 0
+
+
+def _print(arguments: Namespace, found: Any, render: Any) -> None:
+    if arguments.json:
+        show_json(found)
+    else:
+        render()
+
+
+async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
+    """Return the hash of the content that the owner means.
+
+    Raises:
+        ClientError: nobody can be asked, or the answer was no.
+    """
+    if arguments.hash:
+        return str(arguments.hash)
+    if not sys.stdin.isatty():
+        error = ClientError(f"{arguments.path} is not trusted yet: nobody can be asked here.")
+        error.remedy = "Read it with `skerry files show`, then give --hash as it is shown there."
+        raise error
+    _show(file)
+    notice("Every later conversation follows what it says, as if you had written it.")
+    answer = await anyio.to_thread.run_sync(input, "Is this your word? [y/N] ")
+    if answer.strip().lower() not in {"y", "yes"}:
+        raise ClientError(f"{arguments.path} stays as it was.")
+    return str(file["hash"])
+
+
+def _list(found: dict[str, Any]) -> None:
+    rows: list[tuple[str, ...]] = [("FILE", "WRITTEN BY", "ON", "WHY IT HAS NO AUTHORITY")]
+    rows += [_cells(one) for one in found["files"]]
+    if found["files"]:
+        show(table(rows))
+        show("To see one: skerry files show FILE. To make it yours: skerry files trust FILE.")
+    else:
+        show("Every file that a prompt reads counts as your word.")
+
+
+def _cells(file: dict[str, Any]) -> tuple[str, str, str, str]:
+    at = file["recordedAt"]
+    day = f"{datetime.fromtimestamp(at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}" if at else "-"
+    writer, reason = file["writer"] or "unknown", file["reason"] or "it has"
+    return one_line(file["path"]), one_line(writer), day, one_line(reason)
+
+
+def _show(file: dict[str, Any]) -> None:
+    name, writer, day, reason = _cells(file)
+    show(plain(file["content"]).rstrip())
+    notice(f"{name}: written by {writer}, recorded {day}, hash {file['hash']}")
+    notice("It counts as your word." if file["trusted"] else f"It has no authority: {reason}.")

@@ -1,0 +1,116 @@
+"""The methods `files.list`, `get` and `trust`: what a prompt shows fenced, and the owner's word."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import anyio.to_thread
+from pydantic import Field
+
+from skerry.agent.fences import Seen, fenced, look
+from skerry.config.protected import gate
+from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.notes import agent_of
+from skerry.infra.beneath import EscapeError
+from skerry.policy.files import FileKind
+from skerry.store import files
+
+_REFUSED: Final = {
+    FileKind.UNVERIFIED: "its notes are confirmed one by one: skerry memory confirm ID",
+    FileKind.LOADED: "it is loaded as code or instructions, and has no fence",
+}
+
+
+class FencesParams(Params):
+    """Parameters of `files.list`."""
+
+    agent_id: Name | None = None
+
+
+class FenceParams(FencesParams):
+    """Parameters of `files.get`; the path is one in the workspace."""
+
+    path: Name
+
+
+class TrustParams(FenceParams):
+    """Parameters of `files.trust`; `hash` is the SHA-256 of what was read."""
+
+    hash: Annotated[str, Field(max_length=64, pattern=r"^[a-f0-9]{64}$")]
+
+
+async def fences_list(call: Call, params: FencesParams) -> Json:
+    """Return the files that a prompt reads and shows fenced, with who wrote each and when."""
+    context, agent = call.context, agent_of(call, params.agent_id)
+    config = context.config()
+    root, rules = config.workspace(agent), gate(config)
+    found = await anyio.to_thread.run_sync(lambda: list(fenced(root, rules, context.records)))
+    return {
+        "agentId": agent,
+        "workspace": str(root),
+        "files": [await _row(call, one) for one in found],
+    }
+
+
+async def fences_get(call: Call, params: FenceParams) -> Json:
+    """Return a file with what it holds, whether it counts as the owner's word, and if not, why."""
+    root, seen = await _seen(call, params)
+    text = seen.data.decode("utf-8", "replace")
+    return {"workspace": str(root), "file": await _row(call, seen) | {"content": text}}
+
+
+async def fences_trust(call: Call, params: TrustParams) -> Json:
+    """Take what a file holds as the owner's word, if it still holds what was read."""
+    root, seen = await _seen(call, params)
+    if seen.digest.hex() != params.hash:
+        raise _refused(f"{seen.name} changed since it was read", "Read it again, then trust it.")
+    if (reason := _REFUSED.get(seen.kind)) is not None:
+        raise _refused(f"{seen.name} cannot be trusted: {reason}", "")
+    if seen.is_foreign:
+        remedy = f"Take it over on the machine of the gateway: chown $USER {seen.path}"
+        raise _refused(f"{seen.name} belongs to another user of this machine", remedy)
+    call.context.records.trust(seen.path, seen.digest, len(seen.data))
+    return {"workspace": str(root), "file": await _row(call, (await _seen(call, params))[1])}
+
+
+async def _seen(call: Call, params: FenceParams) -> tuple[Path, Seen]:
+    context, agent = call.context, agent_of(call, params.agent_id)
+    config = context.config()
+    root, rules = config.workspace(agent), gate(config)
+    try:
+        seen = await anyio.to_thread.run_sync(look, root, params.path, rules, context.records)
+    except EscapeError as error:
+        raise _refused(f"{params.path} cannot be shown: {error.reason}", "") from None
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        remedy = f"Name a file beneath {root}; `skerry files list` has those that are fenced."
+        raise _refused(f"{params.path} cannot be read: {reason}", remedy) from None
+    return root, seen
+
+
+def _refused(message: str, remedy: str) -> RefusedError:
+    details: Json = {"remedy": remedy} if remedy else None
+    return RefusedError(ErrorCode.INVALID_REQUEST, message, details=details)
+
+
+async def _row(call: Call, seen: Seen) -> dict[str, Json]:
+    known = call.context.records.of(seen.path)
+    at = await call.context.store.read(lambda reader: files.written_at(reader, seen.path))
+    return {
+        "path": seen.name,
+        "kind": seen.kind.value,
+        "size": len(seen.data),
+        "hash": seen.digest.hex(),
+        "trusted": not seen.doubt,
+        "reason": seen.doubt or None,
+        "origins": [*sorted(seen.taint)],
+        "writer": known.who if known else None,
+        "recordedAt": at,
+    }
+
+
+METHODS: Final = (
+    Method("files.list", FencesParams, fences_list),
+    Method("files.get", FenceParams, fences_get),
+    Method("files.trust", TrustParams, fences_trust),
+)
