@@ -378,9 +378,8 @@ async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[r
 
 def _limits(config: Config) -> tuple[int, int, int]:
     """Return how many runs may be on: of people, of sub-agents, of schedules."""
-    defaults = config.agents.defaults
-    subagents = defaults.subagents.max_concurrent
-    return defaults.max_concurrent, subagents, config.cron.max_concurrent_runs
+    of, cron = config.agents.defaults, config.cron
+    return of.max_concurrent, of.subagents.max_concurrent, cron.max_concurrent_runs
 
 
 @asynccontextmanager
