@@ -138,7 +138,7 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "files": parsing_extensions.files,
         "config": _config,
         "sessions": _sessions,
-        "devices": _devices,
+        "devices": parsing_extensions.devices,
         "doctor": _doctor,
         "memory": add_memory,
         "usage": add_usage,
@@ -377,27 +377,3 @@ def _logs(add: _Add) -> None:
         "--lines", type=_lines, default=100, metavar="N", help="how many to begin with (100)"
     )
     _output(_reach(logs))
-
-
-def _devices(add: _Add) -> None:
-    group = _command(add, "devices", None, "which other machines and nodes may connect")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    for name, text in (
-        ("list", "who waits to be let in, and who is paired"),
-        ("approve", "let a device in"),
-        ("reject", "refuse a device"),
-        ("remove", "forget a device and close its connections"),
-        ("rotate", "make a new token for a device; print it"),
-        ("revoke", "shut a device out until it is approved again"),
-    ):
-        command = _command(add, name, "devices", text)
-        command.set_defaults(action=name)
-        if name in {"approve", "reject"}:
-            command.add_argument("id", nargs="?", metavar="REQUEST", help="the beginning of its id")
-            command.add_argument("--latest", action="store_true", help="the newest request")
-        elif name != "list":
-            command.add_argument("id", metavar="DEVICE", help="the beginning of its id")
-        if name in {"rotate", "revoke"}:
-            roles = ["operator", "node"]
-            command.add_argument("--role", choices=roles, default="operator", help="in which role")
-        _output(_reach(command))
