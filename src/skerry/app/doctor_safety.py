@@ -16,6 +16,7 @@ from skerry.config.session import DmScope, Scope
 from skerry.infra import sqlite
 from skerry.infra.foreign import UNREADABLE
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
+from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.store import DATABASE, Reader, files
@@ -61,7 +62,11 @@ def service(environ: Mapping[str, str], config: Config) -> Check:
         return Check("service", Level.OK, "not installed; `skerry service install` does that")
     except (OSError, ValueError) as error:
         return Check("service", Level.WARNING, f"{file}: {error}.", "skerry service install")
-    if written != unit.current(config):
+    try:
+        current = unit.current(config)
+    except StateError as error:
+        return Check("service", Level.WARNING, str(error), error.remedy)
+    if written != current:
         message = f"{file} is from another installation, version or configuration."
         return Check("service", Level.WARNING, message, "skerry service install")
     return Check("service", Level.OK, str(file))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.config.root import Config
+from skerry.model.errors import StateError
 
 NAME: Final = "skerry.service"
 ENVIRONMENT: Final = "service.env"
@@ -57,7 +58,15 @@ def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: f
         config: Its configuration file.
         drain_seconds: How long it lets runs end; systemd waits a little longer before it kills.
 
+    Raises:
+        StateError: a path has a control character, which could begin a line of its own.
+
     """
+    for word in (*command, str(state_dir), str(config)):
+        if not word.isprintable():
+            error = StateError(f"The path {word!r} cannot stand in a unit of systemd.")
+            error.remedy = "Move what is there to a path without line breaks or control characters."
+            raise error
     names = {"SKERRY_STATE_DIR": state_dir, "SKERRY_CONFIG_PATH": config}
     return _TEMPLATE.format(
         # In a command, unlike in an environment, systemd puts variables in the place of `$NAME`.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from skerry.app.unit import unit
+from skerry.model.errors import StateError
 
 from .conftest import Command
 
@@ -154,6 +155,19 @@ def test_odd_paths_are_escaped_as_systemd_reads_them() -> None:
     assert 'ExecStart="/opt/$$x/python"' in text
     assert '"SKERRY_STATE_DIR=/home/a b/100%%/$HOME/qu\\"ote"' in text
     assert "TimeoutStopSec=45" in text
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r", "\x0b", "\x1b", "\u2028"])
+def test_no_path_begins_a_line_of_its_own_in_the_unit(break_: str) -> None:
+    odd, plain = Path(f"/home/x{break_}ExecStartPre=/bin/sh"), Path("/home/x/skerry.json")
+    for command, state, config in (
+        (["/usr/bin/python3"], odd, plain),
+        (["/usr/bin/python3"], plain, odd),
+        ([str(odd)], plain, plain),
+    ):
+        with pytest.raises(StateError, match="cannot stand in a unit") as refused:
+            unit(command, state, config, 30)
+        assert "Move" in refused.value.remedy
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
