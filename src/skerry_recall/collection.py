@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from skerry_recall.arrays import DamagedError, load, on_disk, replace_file, save
-from skerry_recall.parts import Change, Parts, Removed, changed, compacted
+from skerry_recall.parts import Change, Parts, Removed, changed, compacted, purged
 from skerry_recall.passage import Passage
 from skerry_recall.postings import Postings, build
 from skerry_recall.scores import Floats, Scores
@@ -101,6 +101,12 @@ class Collection:
         with self._lock:
             state = self._state or self._load()
             self._state = self._written(state, compacted(state.parts))
+
+    def purge(self) -> None:
+        """Write anew what has something of passages that were removed; else as `compact`."""
+        with self._lock:
+            state = self._state or self._load()
+            self._state = self._written(state, purged(state.parts))
 
     def scores(
         self,

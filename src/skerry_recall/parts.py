@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from skerry_recall.arrays import Arrays
-from skerry_recall.postings import Postings, merge
+from skerry_recall.postings import Postings, merge, without
 from skerry_recall.scores import Floats, Longs, Mask
-from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, Vectors, pack
+from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, Vectors, pack, some_of
 
 RECENT: Final = 2000
 """Passages or vectors that came since the large part was written, before it is written anew, or"""
@@ -88,6 +88,19 @@ def changed(parts: Parts, change: Change) -> Parts:
 def compacted(parts: Parts) -> Parts:
     """Return the same with all in the large part, and nothing else in any."""
     return _with_large_vectors(_with_large_words(parts))
+
+
+def purged(parts: Parts) -> Parts:
+    """Return the same with nothing in the large part of what is no more held, or held anew."""
+    words, vectors = parts.words, parts.vectors
+    keep = _without(words.id, np.union1d(parts.removed.id, parts.recent_words.id))
+    if keep is not None:
+        words = without(words, keep)
+    removed = Removed(np.empty(0, np.int64)) if len(parts.removed.id) else parts.removed
+    stays = np.isin(vectors.id, _held(parts)) & ~np.isin(vectors.id, parts.recent_vectors.id)
+    if not stays.all():
+        vectors = some_of(vectors, stays)
+    return replace(parts, words=words, removed=removed, vectors=vectors)
 
 
 def _settled(parts: Parts) -> Parts:

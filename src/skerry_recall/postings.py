@@ -163,6 +163,28 @@ def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
     )
 
 
+def without(one: Postings, keep: Mask) -> Postings:
+    """Return the rows that are kept, and the terms that they have; nothing is sorted anew."""
+    where = np.cumsum(keep) - 1
+    alive = keep[one.row]
+    starts = np.append(0, np.cumsum(alive))[one.starts]
+    used = np.flatnonzero(np.diff(starts))
+    names = one.terms()
+    kept = [names[number] for number in used.tolist()]
+    return Postings(
+        id=one.id[keep],
+        document=one.document[keep],
+        place=one.place[keep],
+        at=one.at[keep],
+        length=one.length[keep],
+        names=np.frombuffer(b"".join(kept), np.uint8),
+        ends=_sums([len(name) for name in kept]).astype(np.uint32),
+        starts=np.append(starts[used], starts[-1]),
+        row=where[one.row[alive]].astype(np.int32),
+        count=one.count[alive],
+    )
+
+
 def _renumbered(keys: list[Keys], number: Longs) -> Iterator[Keys]:
     """Yield the entries with the numbers of their terms replaced; nothing is left of the list."""
     while keys:

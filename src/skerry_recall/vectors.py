@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skerry_recall.arrays import Arrays, OnDisk
-from skerry_recall.scores import Floats, Longs
+from skerry_recall.scores import Floats, Longs, Mask
 
 SMALL: Final = 8192
 """Vectors up to which all are compared exactly: 12 MB of 384 dimensions."""
@@ -102,6 +102,19 @@ def pack(id_: Longs, exact: Floats) -> Vectors:
         coarse[some] = np.round(rows / scale[some, None])
         bits[some] = np.packbits(rows > mean, axis=1)
     return Vectors(id_, exact, mean, bits, coarse, scale)
+
+
+def some_of(one: Vectors, keep: Mask) -> Vectors:
+    """Return the rows that are kept, in all forms."""
+    exact = np.empty((int(keep.sum()), one.mean.size), np.float32)
+    at = 0
+    for begin in range(0, len(one), SMALL):  # a copy of all would be as large as they are
+        rows = one.some(begin, begin + SMALL)[keep[begin : begin + SMALL]]
+        exact[at : at + len(rows)] = rows
+        at += len(rows)
+    if len(exact) <= SMALL or not len(one.bits):
+        return pack(one.id[keep], exact)
+    return Vectors(one.id[keep], exact, one.mean, one.bits[keep], one.coarse[keep], one.scale[keep])
 
 
 def hamming(question: Bytes, rows: Bytes) -> Floats:

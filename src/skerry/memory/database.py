@@ -7,13 +7,14 @@ belongs to one process at a time, the one that holds the lock of the state direc
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from skerry.infra.atomic import make_private
 from skerry.infra.sqlite import NewerSchemaError, connect, migrate, problems
+from skerry.memory.residue import is_left
 from skerry.memory.schema import STEPS
 from skerry.memory.tables import Tables
 from skerry.model.memory import MemoryBackendError
@@ -149,17 +150,29 @@ class Database:
                 self._reach("index.commit")
             self._reach("index.committed")
 
-    def purge(self) -> None:
-        """Write the file anew, so that no page of it has what was deleted, and cut its log.
+    def purge(self, pieces: Sequence[bytes] | None) -> None:
+        """Leave nothing of rows that were deleted, with these texts and vectors, in any file.
+
+        What is deleted is overwritten at once; the file is written anew only where a copy was left
+        between other rows, or where the pieces are not known. Readers go on but for moments.
 
         Raises:
             DamagedError, MemoryBackendError: as `writing`; or it is read without end.
         """
-        with self._writing, self._noticed(OSError), self._free:
+        with self._writing, self._noticed(OSError):
             if self._writer is None:
                 raise MemoryBackendError("The memory's index is closed.")
-            self._writer.execute("VACUUM")
+            self._cut(self._writer)
+            if pieces is None or is_left(self.path, pieces):
+                self._reach("index.rewriting")
+                self._writer.execute("VACUUM")
+                self._cut(self._writer)
             self._reach("index.purged")
+
+    def _cut(self, writer: sqlite3.Connection) -> None:
+        """Take the log into the file, most of it beside readers, and cut it to nothing."""
+        writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        with self._free:
             self._alone()
 
     def replace(

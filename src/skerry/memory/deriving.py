@@ -178,22 +178,29 @@ class Deriving:
     def purge(self, tables: Tables, generation: str) -> None:
         """Leave nothing in the files of what was removed; for a block of `halted`.
 
-        What lacks much is thrown away as a whole.
+        What lacks much is thrown away as a whole. Searches go on while files are written.
         """
         with self._lock:
-            found = difference(self._open(generation), tables)
             collection = self._open(generation)
-            if found.size <= SMALL:
-                try:
-                    equal(collection, tables, found)
-                    collection.compact()
-                except (OSError, ValueError) as error:
-                    self._begin_anew(error)
-                else:
-                    self._stale, self._written = False, self._exists()
+            found = difference(collection, tables)
+            if found.size > SMALL:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self.drop()
                 return
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self.drop()
+            try:
+                equal(collection, tables, found)
+            except (OSError, ValueError) as error:
+                self._begin_anew(error)
+                return
+            self._stale = False
+        try:
+            collection.purge()
+        except (OSError, ValueError) as error:
+            with self._lock:
+                self._begin_anew(error)
+        else:
+            with self._lock:
+                self._written = self._exists()
 
     def keep_only(self, generation: str | None) -> None:
         """Remove what was derived of indexes that are gone."""

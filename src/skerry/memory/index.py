@@ -20,6 +20,7 @@ from skerry.memory.kept import GENERATION, Kept, generation_of
 from skerry.memory.looking import Looking
 from skerry.memory.retaking import retake
 from skerry.memory.tables import Change, Known, Tables
+from skerry.memory.taking import found
 from skerry.model.memory import (
     Conversation,
     MemoryProgress,
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
+PURGING: Final = "purging"
+"""The note that something was taken out whose rest may still be in the files."""
 LONG: Final = 2000
 """Files or conversations that are still to be brought in, from which on searches wait little."""
 BUSY_SECONDS: Final = 0.05
@@ -121,8 +124,8 @@ class Index(Kept):
         """Take out what holds the phrases, then bring in what the files and conversations say now.
 
         They are not to hold them any more. A job that runs ends before, so that nothing of what it
-        has read is written afterwards. Nothing of it stays in the files of the index, which are
-        written anew: about a second for 10,000 passages.
+        has read is written afterwards. Nothing of it stays in the files of the index. Searches go
+        on meanwhile.
 
         Raises:
             MemoryBackendError, StoppedError: as `sync`.
@@ -131,7 +134,10 @@ class Index(Kept):
             if not self.database.path.exists():
                 return SyncReport()
             self._open()
-            return self._mended(partial(self._forget, redaction, talks))
+            try:
+                return self._mended(partial(self._forget, redaction, talks))
+            finally:
+                self._busy = False
 
     def freshen(self, seconds: float) -> bool:
         """Bring in what changed in the files since the last look; return whether it was done.
@@ -240,12 +246,12 @@ class Index(Kept):
 
     def _forget(self, redaction: Redaction, talks: "Talks | None") -> SyncReport:
         with self.database.reading() as tables:
-            holding = {one.document for one in tables.passages() if redaction.may_be_in(one.text)}
-            known = [one for source in MemorySource for one in tables.known(source).values()]
-        gone = [one for one in known if one.id in holding]
+            held = found(tables, redaction)
+            gone = tables.known_as(held.documents)
+            pieces = None if tables.meta(PURGING) else held.pieces
         self.era += 1
         if gone:
-            self.write(lambda tables: tables.remove(gone))
+            self.write(partial(_taken_out, gone=gone))
         self._reach("forget.unindexed")
         self._looking.forget()
         filled = self._update(scan(self.settings.places), no_report)
@@ -253,13 +259,15 @@ class Index(Kept):
             with self.database.reading() as tables:
                 said = tables.known(MemorySource.SESSIONS)
             self._converse(self._filling(self.write), said, talks, no_report, every=True)
+        self._busy = True  # the files are brought in: nobody has to wait for the rest
         retake(self)
         self.write(_swept)
         if self._deriving.is_there:
             with self._deriving.halted(), self.database.reading() as tables:
                 self._deriving.purge(tables, generation_of(tables))
         self._drop_old()
-        self.database.purge()
+        self.database.purge(pieces)
+        self.write(_purged)
         return replace(filled, removed=len(gone))
 
     def _update(self, there: Scan, report: Report) -> SyncReport:
@@ -330,6 +338,16 @@ class Index(Kept):
         if tables.meta(GENERATION) is None:
             tables.note(GENERATION, secrets.token_hex(8))
         return Change()
+
+
+def _taken_out(tables: Tables, gone: Sequence[Known]) -> Change:
+    tables.note(PURGING, "1")
+    return tables.remove(gone)
+
+
+def _purged(tables: Tables) -> Change:
+    tables.drop_note(PURGING)
+    return Change()
 
 
 def _swept(tables: Tables) -> Change:

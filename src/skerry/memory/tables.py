@@ -87,6 +87,10 @@ class Tables(VectorRows):
         """Write a note about the index."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
+    def drop_note(self, key: str) -> None:
+        """Take a note away."""
+        self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
+
     def note_links(self, links: Sequence[tuple[str, str]]) -> None:
         """Note the links that are not followed, each with what helps."""
         self.note(LINKS, json.dumps(list(links)))
@@ -102,6 +106,11 @@ class Tables(VectorRows):
         where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
         given = (json.dumps(list(paths)), MemorySource.MEMORY.value)
         return _known(self._db.execute(f"{_KNOWN} {where}", given))
+
+    def known_as(self, ids: Iterable[int]) -> list[Known]:
+        """Return the files and conversations with these numbers."""
+        where = "WHERE id IN (SELECT value FROM json_each(?))"
+        return list(_known(self._db.execute(f"{_KNOWN} {where}", (as_json(ids),))).values())
 
     def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
         """Write documents whose paths are new."""
@@ -252,6 +261,19 @@ class Tables(VectorRows):
         given = None if ids is None else as_json(ids)
         for row in self._db.execute(_PASSAGES, (given, given)):
             yield Passage(*row)
+
+    def suspects(self, needles: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+        """Yield number, document and text of passages that may have one of the words.
+
+        Those of ASCII alone are compared by SQLite, whatever the case; all others are yielded.
+        """
+        plain = [one for one in needles if one.isascii()]
+        like = " OR ".join(["instr(lower(content), ?)"] * len(plain)) or "0"
+        yield from self._db.execute(
+            "SELECT id, file_id, content FROM chunks"  # noqa: S608 - of ours
+            f" WHERE {like} OR length(content) <> length(CAST(content AS BLOB))",
+            [one.lower() for one in plain],
+        )
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the texts of passages by number; those that are gone are left out."""

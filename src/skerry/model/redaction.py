@@ -59,7 +59,8 @@ class Redaction:
             raise PhraseError(f"Name one to {MAX_PHRASES} phrases to forget.")
         words = [_words(one) for one in self.phrases]
         self._phrase = re.compile("|".join(_pattern(one) for one in words), re.IGNORECASE)
-        self._needles = tuple(max(one, key=len).casefold() for one in words)
+        self.needles = tuple(max(one, key=len).casefold() for one in words)
+        """A word of each phrase, which stands wherever the phrase does."""
 
     def may_be_in(self, text: str) -> bool:
         """Return whether it is worth looking; cheap, and never wrong with False.
@@ -67,7 +68,7 @@ class Redaction:
         The text may be one with JSON's escapes.
         """
         folded = unicodedata.normalize("NFC", text).casefold()
-        return any(needle in folded for needle in self._needles)
+        return any(needle in folded for needle in self.needles)
 
     def holds(self, text: str) -> bool:
         """Return whether a phrase stands in the text."""
