@@ -67,10 +67,10 @@ async def test_a_run_that_cannot_begin_ends_and_does_not_run_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     def damage(unit: Unit) -> None:
-        unit.execute("UPDATE entry SET body = x'00' WHERE seq = 1")
+        unit.execute("UPDATE session SET compacted = 'no number'")
 
     def mend(unit: Unit) -> None:
-        unit.execute("DELETE FROM entry WHERE seq = 1")
+        unit.execute("UPDATE session SET compacted = 0")
 
     def tails(reader: Reader) -> list[tuple[int, ...]]:
         return reader.all("SELECT tail, (SELECT max(seq) FROM entry) FROM session")

@@ -24,10 +24,10 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
     for kept in (model.seen, core.events, core.woken):
         kept.clear()
     gc.collect()
+    # Some classes of others keep something else than a text as their module.
+    names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
     return Counter(
-        f"{type(one).__module__}.{type(one).__qualname__}"
-        for one in gc.get_objects()
-        if type(one).__module__.startswith(("skerry.", "asyncio", "anyio", "sqlite3"))
+        name for name in names if name.startswith(("skerry.", "asyncio", "anyio", "sqlite3"))
     )
 
 

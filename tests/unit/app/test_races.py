@@ -223,7 +223,9 @@ async def test_stopping_a_message_that_entered_stops_the_run_that_answers_it(
 async def test_a_run_that_cannot_begin_ends_for_those_who_wait(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         await core.ask("a")
-        await core.store.write(lambda unit: unit.execute("UPDATE entry SET body = x'00'"))
+        await core.store.write(
+            lambda unit: unit.execute("UPDATE session SET compacted = 'no number'")
+        )
         session = core.events[0].session_id
         core.dispatch.runtime.histories.forget(session)
         result = await core.ask("b")
