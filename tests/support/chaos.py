@@ -30,6 +30,8 @@ from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
 
 SECONDS = 60.0
+MAY = {"tools": {"guests": {"allow": ["read", "write"]}}}
+"""What the people of the platform may have done for them."""
 ONE_BY_ONE = {"messages": {"queue": {"mode": "followup", "debounceMs": 0, "cap": 1000}}}
 """Each message has its own answer, so that answers can be counted, however many wait."""
 Written = list[dict[str, Any]]
@@ -143,7 +145,7 @@ async def rig(
         running_gateway(
             model=model.base_url,
             home=folder / "home",
-            config=ONE_BY_ONE | config,
+            config=ONE_BY_ONE | MAY | config,
             arguments=["--platform", str(platform.folder), *arguments],
             first=first,
         ) as gateway,
