@@ -43,6 +43,7 @@ from skerry.ports.dispatch import InLine, QueueReport
 from skerry.ports.memory import MemoryDesk
 from skerry.ports.model import (
     ModelInfo,
+    ModelOffer,
     ModelPick,
     ModelProvider,
     ModelSetup,
@@ -180,6 +181,8 @@ class FakeModels:
 
     setups: list[ModelSetup] = field(default_factory=list)
     picks: list[ModelPick] = field(default_factory=list)
+    trusted: dict[str, bool] = field(default_factory=dict)
+    offers: tuple[ModelOffer, ...] = ()
     refuse: Exception | None = None
     model: ModelInfo = MODEL
     """The one that is chosen."""
@@ -197,7 +200,14 @@ class FakeModels:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]
 
     async def status(self) -> ModelStatus:
-        return ModelStatus(ModelState.READY, MODEL)
+        return ModelStatus(ModelState.READY, MODEL, offers=self.offers)
+
+    async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
+        if self.refuse is not None:
+            raise self.refuse
+        self.trusted[server] = is_trusted
+        self.offers = tuple(one for one in self.offers if one.id != server)
+        return await self.status()
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
         if self.refuse is not None:

@@ -31,6 +31,8 @@ def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
     else:
         lines.append("  Model   none can be used yet")
     lines += [f"          {text}" for text in (status.message, status.remedy) if text]
+    for offer in status.offers:
+        lines += [f"  Found   {offer.text}", f"          Use it? {command} models trust {offer.id}"]
     if status.state is ModelState.UNAVAILABLE or not (status.model and status.model.supports_tools):
         lines += [
             "  Better  enter a provider's key on the page, under Model; or, with a file you have:",

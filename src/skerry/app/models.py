@@ -10,7 +10,7 @@ import anyio
 from skerry.app.setup import picked
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
-from skerry.client.models import model_list, model_status, model_use
+from skerry.client.models import model_list, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
 from skerry.infra.http import HttpClient
@@ -60,9 +60,8 @@ async def standing(environ: Mapping[str, str]) -> Standing:
     """
     try:
         async with GatewayClient(find(environ)) as client:
-            return Standing(
-                await model_status(client), tuple(await model_list(client)), running=True
-            )
+            listed = tuple(await model_list(client))  # which also looks for local servers
+            return Standing(await model_status(client), listed, running=True)
     except GatewayUnreachableError:
         return await expected(environ)
 
@@ -83,7 +82,8 @@ async def expected(environ: Mapping[str, str]) -> Standing:
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
-        return Standing(await catalog.status(), tuple(await catalog.listing()), running=False)
+        listed = tuple(await catalog.listing())  # which also looks for local servers
+        return Standing(await catalog.status(), listed, running=False)
 
 
 async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
@@ -132,6 +132,25 @@ async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
             return Standing(await model_status(client), (), running=True)
     except GatewayUnreachableError:
         return await expected(environ)
+
+
+async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) -> Standing:
+    """Use a local server that was found as it runs now, or no longer.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        ModelError: there is no such server, or it does not listen.
+        StateError: it cannot be kept.
+        GatewayRefusedError: a gateway runs and does not take it.
+    """
+    try:
+        async with GatewayClient(find(environ)) as client:
+            status = await model_trust(client, server, is_trusted=is_trusted)
+            return Standing(status, (), running=True)
+    except GatewayUnreachableError:
+        async with _catalog(environ) as catalog:
+            status = await catalog.trust(server, is_trusted=is_trusted)
+            return Standing(status, (), running=False)
 
 
 @dataclass(frozen=True, slots=True)

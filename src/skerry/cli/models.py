@@ -3,19 +3,20 @@
 import os
 from argparse import Namespace
 from datetime import MAXYEAR, UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import msgspec
 
-from skerry.app.models import Standing, known, standing, trial, use
+from skerry.app.models import Standing, known, standing, trial, trust, use
 from skerry.app.setup import PRIMARY, gguf
 from skerry.cli.failure import complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.model.errors import ModelError
-from skerry.ports.model import ModelInfo, ModelPick, ModelState, Resting
+from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, Resting
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
 
@@ -29,12 +30,14 @@ _REMEDIES: Final = {
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry models list`, `status`, `use` or `test`; return the exit code."""
+    """Run `skerry models list`, `status`, `use`, `trust` or `test`; return the exit code."""
     match arguments.action:
         case "use":
             return _use(arguments)
         case "test":
             return _test(arguments)
+        case "trust":
+            return _trust(arguments)
         case "list":
             return _list(arguments)
         case _:
@@ -67,6 +70,7 @@ def _list(arguments: Namespace) -> int:
         for model in models
     ]
     show(table(lines))
+    _tell_offers(found.status)
     return 0
 
 
@@ -124,6 +128,7 @@ def _status(found: Standing, *, as_json: bool) -> int:
                 "remedy": status.remedy,
                 "gatewayRunning": found.running,
                 "resting": msgspec.to_builtins(status.resting),
+                "offers": msgspec.to_builtins(status.offers),
             }
         )
     else:
@@ -131,9 +136,25 @@ def _status(found: Standing, *, as_json: bool) -> int:
             show(f"{_who(found)}: {model_line(status)}")
         for one in status.resting:
             show(one_line(f"passed over {_end(one)} ({one.reason}): {one.profile}, {one.model}"))
+        _tell_offers(status)
     if usable:
         return 0
     return complain(status.message or "No model can be used.", status.remedy, "skerry models")
+
+
+def _tell_offers(status: ModelStatus) -> None:
+    for one in status.offers:
+        notice(one_line(f"{one.text} {one.remedy}"))
+
+
+def _trust(arguments: Namespace) -> int:
+    """Use a local server that was found, or no longer; tell which model answers then."""
+    wanted = not arguments.withdraw
+    found = anyio.run(partial(trust, os.environ, arguments.server, is_trusted=wanted))
+    if not arguments.json:
+        show(f"{arguments.server} is {'used from now on' if wanted else 'used no longer'}.")
+    _status(found, as_json=arguments.json)
+    return 0
 
 
 def _end(one: Resting) -> str:

@@ -4,7 +4,15 @@ from typing import Any
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
-from skerry.ports.model import ModelCost, ModelInfo, ModelPick, ModelState, ModelStatus, Resting
+from skerry.ports.model import (
+    ModelCost,
+    ModelInfo,
+    ModelOffer,
+    ModelPick,
+    ModelState,
+    ModelStatus,
+    Resting,
+)
 
 
 async def model_status(client: GatewayClient) -> ModelStatus:
@@ -32,6 +40,16 @@ async def model_use(client: GatewayClient, pick: ModelPick) -> ModelStatus:
     return _status(await client.request("models.use", params))
 
 
+async def model_trust(client: GatewayClient, server: str, *, is_trusted: bool) -> ModelStatus:
+    """Use a local server that was found as it runs now, or no longer.
+
+    Raises:
+        ClientError: the gateway cannot be asked, or does not take it.
+    """
+    params = {"server": server, "trusted": is_trusted}
+    return _status(await client.request("models.trust", params))
+
+
 async def model_list(client: GatewayClient) -> list[ModelInfo]:
     """Return the models that can be used now, the one in use first.
 
@@ -51,6 +69,10 @@ def _status(status: dict[str, Any]) -> ModelStatus:
         tuple(
             Resting(one["profile"], one["model"], one["reason"], one["until"])
             for one in status.get("resting", ())
+        ),
+        tuple(
+            ModelOffer(one["id"], one["name"], one["address"], one["owner"], one["before"])
+            for one in status.get("offers", ())
         ),
     )
 

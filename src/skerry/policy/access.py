@@ -149,6 +149,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.status": READERS,
+        "models.trust": ADMINS,
         "models.use": ADMINS,
         "node.describe": READERS,
         "node.event": NODES,

@@ -244,6 +244,35 @@ class Resting(Struct, frozen=True):
     """Milliseconds since 1970; the end of the year 9999 is until a person signs in again."""
 
 
+class ModelOffer(Struct, frozen=True):
+    """A local model server that was found, and gets no conversation until the owner confirms it."""
+
+    id: str
+    name: str
+    address: str
+    """Host and port."""
+    owner: str = ""
+    """The user of the machine who runs it; empty where the system does not tell."""
+    before: str = ""
+    """The user for whom it was confirmed, where that is another one."""
+
+    @property
+    def text(self) -> str:
+        """Return what a person should know of it."""
+        if self.before:
+            return (
+                f"{self.name} on {self.address} was confirmed as run by user {self.before};"
+                f" now user {self.owner or '(not told)'} listens there, so it is not used."
+            )
+        who = f"run by user {self.owner}" if self.owner else "this system does not tell who runs it"
+        return f"{self.name} answers on {self.address} ({who})."
+
+    @property
+    def remedy(self) -> str:
+        """Return what a person can do."""
+        return f"Use it? skerry models trust {self.id}"
+
+
 class ModelStatus(Struct, frozen=True):
     """What the page and `status` say of the model: which, whether, and what a person can do."""
 
@@ -253,6 +282,8 @@ class ModelStatus(Struct, frozen=True):
     remedy: str = ""
     resting: tuple[Resting, ...] = ()
     """What is passed over now, what rests shortest in front."""
+    offers: tuple[ModelOffer, ...] = ()
+    """Local servers that the owner has to confirm."""
 
 
 class Models(Protocol):
@@ -276,6 +307,16 @@ class Models(Protocol):
 
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""
+        ...
+
+    async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
+        """Keep that the owner uses a local server as it runs now, or no longer.
+
+        Raises:
+            ModelUnavailableError: there is no local server of that name.
+            ModelConnectionError: it does not listen.
+            StateError: it cannot be kept.
+        """
         ...
 
 

@@ -14,7 +14,14 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelUnavailableError
-from skerry.ports.model import ModelInfo, ModelProvider, ModelState, ModelStatus, Resting
+from skerry.ports.model import (
+    ModelInfo,
+    ModelOffer,
+    ModelProvider,
+    ModelState,
+    ModelStatus,
+    Resting,
+)
 from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
@@ -23,6 +30,7 @@ from skerry.providers.known import LOCAL, LocalServer, known_provider
 from skerry.providers.machine import Machine
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED, embedded_info
+from skerry.providers.pins import PinnedProvider, Pins, Verdict
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local, shown
 from skerry.providers.retry import RetryingProvider, RetryPolicy
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 _FRESH: Final = 30.0  # seconds for which the answers of the local servers hold
 _REMEDY: Final = (
     "Enter a provider's key on the page, or set one in the environment (such as OPENAI_API_KEY), or"
-    " start Ollama, LM Studio or llama.cpp's server."
+    " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
 )
 
 _HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
@@ -49,8 +57,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
     """Chooses among hosted providers, local servers and the embedded model.
 
     Without a configured model it is the first usable of: a provider's key in the environment, a
-    local server that answers, `models.embedded.file`, the packaged demonstration model. Use as
-    `async with Catalog(...)`; leaving the block ends the embedded model's process.
+    local server that answers and that the owner has confirmed, `models.embedded.file`, the packaged
+    demonstration model. Use as `async with Catalog(...)`; leaving the block ends the embedded
+    model's process.
     """
 
     def __init__(
@@ -96,6 +105,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _configure(self, config: Config) -> None:
         self._config = config
         self._names = Names(config.agents, config.models)
+        self._pins = Pins(config.state_dir)
         facts = Facts(config.state_dir)
         self._resolver = Resolver(config.models, self._environ, self._servers, facts)
         self._providers: dict[tuple[Endpoint, bool], ModelProvider] = {}
@@ -163,7 +173,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         first = await self._first_target(self.credentials.providers(wanted.agent))
         if first is None:
             return [Entry(EMBEDDED, embedded=self._embedded_choice())]
-        if first.local:
+        if first.server is not None:
             return [Entry(first.info.ref, first)]
         return self._with_credentials(first.info.ref, wanted, pin)
 
@@ -215,7 +225,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Return the first model that can be used; None is the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
-        for found in await self._local_models():
+        for found in await self._confirmed_models():
             return local(found.server, found.id)
         if not self._resolver.looks_around:
             for target in self._resolver.configured():
@@ -234,7 +244,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(status.model)
         infos += [target.info for target in self._resolver.with_key(self._profiled())]
         infos += [target.info for target in self._resolver.configured()]
-        infos += [local(one.server, one.id).info for one in await self._local_models()]
+        infos += [local(one.server, one.id).info for one in await self._confirmed_models()]
         with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
@@ -255,10 +265,37 @@ class Catalog(anyio.AsyncContextManagerMixin):
             _, info = await self.choose(None)
         except ModelUnavailableError as error:
             state = ModelState.UNAVAILABLE
-            return ModelStatus(state, None, str(error), error.remedy, resting)
+            offers = await self._offers()
+            return ModelStatus(state, None, str(error), error.remedy, resting, offers)
         starting = info.provider == EMBEDDED and self._embedded.starting
         state = ModelState.STARTING if starting else ModelState.READY
-        return ModelStatus(state, info, info.note, resting=resting)
+        is_looked_for = info.provider == EMBEDDED or self._probed is not None
+        offers = await self._offers() if is_looked_for else ()
+        return ModelStatus(state, info, info.note, resting=resting, offers=offers)
+
+    async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
+        """Keep that the owner uses a local server as it runs now, or no longer."""
+        meant = next((one for one in self._servers if one.id == server), None)
+        if meant is None:
+            known = ", ".join(one.id for one in self._servers)
+            raise ModelUnavailableError(
+                f"There is no local server {server!r} that is found by itself.",
+                f"There are: {known}. Any other goes into models.providers with its baseUrl.",
+            )
+        if is_trusted:
+            self._pins.confirm(meant)
+        else:
+            self._pins.withdraw(meant)
+        self._forget()
+        return await self.status()
+
+    async def _offers(self) -> tuple[ModelOffer, ...]:
+        """Return the local servers that answer and are not confirmed."""
+        servers = {one.server.id: one.server for one in await self._local_models()}
+        asked = (Verdict.UNCONFIRMED, Verdict.CHANGED)
+        return tuple(
+            self._pins.offer(one) for one in servers.values() if self._pins.verdict(one) in asked
+        )
 
     def _named(self, ref: str) -> Choice:
         provider = ref.partition("/")[0]
@@ -267,13 +304,19 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._choice(self._target(ref, keyless=keyless))
 
     def _choice(self, target: Target, *, patient: bool = True) -> Choice:
+        server = target.server
+        if server is not None and self._pins.verdict(server) is not Verdict.ABSENT:
+            self._pins.check(server)
         provider = self._providers.get((target.endpoint, patient))
         if provider is None:
             if len(self._providers) >= _MOST_PROVIDERS:
                 self._providers.clear()
             policy = None if patient else _HASTY
-            provider = RetryingProvider(adapter(self._http, target.endpoint), policy)
-            if target.local:
+            plain = adapter(self._http, target.endpoint)
+            if target.server is not None:
+                plain = PinnedProvider(plain, self._pins, target.server)
+            provider = RetryingProvider(plain, policy)
+            if target.server is not None:
                 provider = WatchedProvider(provider, target.endpoint.name, self._forget)
             self._providers[target.endpoint, patient] = provider
         return provider, target.info
@@ -284,7 +327,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         file = config.file.expanduser() if config.file else self._machine.packaged
         if file is None:
             raise ModelUnavailableError(
-                "No model can be used: no provider's key is set, no local model server answers, and"
+                "No model can be used: no provider's key is set, no local model server"
+                " that you have confirmed answers, and"
                 " the demonstration model is not installed.",
                 _REMEDY,
             )
@@ -295,6 +339,15 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _forget(self) -> None:
         """Ask the local servers again before the next choice."""
         self._probed = None
+
+    async def _confirmed_models(self) -> list[LocalModel]:
+        """Return the models of the servers that the owner has confirmed."""
+        found = await self._local_models()
+        servers = {one.server.id: one.server for one in found}
+        confirmed = {
+            name for name, one in servers.items() if self._pins.verdict(one) is Verdict.CONFIRMED
+        }
+        return [one for one in found if one.server.id in confirmed]
 
     async def _local_models(self) -> list[LocalModel]:
         if not self._resolver.looks_around:

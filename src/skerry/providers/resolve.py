@@ -31,8 +31,8 @@ class Target(Struct, frozen=True):
 
     endpoint: Endpoint
     info: ModelInfo
-    local: bool = False
-    """Whether a server on this machine serves it, which may go away at any time."""
+    server: LocalServer | None = None
+    """The server on this machine that was found for it, which may go away at any time."""
 
 
 class Resolver(Struct, frozen=True):
@@ -197,7 +197,7 @@ def local(server: LocalServer, model: str) -> Target:
     return Target(
         endpoint,
         ModelInfo(server.id, model, model, _LOCAL_WINDOW, cost=ModelCost(), note=note),
-        local=True,
+        server=server,
     )
 
 

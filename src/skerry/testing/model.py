@@ -188,3 +188,7 @@ class ScriptedModels:
         if self.provider is None:
             return ModelStatus(ModelState.UNAVAILABLE, None, "No model is configured.", "Name one.")
         return ModelStatus(ModelState.READY, self.info)
+
+    async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
+        """Find no local server."""
+        raise ModelUnavailableError(f"There is no local server {server!r}: {is_trusted}.")

@@ -3,7 +3,7 @@
 import pytest
 
 from skerry.app.greeting import greeting
-from skerry.ports.model import ModelInfo, ModelState, ModelStatus
+from skerry.ports.model import ModelInfo, ModelOffer, ModelState, ModelStatus
 
 GOOD = ModelInfo("openai", "gpt", "GPT")
 DEMONSTRATION = ModelInfo("embedded", "tiny", "Tiny", supports_tools=False, note="It is small.")
@@ -40,3 +40,11 @@ def test_the_command_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", [".venv/bin/skerry", "gateway", "run"])
     text = greeting(ModelStatus(ModelState.READY, GOOD), 7, None)
     assert "  Chat    .venv/bin/skerry chat" in text
+
+
+def test_a_local_server_that_waits_is_named_with_the_command_that_confirms_it() -> None:
+    offer = ModelOffer("ollama", "Ollama", "127.0.0.1:11434", "ada")
+    status = ModelStatus(ModelState.READY, DEMONSTRATION, DEMONSTRATION.note, offers=(offer,))
+    text = greeting(status, 7)
+    assert "Found   Ollama answers on 127.0.0.1:11434 (run by user ada)." in text
+    assert " models trust ollama" in text

@@ -187,3 +187,31 @@ async def test_a_model_is_tried_and_its_failure_named(command: Command) -> None:
 async def test_a_tried_model_says_how_fast_it_was(command: Command) -> None:
     done = await command("models", "test", "den/m")
     assert done.stdout.startswith(b"den/m answers.\nfirst token after ")
+
+
+async def test_a_server_that_was_found_is_named_and_confirmed_through_the_gateway(
+    gateway: FakeGateway, command: Command
+) -> None:
+    offer = {"id": "ollama", "name": "Ollama", "address": "127.0.0.1:11434", "owner": "ada"}
+    status = {"state": "ready", "model": None, "offers": [offer | {"before": ""}]}
+    gateway.answer("models.status", status)
+    done = await command("models", "list")
+    words = (
+        b"Ollama answers on 127.0.0.1:11434 (run by user ada). Use it? skerry models trust ollama"
+    )
+    assert words in done.stderr
+    assert words in (await command("models", "status")).stderr
+    gateway.answer("models.trust", {"state": "ready", "model": None, "offers": []})
+    done = await command("models", "trust", "ollama")
+    assert done.stdout.startswith(b"ollama is used from now on.\n")
+    assert ("models.trust", {"server": "ollama", "trusted": True}) in gateway.requests
+    await command("models", "trust", "ollama", "--withdraw")
+    assert ("models.trust", {"server": "ollama", "trusted": False}) in gateway.requests
+
+
+@pytest.mark.usefixtures("alone")
+async def test_a_server_that_there_is_not_cannot_be_confirmed(command: Command) -> None:
+    done = await command("models", "trust", "far")
+    assert done.returncode == 1
+    assert b"no local server 'far'" in done.stderr
+    assert b"ollama, lmstudio, llamacpp" in done.stderr

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from skerry.model.errors import ConfigRewriteError, ModelUnavailableError
-from skerry.ports.model import ModelPick
+from skerry.ports.model import ModelOffer, ModelPick
 from tests.support.gateway import MODEL, Rig
 from tests.support.wire import Wire, connected
 
@@ -104,3 +104,18 @@ async def test_a_model_that_cannot_be_used_is_refused_with_its_remedy(rig: Rig, 
     rig.models.refuse = ModelUnavailableError("There is no key.", "Set one.")
     error = (await wire.ask("models.use", {"ref": "x/y"}))["error"]
     assert error["details"] == {"code": "model.unavailable", "remedy": "Set one."}
+
+
+async def test_a_local_server_is_offered_and_confirmed_by_an_administrator(
+    rig: Rig, wire: Wire
+) -> None:
+    rig.models.offers = (ModelOffer("ollama", "Ollama", "127.0.0.1:11434", "ada"),)
+    (offer,) = (await wire.call("models.status"))["offers"]
+    assert offer["message"] == "Ollama answers on 127.0.0.1:11434 (run by user ada)."
+    assert offer["remedy"] == "Use it? skerry models trust ollama"
+    async with connected(rig.url, scopes=["operator.read", "operator.write"]) as writer:
+        refused = await writer.ask("models.trust", {"server": "ollama"})
+        assert "missing scope: operator.admin" in refused["error"]["message"]
+    assert (await wire.call("models.trust", {"server": "ollama"}))["offers"] == []
+    await wire.call("models.trust", {"server": "ollama", "trusted": False})
+    assert rig.models.trusted == {"ollama": False}

@@ -18,6 +18,7 @@ from skerry.ports.model import History, Listener, ModelRequest, ModelState
 from skerry.providers.catalog import Catalog
 from skerry.providers.known import LocalServer
 from skerry.providers.machine import Machine
+from skerry.providers.pins import Pins
 from skerry.testing.model_server import StubModelServer
 
 BARE = Machine(
@@ -54,6 +55,7 @@ async def catalog(
     settings: Config,
     *,
     local: StubModelServer | None = None,
+    is_confirmed: bool = True,
     machine: Machine = BARE,
     time: Time | None = None,
     **environ: str,
@@ -71,6 +73,8 @@ async def catalog(
                 monotonic=time or Time(),
             ) as models,
         ):
+            for server in servers if is_confirmed else ():
+                Pins(settings.state_dir).confirm(server)
             yield models
 
 
@@ -250,8 +254,11 @@ async def test_a_local_server_that_went_away_is_told_and_looked_for_at_once(
         port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
     local = StubModelServer(port=port)
     local.base_url = f"http://127.0.0.1:{port}/v1"
-    async with catalog(config(tmp_path), local=local, machine=machine) as models:
+    async with catalog(
+        config(tmp_path), local=local, is_confirmed=False, machine=machine
+    ) as models:
         async with local:
+            await models.trust("near", is_trusted=True)
             provider, info = await models.choose(None)
         assert info.ref == "near/stub"
         request = ModelRequest(info, "", History([user("hi", 1)]))

@@ -59,6 +59,13 @@ class ModelsUseParams(Params):
     pin: bool = False
 
 
+class ModelsTrustParams(Params):
+    """Parameters of `models.trust`: a local server that was found, and whether it is used."""
+
+    server: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+    trusted: bool = True
+
+
 async def models_list(call: Call, params: ModelsListParams) -> Json:
     """Return the models that can be used now, the one in use first."""
     listing = await call.context.models.listing()
@@ -94,6 +101,11 @@ async def models_use(call: Call, params: ModelsUseParams) -> Json:
     return _status(await call.context.setup.use_model(pick))
 
 
+async def models_trust(call: Call, params: ModelsTrustParams) -> Json:
+    """Use a local server as it runs now, or no longer; return which model answers now."""
+    return _status(await call.context.models.trust(params.server, is_trusted=params.trusted))
+
+
 def _thinks(call: Call, model: ModelInfo, asked: ThinkingLevel | None) -> dict[str, Json]:
     return rows.thinking(model, asked) if call.protocol > 3 else {}  # noqa: PLR2004 - the version
 
@@ -124,6 +136,18 @@ def _status(status: ModelStatus) -> Json:
             {"profile": one.profile, "model": one.model, "reason": one.reason, "until": one.until}
             for one in status.resting
         ],
+        "offers": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "address": one.address,
+                "owner": one.owner,
+                "before": one.before,
+                "message": one.text,
+                "remedy": one.remedy,
+            }
+            for one in status.offers
+        ],
         "model": model
         and {
             "ref": model.ref,
@@ -152,4 +176,5 @@ METHODS: Final = (
     Method("models.status", NoParams, models_status),
     Method("models.configure", ModelsConfigureParams, models_configure),
     Method("models.use", ModelsUseParams, models_use),
+    Method("models.trust", ModelsTrustParams, models_trust),
 )
