@@ -174,6 +174,13 @@ export class Gateway {
     return status;
   }
 
+  /** Use a local model server that was found; returns the new status. Raises what the gateway answers. */
+  async trust(server) {
+    const status = await this.request("models.trust", { server });
+    this.#setModel(status);
+    return status;
+  }
+
   /** Return the models that a conversation can have; none where the gateway does not say. */
   async models() {
     return (await this.#try("models.list", {}))?.models ?? [];

@@ -17,7 +17,6 @@ const PAIRING_RETRY_MS = 4000;
 // The buttons that open a panel, and the module that it is.
 const PANELS = {
   model: "./setup.js",
-  "notice-button": "./setup.js",
   memory: "./memory/panel.js",
   usage: "./usage.js",
 };
@@ -60,6 +59,10 @@ class Page {
     for (const [id, module] of Object.entries(PANELS)) {
       byId(id).addEventListener("click", () => this.#open(module));
     }
+    byId("notice-button").addEventListener("click", ({ currentTarget }) => {
+      const { offer } = currentTarget.dataset;
+      void (offer ? this.#trust(offer) : this.#open(PANELS.model));
+    });
     bindShortcuts({
       memory: () => !byId("memory").hidden && void this.#open(PANELS.memory),
       begin: () => this.#list.begin(),
@@ -156,6 +159,16 @@ class Page {
       const panel = this.#panels.get(module) ?? new Panel(this);
       this.#panels.set(module, panel);
       panel.open();
+    } catch (error) {
+      toast(error.message);
+    }
+  }
+
+  /** Use a local model server that was found. */
+  async #trust(server) {
+    try {
+      const { model } = await this.gateway.trust(server);
+      if (model) toast(`${model.name || model.id} answers now.`);
     } catch (error) {
       toast(error.message);
     }

@@ -107,6 +107,20 @@ export class Panel {
   #describe(status) {
     const name = status?.model ? status.model.name || status.model.id : "none";
     setText(byId("setup-now"), `Answers now: ${name}`);
+    byId("setup-offers").replaceChildren(...(status?.offers ?? []).map((one) => this.#offer(one)));
+  }
+
+  /** Return the line of a local model server that was found, with a button that confirms it. */
+  #offer({ id, name, message }) {
+    const button = make("button", { type: "button", className: "quiet" }, `Use ${name}`);
+    button.addEventListener("click", async () => {
+      try {
+        this.#describe(await this.page.gateway.trust(id));
+      } catch (error) {
+        this.#result("bad", error.message);
+      }
+    });
+    return make("li", {}, message, " ", button);
   }
 
   #result(kind, ...sentences) {

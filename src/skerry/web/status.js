@@ -82,16 +82,17 @@ export function showModel(status) {
 /**
  * Show the most pressing thing a person should know: the gateway is away or stops, it cannot store
  * what it is told, it runs with an older configuration, the transcript cannot be read (`problem`), no model answers, or the model is
- * only the demonstration. Hidden if all is well.
+ * only the demonstration; or a local model server waits to be confirmed. Hidden if all is well.
  */
 export function showNotice(gateway, problem) {
   const notice = byId("notice");
-  const [text, remedy = "", label = ""] = pressing(gateway, problem);
+  const [text, remedy = "", label = "", offer = ""] = pressing(gateway, problem);
   notice.hidden = !text;
   setText(byId("notice-text"), text);
   setText(byId("notice-remedy"), remedy);
   const button = byId("notice-button");
   button.hidden = !label;
+  button.dataset.offer = offer;
   setText(button, label);
 }
 
@@ -113,8 +114,13 @@ function pressing({ phase: { phase }, stopping, health, model: status }, problem
     return [`The gateway needs a restart for ${restartPaths.join(", ")}.`];
   }
   if (!status || status.state === "starting") return [status?.message ?? ""];
-  const { state, message, remedy, model } = status;
+  const { state, message, remedy, model, offers = [] } = status;
+  const isDemonstration = model?.provider === "embedded" && !model.supportsTools;
+  const offer = offers.find(({ before }) => before) ?? offers[0];
+  if (offer && (offer.before || isDemonstration || state === "unavailable")) {
+    const now = isDemonstration ? "The demonstration model answers until you confirm it." : "";
+    return [offer.message, now, `Use ${offer.name}`, offer.id];
+  }
   if (state === "unavailable") return [message, remedy, "Set up a model"];
-  const isDemonstration = model.provider === "embedded" && !model.supportsTools;
   return isDemonstration ? [model.note, remedy, "Use a better model"] : [""];
 }

@@ -145,12 +145,12 @@ async def test_a_confirmed_server_answers_and_no_longer_when_that_is_withdrawn(
     async with StubModelServer() as server, catalog(tmp_path, server.base_url) as models:
         status = await models.trust("near", is_trusted=True)
         assert (status.model and status.model.ref, status.offers) == ("near/stub", ())
-        provider, _ = await models.choose(None)
+        provider, info = await models.choose(None)
         assert await ask(provider, models) == "echo: hi"
         await models.trust("near", is_trusted=False)
         with pytest.raises(ModelUnavailableError):
             await ask(provider, models)
-        request = ModelRequest(status.model, "", History([user("hi", 1)]))
+        request = ModelRequest(info, "", History([user("hi", 1)]))
         with pytest.raises(ModelUnavailableError):
             await provider.complete(request, Listener())  # it was chosen before
         assert len(conversations(server)) == 1
@@ -168,7 +168,7 @@ async def test_another_user_who_listens_on_the_port_of_a_confirmed_server_is_ref
             provider, info = await models.choose("near/stub")
     port = int(address.rpartition(":")[2].partition("/")[0])
     with run_by_nobody(port) as other:
-        assert listeners(port) == {NOBODY}
+        assert listeners(port) == frozenset({NOBODY})
         request = ModelRequest(info, "", History([user("a secret", 1)]))
         with pytest.raises(ModelError, match="confirmed as run by user root"):
             await provider.complete(request, Listener())
