@@ -93,6 +93,10 @@ class Plain(logging.Formatter):
         """Return the record as text without secrets."""
         return self._redact(super().format(record)[:_LOOKED_AT])[:_LINE]
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as the library has it
+        """Return the line, of which no text can make two, and none steers a terminal."""
+        return _shown(super().formatMessage(record))
+
 
 class Lines(logging.Formatter):
     """One JSON object on one line: time, level, logger, message, and error with a traceback."""
@@ -114,7 +118,14 @@ class Lines(logging.Formatter):
             line["error"] = self._redact(self.formatException(record.exc_info)[-_LOOKED_AT:])[
                 -_LINE:
             ]
-        return json.dumps(line, ensure_ascii=False)
+        return _shown(json.dumps(line, ensure_ascii=False))
+
+
+def _shown(line: str) -> str:
+    """Return the line with its control characters as JSON escapes them."""
+    if line.isprintable():
+        return line
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
 
 
 class Behind(logging.Handler):

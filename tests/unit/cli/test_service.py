@@ -157,6 +157,7 @@ def test_odd_paths_are_escaped_as_systemd_reads_them() -> None:
     assert "TimeoutStopSec=45" in text
 
 
+@pytest.mark.abuse(95)
 @pytest.mark.parametrize("break_", ["\n", "\r", "\x0b", "\x1b", "\u2028"])
 def test_no_path_begins_a_line_of_its_own_in_the_unit(break_: str) -> None:
     odd, plain = Path(f"/home/x{break_}ExecStartPre=/bin/sh"), Path("/home/x/skerry.json")

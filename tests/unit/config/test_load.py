@@ -9,6 +9,7 @@ import pytest
 from skerry.config.backup import LAST_GOOD, beside, keep_good
 from skerry.config.load import TokenSource, load, load_good, locate, prepare
 from skerry.model.errors import ConfigError, ConfigInvalidError
+from skerry.model.ids import AgentId
 
 TOKEN = "t" * 48
 
@@ -250,6 +251,22 @@ def test_variables_of_the_file_count_where_the_environment_has_none(
     loaded = load(environ | {"B": "outside"})
     assert loaded.config.model_extra == {"note": "file outside outsidex"}
     assert loaded.expanded.environ["C_API_KEY"] == "outsidex"
+
+
+@pytest.mark.abuse(71)
+def test_files_that_set_an_environment_elsewhere_are_not_read(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = Path(environ["SKERRY_STATE_DIR"])
+    workspace = load(environ).config.workspace(AgentId("main"))
+    for folder in (state, workspace, workspace / "inner"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".env").write_text("OPENAI_API_KEY=sk-evil\nSKERRY_GATEWAY_PORT=1\n")
+        (folder / ".npmrc").write_text("registry=http://evil.example\n")
+        monkeypatch.chdir(folder)
+        loaded = load(environ)
+        assert "OPENAI_API_KEY" not in loaded.expanded.environ
+        assert loaded.config.gateway.port != 1
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONPATH", "SKERRY_STATE_DIR", "lower"])

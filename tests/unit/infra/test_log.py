@@ -76,6 +76,13 @@ def test_a_line_of_the_file_is_one_json_object_with_its_traceback() -> None:
     assert told["error"] == f"ValueError: bearer {REDACTED}"
 
 
+@pytest.mark.abuse(31)
+def test_no_text_makes_a_line_of_its_own_or_steers_a_terminal() -> None:
+    told = record("client %s left", "x\r\n2026 ERROR skerry: all is lost\x1b[2J\x9b1m\u2028")
+    for line in (Plain(Redactor()).format(told), Lines(Redactor()).format(told)):
+        assert line.isprintable()
+
+
 def test_stderr_hides_what_a_traceback_says() -> None:
     one = record("asked with token=%s", "SECRETSECRET1")
     assert Plain(Redactor()).format(one).endswith(f"INFO skerry.test: asked with token={REDACTED}")
