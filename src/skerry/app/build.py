@@ -363,7 +363,7 @@ async def _core(
 async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[runs.OpenRun]:
     """Close what the last process left open and cannot run again; return what is to run."""
     store = runtime.store
-    if not await store.read(runs.unfinished):
+    if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
     from skerry.app.recover import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
     from skerry.ports.tool import reads_only  # noqa: PLC0415 - as said above

@@ -9,7 +9,7 @@ entered it end with it, as they would have without the crash: who wrote them is 
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -23,6 +23,7 @@ from skerry.agent.ending import (
     Outgoing,
     announce,
     closing,
+    for_guest,
     outgoing,
     payloads,
     said_in,
@@ -34,20 +35,27 @@ from skerry.agent.writing import Writing
 from skerry.config.session import SendPolicy
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.model.ids import RunId
-from skerry.model.inbound import ReplyTo
+from skerry.model.errors import InvalidSessionKeyError
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
 from skerry.model.session import SessionEntry
 from skerry.sessions.history import is_note, open_calls
 from skerry.sessions.sending import sends_to
-from skerry.store import Reader, Store, Unit, outbox, runs, sessions, usage
+from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions, usage
 from skerry.store.usage import BookedCall
 
 logger = logging.getLogger(__name__)
 
 MAX_RESTARTS: Final = 5
 """A run that was running at this many ends of the process may be what ends it."""
+
+UNREADABLE: Final = (
+    "⚠️ I could not read your message any more after the restart: its record is damaged. Please"
+    " send it again."
+)
+"""What the person is told of a run whose row cannot be read."""
 
 Parts = Callable[[ReplyTo, str], list[str]]
 
@@ -73,7 +81,7 @@ async def recover(
     known: Known | None = None,
 ) -> list[runs.OpenRun]:
     """Close what cannot run again; return what is to run, in the order of acceptance."""
-    if not await store.read(runs.unfinished):
+    if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
     policy, known = policy or SendPolicy(), known or Known()
     found = await store.read(partial(_sorted, policy=policy, known=known))
@@ -81,14 +89,7 @@ async def recover(
     closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
     begun = [one for one in found.again if one.entry and one.host is None]
     begun += [one.run for one in found.interrupted]
-    calls: list[BookedCall] = []
-    if (lost := known.lost) is not None:
-        told = await store.read(
-            lambda reader: [
-                (one, _session(reader, one)) for one in begun if _was_asking(reader, one, known)
-            ]
-        )
-        calls = [lost(*one) for one in told]
+    calls = await _lost(store, begun, known)
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
@@ -96,11 +97,27 @@ async def recover(
                 runs.restart(unit, run.request.run_id)
         for one in closings:
             _close(unit, one)
+        for broken, guests in found.broken:
+            _close_broken(unit, broken, guests, now, parts)
         for call in calls:
             usage.book(unit, call)
         return found.again
 
     return await store.write(write)
+
+
+async def _lost(store: Store, begun: Sequence[runs.OpenRun], known: Known) -> list[BookedCall]:
+    """Return what the ledger is to have of the calls that these runs may have been in."""
+    if known.lost is None:
+        return []
+    asking = await store.read(
+        lambda reader: [
+            (run, sessions.get(reader, run.session_id))
+            for run in begun
+            if _was_asking(reader, run, known)
+        ]
+    )
+    return [known.lost(*one) for one in asking]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +137,8 @@ class _Found:
 
     interrupted: list[_Interrupted]
     again: list[runs.OpenRun]
+    broken: list[tuple[runs.BrokenRun, list[RunId]]]
+    """Runs that cannot be read, and those whose messages had entered them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +153,7 @@ class _Closing:
 
 def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
     guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
-    found = _Found([], [])
+    found = _Found([], [], [])
     unfinished = runs.unfinished(reader)
     for run in unfinished:
         if run.host is not None:
@@ -157,7 +176,16 @@ def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
             found.interrupted.append(_Interrupted(run, entered, messages, to))
         else:
             found.again.extend((run, *guests[run_id]))  # those that were collected with it
+    found.broken.extend(_unreadable(reader, guests))
     return found
+
+
+def _unreadable(
+    reader: Reader, guests: Mapping[RunId, Sequence[runs.OpenRun]]
+) -> Iterator[tuple[runs.BrokenRun, list[RunId]]]:
+    for run in runs.unreadable(reader):
+        logger.error("run %s cannot be read and is closed: %s", run.run_id, run.why)
+        yield run, [one.request.run_id for one in guests.get(run.run_id, ())]
 
 
 def _goes_on(
@@ -222,6 +250,49 @@ async def _closing(
     return _Closing(result, one.guests, entries, going)
 
 
+def _close_broken(
+    unit: Unit, run: runs.BrokenRun, guests: Sequence[RunId], now: int, parts: Parts
+) -> None:
+    """End a run that cannot be read: its conversation has it, and the person is told.
+
+    The row of its session may be damaged too, so nothing is asked of it but its last number.
+    """
+    result = RunResult(
+        run_id=run.run_id,
+        session_key=run.session_key,
+        session_id=run.session_id,
+        stop_reason=StopReason.INTERRUPTED,
+        payloads=(),
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=run.accepted_at,
+        ended_at=now,
+        error=RunFailure("run.corrupt", UNREADABLE),
+    )
+    runs.close_unreadable(unit, run, result)
+    for guest in guests:
+        runs.finish(unit, for_guest(result, guest))
+    tail = sessions.tail(unit, run.session_id)
+    if tail and run.entry:
+        own = said_in(unit, run.session_id, run.run_id, run.entry)
+        sessions.append(
+            unit, run.session_id, tail, run.run_id, closing(own, "aborted", result), now
+        )
+    found = inbound.source(unit, run.run_id, _peer_kind(run.session_key))
+    if found is not None:
+        going: Outgoing = [(found, parts(found, one.text)) for one in told_at_end(result)]
+        announce(unit, result, going, outbox.next_block(unit, run.run_id))
+
+
+def _peer_kind(key: str) -> PeerKind:
+    """Return which kind of chat a key names; a direct one where it cannot be read."""
+    try:
+        return PeerKind(SessionKey.parse(key).kind)
+    except (InvalidSessionKeyError, ValueError):
+        return PeerKind.DIRECT
+
+
 def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
     """Return what the person has not been sent: all, or what no block has said."""
     if run.delivered is None:
@@ -231,10 +302,6 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
 
     rest = remainder(run.partial, run.delivered).text.strip("\n")
     return [Block(rest)] if rest.strip() else []
-
-
-def _session(reader: Reader, run: runs.OpenRun) -> SessionEntry | None:
-    return sessions.get(reader, run.session_id)
 
 
 def _close(unit: Unit, one: _Closing) -> None:

@@ -1,8 +1,8 @@
 """The ledger of messages that platforms delivered: each is taken once."""
 
-from skerry.model.ids import RunId
-from skerry.model.inbound import InboundMessage
-from skerry.store.unit import Unit
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
+from skerry.store.unit import Reader, Unit
 
 
 def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
@@ -29,3 +29,15 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
         place,
     )
     return RunId(row[0]) if row else None
+
+
+def source(reader: Reader, run_id: str, kind: PeerKind) -> ReplyTo | None:
+    """Return where the message of a run came from; it reads the whole ledger, which is rare."""
+    row = reader.one(
+        "SELECT channel, account, peer, thread, message_id FROM inbound WHERE run_id = ?", (run_id,)
+    )
+    if row is None:
+        return None
+    channel, account, peer, thread, message_id = row
+    to = Peer(kind, peer)
+    return ReplyTo(ChannelId(channel), AccountId(account), to, message_id, thread or None)

@@ -1,12 +1,15 @@
 """Runs: accepted, started, ended; and what a restart finds of them."""
 
 import hashlib
+import sqlite3
 
 import msgspec
 from msgspec import Struct
 
+from skerry.infra.foreign import UNREADABLE
 from skerry.model.ids import RunId, SessionId
 from skerry.model.run import RunRequest, RunResult
+from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Reader, Unit
 
 _encode = msgspec.json.encode
@@ -44,6 +47,18 @@ class EndedRun(Struct, frozen=True):
     session_id: SessionId
     entry: int
     result: RunResult
+
+
+class BrokenRun(Struct, frozen=True):
+    """An open run whose row cannot be read."""
+
+    serial: int
+    run_id: RunId
+    session_key: str
+    session_id: SessionId
+    accepted_at: int
+    entry: int
+    why: str
 
 
 def digest(request: RunRequest) -> bytes:
@@ -135,12 +150,27 @@ def told(reader: Reader, session_id: str) -> set[str]:
     return {notice for (notice,) in rows}
 
 
+def any_open(reader: Reader) -> bool:
+    """Return whether a run is open."""
+    return reader.one("SELECT 1 FROM run WHERE result IS NULL LIMIT 1") is not None
+
+
 def unfinished(reader: Reader) -> list[OpenRun]:
-    """Return every open run, in the order of acceptance."""
-    rows = reader.all(
-        f"SELECT {_OPEN} FROM run WHERE result IS NULL ORDER BY serial"  # noqa: S608 - constant columns
+    """Return every open run that can be read, in the order of acceptance."""
+    return [run for run in _unfinished(reader) if isinstance(run, OpenRun)]
+
+
+def unreadable(reader: Reader) -> list[BrokenRun]:
+    """Return every open run that cannot be read."""
+    return [run for run in _unfinished(reader) if isinstance(run, BrokenRun)]
+
+
+def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
+    """End a run that cannot be read."""
+    unit.execute(
+        "UPDATE run SET result = ?, partial = '', request = x'' WHERE serial = ?",
+        (_encode(ended), run.serial),
     )
-    return [_open(row) for row in rows]
 
 
 def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
@@ -212,6 +242,30 @@ def finish(unit: Unit, ended: RunResult) -> None:
         " request = CASE WHEN length(request) > ? THEN x'' ELSE request END WHERE run_id = ?",
         (_encode(ended), _LARGE, ended.run_id),
     )
+
+
+def _unfinished(reader: Reader) -> list[OpenRun | BrokenRun]:
+    serials = reader.all("SELECT serial FROM run WHERE result IS NULL ORDER BY serial")
+    return [_of_serial(reader, serial) for (serial,) in serials]
+
+
+def _of_serial(reader: Reader, serial: int) -> OpenRun | BrokenRun:
+    try:
+        row = reader.one(f"SELECT {_OPEN} FROM run WHERE serial = ?", (serial,))  # noqa: S608 - constant columns
+        return _open(row or ())
+    except (TypeError, sqlite3.OperationalError, *UNREADABLE) as error:
+        if isinstance(error, sqlite3.OperationalError) and not str(error).startswith(NO_TEXT):
+            raise
+        why = str(error)
+    texts = ", ".join(f"CAST({name} AS BLOB)" for name in ("run_id", "session_key", "session_id"))
+    row = reader.one(
+        f"SELECT {texts}, CAST(accepted_at AS INTEGER), CAST(entry AS INTEGER)"  # noqa: S608 - constant columns
+        " FROM run WHERE serial = ?",
+        (serial,),
+    )
+    *raw, accepted_at, entry = row or (b"", b"", b"", 0, 0)
+    run_id, key, session_id = (bytes(one).decode("utf-8", "replace") for one in raw)
+    return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, why)
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:

@@ -8,12 +8,12 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.agent.ending import COMMAND_INTERRUPTED, INTERRUPTED
-from skerry.app.recover import MAX_RESTARTS, Known, recover
+from skerry.app.recover import MAX_RESTARTS, UNREADABLE, Known, recover
 from skerry.hooks.payloads import BeforeMessageWrite, BeforeMessageWriteChange
 from skerry.infra.clock import SystemClock
 from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
-from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
@@ -228,3 +228,40 @@ async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) 
         result = await ended(core, "first")
         assert result.stop_reason is StopReason.INTERRUPTED
         assert [type(one) for one in await core.said()][2:] == [AssistantMessage]
+
+
+async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_and_told(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
+        await core.dispatch.receive(
+            InboundMessage(
+                ChannelId("memory"),
+                AccountId("default"),
+                Peer(PeerKind.DIRECT, "alice"),
+                sender_id="alice",
+                text="hello",
+                message_id="m1",
+                received_at=0,
+            )
+        )
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        (active,) = core.dispatch.runtime.running.of(None)
+        run_id, key = active.request.run_id, active.request.key
+        await core.store.write(
+            lambda unit: unit.execute(
+                "UPDATE run SET request = x'7bff', partial = CAST(x'ff' AS TEXT)"
+                " WHERE run_id = ?",
+                (run_id,),
+            )
+        )
+    async with restarted(tmp_path) as core:
+        found = await ended(core, run_id)
+        assert found.error is not None
+        assert (found.stop_reason, found.error.code) == (StopReason.INTERRUPTED, "run.corrupt")
+        assert ("m1", UNREADABLE) in await core.store.read(told)
+        assert not await core.store.read(runs.any_open)
+        assert transcript_faults("s", await core.said(key)) == []
+        assert (await core.ask("next", key=key)).payloads == ("echo: next",)

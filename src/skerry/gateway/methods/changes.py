@@ -354,5 +354,9 @@ METHODS: Final = (
     Method("sessions.reset", SessionsResetParams, once("sessions.reset", sessions_reset)),
     Method("sessions.delete", SessionsDeleteParams, once("sessions.delete", sessions_delete)),
     Method("sessions.restore", SessionsRestoreParams, once("sessions.restore", sessions_restore)),
-    Method("sessions.compact", SessionsCompactParams, sessions_compact),
+    Method(
+        "sessions.compact",
+        SessionsCompactParams,
+        once("sessions.compact", sessions_compact, first=True),
+    ),
 )
