@@ -252,8 +252,7 @@ async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_a
         run_id, key = active.request.run_id, active.request.key
         await core.store.write(
             lambda unit: unit.execute(
-                "UPDATE run SET request = x'7bff', partial = CAST(x'ff' AS TEXT)"
-                " WHERE run_id = ?",
+                "UPDATE run SET request = x'7bff', partial = CAST(x'ff' AS TEXT) WHERE run_id = ?",
                 (run_id,),
             )
         )
