@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.clock import SystemClock
-from skerry.memory.builtin import QUERY_SECONDS, BuiltinMemory
+from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.desk import Desk
 from skerry.memory.files import Places
 from skerry.memory.filling import Settings
 from skerry.memory.index import Index
 from skerry.memory.tools import MemorySearch
+from skerry.memory.waiting import QUERY
 from skerry.model.ids import AgentId
 from skerry.testing.memory import FakeMemories
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
@@ -153,7 +154,7 @@ async def test_a_worker_that_hangs_leaves_the_answer_to_words_and_serves_again(
 
 
 def test_a_model_is_given_up_while_there_is_time_for_words() -> None:
-    assert QmdLimits().timeout_ms / 1000 > QUERY_SECONDS + 1
+    assert QmdLimits().timeout_ms / 1000 > QUERY + 1
 
 
 async def at_once() -> None:

@@ -17,6 +17,7 @@ from skerry.memory.keeping import ORDER
 from skerry.memory.listing import listing
 from skerry.memory.searching import Asking, Weighing, by_words, search
 from skerry.memory.transcripts import SESSIONS, path_of
+from skerry.memory.waiting import for_files, for_vector
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
@@ -44,13 +45,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NAME: Final = "builtin"
-FRESH_SECONDS: Final = 2.5
-"""What a search waits for files that changed; then it answers from what is indexed so far."""
-QUERY_SECONDS: Final = 2.5
-"""What a search waits for the vector of its question, unless the model is being loaded; then words
-alone are compared."""
-READY_SECONDS: Final = 3.0
-"""What both together may take: a tool has 4 seconds, and the search comes after them."""
 MEASURED: Final = 8
 """Texts that tell what one costs; of fewer, to load the model is the larger part."""
 LOADING: Final = "its model is being loaded; ask again in a few seconds"
@@ -117,9 +111,10 @@ class BuiltinMemory:
         """
         self._configure()
         begun = anyio.current_time()
-        notes = await self._freshen()
-        left = min(QUERY_SECONDS, READY_SECONDS - (anyio.current_time() - begun))
-        vector, label, waits = await self._vector(question.text, left, question.patience)
+        given = max(0.0, anyio.current_effective_deadline() - begun)
+        notes = await self._freshen(for_files(given))
+        left = for_vector(given, anyio.current_time() - begun)
+        vector, label, loads = await self._vector(question.text, left, question.patience)
         found = await self._mended(partial(self._search, question, vector, label))
         hits, meant, lacks, waiting = found
         used = label if meant else ""
@@ -129,7 +124,7 @@ class BuiltinMemory:
             provider=used.partition("/")[0] or "none",
             model=used.partition("/")[2],
             mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
-            fallback=self._fallback or waits or lacks,
+            fallback=self._fallback or loads or lacks,
             notes=(*self._index.notes, *notes, *waiting),
         )
 
@@ -276,11 +271,11 @@ class BuiltinMemory:
         if self._settings is not None:
             self._index.settings = self._settings()
 
-    async def _freshen(self) -> Sequence[str]:
+    async def _freshen(self, seconds: float) -> Sequence[str]:
         """Bring in files that changed; return what keeps the answer from being complete."""
         try:
-            with anyio.move_on_after(FRESH_SECONDS):
-                if await _thread(partial(self._index.freshen, FRESH_SECONDS)):
+            with anyio.move_on_after(seconds):
+                if await _thread(partial(self._index.freshen, seconds)):
                     return ()
         except (MemoryBackendError, StoppedError) as error:
             return (str(error),)  # what is indexed is still found

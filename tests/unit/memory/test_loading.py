@@ -125,3 +125,33 @@ async def test_a_person_waits_longer_for_a_model_than_a_tool_may(here: Place) ->
     desk = Desk(FakeMemories(backend), here.desk.config, SystemClock())
     await desk.search(MAIN, MemoryQuestion("ferry"))
     assert backend.asked[0].patience == LOAD_SECONDS
+
+
+@dataclass
+class Noting(Slow):
+    """A model that notes until when it is waited for."""
+
+    until: list[float] = field(default_factory=list)
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        if kind is Kind.QUERY:
+            self.until.append(anyio.current_effective_deadline())
+        return np.ones((len(texts), 2), np.float32)
+
+
+async def test_of_the_little_time_that_another_memory_left_some_is_kept_for_the_search(
+    here: Place, tmp_path: Path
+) -> None:
+    model, clock = Noting(), SystemClock()
+    index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), clock)
+    memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: model)
+    with anyio.fail_after(60):
+        await memory.sync()
+        await memory.search(MemoryQuestion("ferry"))
+    model.until.clear()
+    end = anyio.current_time() + 2.4  # less than it takes where there is time enough
+    with anyio.CancelScope(deadline=end):
+        await memory.search(MemoryQuestion("ferry"))
+    memory.close()
+    assert model.until
+    assert all(until < end for until in model.until)
