@@ -112,7 +112,7 @@ class Asking:
         """Return what the person is told of a conversation that fits in no form."""
         if failure is None or failure.code != ModelOverflowError.code:
             return failure
-        return RunFailure(failure.code, f"{failure.message} {TOO_LONG}")
+        return RunFailure(failure.code, f"{failure.message} {TOO_LONG}", remedy=failure.remedy)
 
     async def compact(self, instructions: str) -> str:
         """Compact because the person asks; return what to tell them.

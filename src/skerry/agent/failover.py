@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from skerry.model.errors import (
+    ModelAuthError,
     ModelEmptyReplyError,
     ModelError,
     ModelNotFoundError,
@@ -140,7 +141,14 @@ def _failed(tries: Tries) -> ModelError:
         return attempts[0].error
     if not attempts:
         return ModelUnavailableError("No model can be asked.")
-    return ModelsFailedError([str(one) for one in attempts])
+    failed = ModelsFailedError([str(one) for one in attempts])
+    errors = [one.error for one in attempts]
+    own = [error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy]
+    failed.remedy = " ".join(dict.fromkeys(own)) or failed.remedy
+    failed.retry_after = min(
+        (error.retry_after for error in errors if error.retry_after is not None), default=None
+    )
+    return failed
 
 
 def _gone(tries: Tries, wanted: str | None) -> Attempt | None:

@@ -114,7 +114,7 @@ class Speaker:
             reply = await self._failover.call(one, self._withdraw)
         except ModelError as error:
             logger.warning("no model answered: %s", error)
-            self.failure = RunFailure(error.code, str(error), error.retryable)
+            self.failure = RunFailure.of(error)
             return self.broken_off("error", str(error))
         gone = self._failover.gone
         if gone is not None:

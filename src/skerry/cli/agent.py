@@ -142,7 +142,9 @@ class Run:
         except GatewayRefusedError as refusal:
             if not isinstance(refusal.payload, dict):
                 raise
-            told = {"error": str(refusal), "remedy": refusal.remedy}
+            told: dict[str, Any] = {"error": str(refusal), "remedy": refusal.remedy}
+            if refusal.retry_after_ms is not None:
+                told["retryAfterMs"] = refusal.retry_after_ms
             return {"status": "error", **refusal.payload, **told}
         if not isinstance(answer, dict) or "status" not in answer:
             raise GatewayRefusedError("INVALID_RESPONSE", "The answer to `agent` has no status.")

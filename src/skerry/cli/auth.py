@@ -14,7 +14,7 @@ from skerry.app.auth import Entered, Keeper, problem, where
 from skerry.app.models import resting
 from skerry.app.signin import sign_in
 from skerry.auth.profiles import SECRETS, Kind, Profile
-from skerry.cli.failure import complain
+from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.infra.clock import SystemClock
 from skerry.ports.model import Resting
@@ -84,7 +84,7 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
     field = SECRETS[kind][0]
     secret = f"${{{arguments.env}}}" if arguments.env else _asked(f"{field} for {provider}: ")
     if not secret:
-        return complain("Nothing was entered.", "Enter it, or pipe it in.", "skerry auth add", 2)
+        raise FailedError("Nothing was entered.", "Enter it, or pipe it in.", 2)
     entered = Entered(provider, arguments.name, kind, {field: secret}, plain=arguments.plain)
     kept = keeper.keep(entered, SystemClock())
     if problem_now := problem(kept, keeper, SystemClock().now_ms()):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.failure import complain
+from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import notice, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
@@ -62,12 +62,26 @@ def _get(arguments: Namespace) -> int:
     found = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
     if found is MISSING:
         remedy = "`skerry config get` prints all there is, `skerry config schema` all there can be."
-        return complain(f"There is no {arguments.place}.", remedy, "skerry config get")
+        raise FailedError(f"There is no {arguments.place}.", remedy)
+    found = _whole(found)
     if arguments.json:
         show_json(found)
     else:
         show(plain(found if isinstance(found, str) else json.dumps(found, indent=2)))
     return 0
+
+
+def _whole(value: JSON) -> JSON:
+    """Return the value with whole numbers written as such: 33, not 33.0."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {key: _whole(one) for key, one in value.items()}
+        case list():
+            return [_whole(one) for one in value]
+        case _:
+            return value
 
 
 def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
@@ -95,7 +109,7 @@ def _set(arguments: Namespace) -> int:
     text = sys.stdin.read().rstrip("\n") if arguments.value == "-" else arguments.value
     value: JSON
     try:
-        value = json.loads(text) if arguments.json else _json5(text)
+        value = json.loads(text) if arguments.strict else _json5(text)
     except ValueError as error:
         remedy = """Quote it for the shell: '{"a": 1}', '"text"'."""
         return complain(f"The value is not JSON: {error}.", remedy, "skerry config set", USAGE)
@@ -184,7 +198,7 @@ def _validate(arguments: Namespace) -> int:
     state_dir, path = locate(os.environ)
     path = Path(arguments.file).absolute() if arguments.file else path
     if arguments.file and not path.is_file():
-        return complain(f"{path} does not exist.", "Name a file.", "skerry config validate")
+        raise FailedError(f"{path} does not exist.", "Name a file.")
     try:
         loaded = checked(source.read(path), os.environ, state_dir)
     except ConfigInvalidError as error:

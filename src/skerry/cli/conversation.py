@@ -93,6 +93,8 @@ class Answer:
     others: dict[str, str] = field(default_factory=dict[str, str])
     """What other runs have said so far: one may turn out to be the host."""
     notices: tuple[str, ...] = ()
+    remedy: str = ""
+    """The next step after a failure."""
 
     def enter(self, host: str) -> None:
         """Take the answer from another run from now on."""
@@ -265,13 +267,14 @@ class Conversation(anyio.AsyncContextManagerMixin):
             return None
         if own and answer.host:
             return Ending(_JOINED)  # the end of its host was not heard
-        return Ending(state, str(payload.get("errorMessage", "")), answer.notices)
+        reason = str(payload.get("errorMessage", ""))
+        return Ending(state, f"{reason} {answer.remedy}".rstrip(), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
         """Tell the answer of a run that ended while nobody listened."""
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
-            return Ending("error", str(waited.get("error", "")))
+            return Ending("error", f"{waited.get('error', '')} {waited.get('remedy', '')}".strip())
         params: dict[str, Any] = {**self._where, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":
@@ -329,6 +332,7 @@ def _note(data: Any, answer: Answer, *, own: bool) -> None:
     elif own and host:
         answer.name(host)
     answer.notices = tuple(data.get("notices", answer.notices))
+    answer.remedy = str(data.get("remedy", ""))
 
 
 def _texts(message: Mapping[str, Any]) -> list[str]:

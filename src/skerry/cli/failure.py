@@ -1,12 +1,15 @@
-"""Says what went wrong in three lines: the reason, what to try, where to read on."""
+"""Prints what went wrong in three lines: the reason, what to try, where to read on.
+
+With `--json` the same is on stdout too, as one object: `{"ok": false, "error": {...}}`.
+"""
 
 import os
 import sys
 import traceback
 from typing import Final
 
-from skerry.cli.render import notice, plain, styled
-from skerry.model.errors import SkerryError
+from skerry.cli.render import notice, plain, show_json, styled
+from skerry.model.errors import GatewayRefusedError, SkerryError
 
 FAILED: Final = 1
 TIMED_OUT: Final = 124
@@ -14,24 +17,73 @@ TIMED_OUT: Final = 124
 DEBUG: Final = "SKERRY_DEBUG"
 
 
-def report(error: Exception, command: str) -> int:
-    """Print the failure of `command` (`skerry gateway call`) on stderr; return the exit code."""
+class FailedError(SkerryError):
+    """A command cannot do what was asked; `exit_code` is that of the process."""
+
+    code = "command"
+
+    def __init__(self, reason: str, remedy: str, exit_code: int = FAILED) -> None:
+        self.remedy = remedy
+        self.exit_code = exit_code
+        super().__init__(reason)
+
+
+def report(error: Exception, command: str, *, as_json: bool = False) -> int:
+    """Print the failure of `command` (`skerry gateway call`) on stderr; return the exit code.
+
+    With `as_json` it is printed as one JSON object on stdout too.
+    """
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a task group puts even one error into a group
+    reason, remedy = _texts(error)
+    if as_json:
+        show_json({"ok": False, "error": _object(error, reason, remedy)})
+    return complain(reason, remedy, command, _exit_code(error))
+
+
+def _texts(error: Exception) -> tuple[str, str]:
+    """Return the reason and the remedy."""
     match error:
         case SkerryError():
-            reason, remedy = str(error), error.remedy
+            return str(error), error.remedy
         case TimeoutError():
-            reason, remedy = str(error) or "No answer in time.", "Allow more with --timeout."
+            return str(error) or "No answer in time.", "Allow more with --timeout."
         case OSError() if error.strerror:
             name = f"{error.filename}: " if error.filename else ""
-            reason, remedy = f"{name}{error.strerror}.", "Check the name and its permissions."
+            return f"{name}{error.strerror}.", "Check the name and its permissions."
         case _:
             reason = f"An unexpected {type(error).__name__}: {error}"
-            remedy = f"Run it again with {DEBUG}=1 and report what it prints."
-    return complain(reason, remedy, command, TIMED_OUT if isinstance(error, TimeoutError) else 0)
+            return reason, f"Run it again with {DEBUG}=1 and report what it prints."
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, TimeoutError):
+        return TIMED_OUT
+    return error.exit_code if isinstance(error, FailedError) else FAILED
+
+
+def _object(error: Exception, reason: str, remedy: str) -> dict[str, object]:
+    """Return the failure for scripts; of a gateway's refusal the wire's own codes."""
+    told: dict[str, object] = {"code": _code(error), "message": reason, "remedy": remedy}
+    if isinstance(error, GatewayRefusedError):
+        told |= {"code": error.details_code or error.wire_code, "wireCode": error.wire_code}
+        if error.retry_after_ms is not None:
+            told["retryAfterMs"] = error.retry_after_ms
+    return told
+
+
+def _code(error: Exception) -> str:
+    match error:
+        case SkerryError():
+            return error.code
+        case TimeoutError():
+            return "timeout"
+        case OSError():
+            return "system"
+        case _:
+            return "internal"
 
 
 def complain(reason: str, remedy: str, command: str, code: int = 0) -> int:

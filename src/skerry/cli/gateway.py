@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.failure import complain
+from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, one_line, plain, show, show_json, styled, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
@@ -161,9 +161,9 @@ async def _call(arguments: Namespace) -> int:
     try:
         params = json.loads(arguments.params or "{}")
     except ValueError as error:
-        return complain(f"--params is not JSON: {error}.", _QUOTES, "skerry gateway call", USAGE)
+        raise FailedError(f"--params is not JSON: {error}.", _QUOTES, USAGE) from None
     if not isinstance(params, dict):
-        return complain("--params must be an object.", _QUOTES, "skerry gateway call", USAGE)
+        raise FailedError("--params must be an object.", _QUOTES, USAGE)
     final = arguments.expect_final
     timeout = arguments.timeout or (600.0 if final else 30.0)
     async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:

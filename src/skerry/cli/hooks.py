@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.cli.config import change
-from skerry.cli.failure import complain
+from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import one_line, show, show_json, styled
 from skerry.config.load import load_good
 from skerry.plugins.folders import HANDLER, HookReport, HookStatus, find_hooks
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     report = next((one for one in found if one.name == arguments.name), None)
     if report is None:
         known = ", ".join(one.name for one in found)
-        return complain(f"There is no hook {arguments.name!r}.", f"Hooks: {known}.", "skerry hooks")
+        raise FailedError(f"There is no hook {arguments.name!r}.", f"Hooks: {known}.")
     match arguments.action:
         case "info":
             return _info(report, as_json=arguments.json)

@@ -89,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return 1
     except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
-        report: Callable[[Exception, str], int] = import_module("skerry.cli.failure").report
-        return report(error, given.parser.prog)
+        report: Callable[..., int] = import_module("skerry.cli.failure").report
+        return report(error, given.parser.prog, as_json=getattr(given, "json", False))
     return code
 
 
@@ -272,7 +272,9 @@ def _config(add: _Add) -> None:
     change = action("set", "set one value")
     change.add_argument("place", metavar="PATH", help="such as agents.defaults.timeoutSeconds")
     change.add_argument("value", metavar="VALUE", help="JSON5, else a text; - reads stdin")
-    change.add_argument("--json", action="store_true", help="refuse a value that is not JSON")
+    change.add_argument(
+        "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
+    )
     action("unset", "remove one value").add_argument("place", metavar="PATH")
     validate = _output(action("validate", "check the file, and say all that is wrong"))
     validate.add_argument("file", metavar="FILE", nargs="?", help="another file")

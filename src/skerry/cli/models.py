@@ -12,7 +12,7 @@ import msgspec
 
 from skerry.app.models import Standing, known, standing, trial, trust, use
 from skerry.app.setup import PRIMARY, gguf
-from skerry.cli.failure import complain
+from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.model.errors import ModelError
@@ -171,10 +171,9 @@ def _use(arguments: Namespace) -> int:
     elif "/" in choice.strip("/") or _is_alias(choice):
         pick = ModelPick(choice)
     else:
-        return complain(
+        raise FailedError(
             f"{choice!r} is neither provider/model, nor an alias, nor a GGUF file, nor auto.",
             "`skerry models list` shows what can be used.",
-            "skerry models use",
             2,
         )
     found = anyio.run(use, os.environ, pick)

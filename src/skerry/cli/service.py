@@ -41,12 +41,21 @@ def _unit() -> str:
 
 def _install(*, start: bool) -> int:
     text, file = _unit(), path(os.environ)
-    _systemctl("--version")  # before anything is written: is there a systemd?
+    _systemctl("show-environment")  # before anything is written: can this user's systemd be asked?
+    before = file.read_bytes() if file.exists() else None
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, text.encode())
+    try:
+        _systemctl("daemon-reload")
+        _systemctl("enable", NAME)
+    except ServiceError as error:
+        if before is None:
+            file.unlink()
+        else:
+            write_atomic(file, before)
+        error.remedy = f"Nothing was installed. {error.remedy}"
+        raise
     show(f"Wrote {file}")
-    _systemctl("daemon-reload")
-    _systemctl("enable", NAME)
     if start:
         _systemctl("restart", NAME)
         show(f"{styled('Running', 'green')}, and started anew at each login and after a crash.")

@@ -294,6 +294,7 @@ def _refused(response: Response) -> GatewayRefusedError:
     refused = GatewayRefusedError(error.code, message, code, response.payload)
     own = str(details.get("remedy") or details.get("remediationHint") or "")
     refused.remedy = _REMEDIES.get(code) or own or _REMEDIES.get(error.code, "")
+    refused.retry_after_ms = error.retry_after_ms
     return refused
 
 

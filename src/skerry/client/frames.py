@@ -19,6 +19,7 @@ class WireError(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
     details: JSON = None
     retryable: bool = False
+    retry_after_ms: int | None = None
 
 
 class Response(msgspec.Struct, frozen=True, tag="res", tag_field="type"):

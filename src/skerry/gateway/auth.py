@@ -45,11 +45,14 @@ class Shown(Enum):
 def judge(config: AuthConfig, token: str | None, password: str | None) -> Shown:
     """Return whether the client showed the secret of the mode that is set.
 
-    A password is also taken where a client has only a field for a token.
+    A password is also taken where a client has only a field for a token. Where a token is asked
+    for, a password alone is a wrong answer, not none.
     """
     if config.mode is AuthMode.NONE:
         return Shown.RIGHT
     given = (password or token) if config.mode is AuthMode.PASSWORD else token
+    if not given and password:
+        return Shown.WRONG
     if not given:
         return Shown.NOTHING
     secret = config.secret

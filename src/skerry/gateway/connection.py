@@ -174,7 +174,7 @@ class Connection:
                 Node(
                     device.device_id,
                     self,
-                    introduction(params, self._peer.address),
+                    introduction(params, self._peer.shown),
                     tuple(params.commands),
                     self._context.clock.now_ms(),
                 )
@@ -185,7 +185,7 @@ class Connection:
         host = client.display_name or client.id
         return PresenceEntry(
             host=host,
-            ip=self._peer.address,
+            ip=self._peer.shown,
             version=client.version,
             platform=client.platform,
             mode=client.mode,

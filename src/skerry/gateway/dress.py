@@ -165,7 +165,7 @@ class Version3:
         data: Object = {"phase": "end", "endedAt": result.ended_at, **_joined(result.joined)}
         chat = _last_chat(result)
         if replies.failed(result):
-            data |= {"phase": "error", "error": replies.failure(result).message}
+            data |= {"phase": "error", **replies.reason(result)}
         elif result.stop_reason is StopReason.ABORTED:
             data["aborted"] = True
             chat["stopReason"] = replies.stop_reason(result)
@@ -262,8 +262,9 @@ class Version4:
         }
         chat: Object = {**_last_chat(result), "stopReason": reason}
         if replies.failed(result):
-            data |= {"phase": "error", "error": replies.failure(result).message}
+            data |= {"phase": "error", **replies.reason(result)}
             chat["errorKind"] = replies.error_kind(result)
+            chat["errorDetail"] = replies.error_detail(result)
         elif aborted:
             data["status"] = "cancelled"
         else:

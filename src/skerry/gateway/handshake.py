@@ -6,6 +6,7 @@ import anyio
 from msgspec import Struct
 from pydantic import Field, ValidationError
 
+from skerry.config.gateway import AuthMode
 from skerry.gateway import auth, identity, pairing, refusals
 from skerry.gateway.auth import Failures, Shown
 from skerry.gateway.context import GatewayContext
@@ -167,7 +168,7 @@ async def _admit(frame: RequestFrame, door: Door) -> Admitted:
     shown = auth.judge(gateway.auth, params.auth.token, params.auth.password)
     scopes = auth.claimed(params.scopes) if role is Role.OPERATOR else ()
     if params.device is None:
-        _check_alone(role, shown, door)
+        _check_alone(role, shown, door, _is_named(params, gateway.auth.mode, protocol))
         return Admitted(frame.id, params, protocol, role, scopes, None)
     paired = await _pair(params, params.device, Wish(role, scopes), shown, door)
     return Admitted(frame.id, params, protocol, role, paired.scopes, paired)
@@ -188,11 +189,16 @@ def _role(params: ConnectParams) -> Role:
         raise refusals.invalid("invalid role") from None
 
 
-def _check_alone(role: Role, shown: Shown, door: Door) -> None:
+def _is_named(params: ConnectParams, mode: AuthMode, protocol: int) -> bool:
+    """Return whether a wrong secret is named so; version 3 calls a password a missing token."""
+    return protocol > 3 or mode is not AuthMode.TOKEN or bool(params.auth.token)  # noqa: PLR2004 - the version
+
+
+def _check_alone(role: Role, shown: Shown, door: Door, is_named: bool) -> None:  # noqa: FBT001 - of one caller
     """Let a client without a device in only with the secret, as an operator, on this machine."""
     gateway = door.context.config().gateway
     if shown is Shown.WRONG:
-        raise refusals.unauthorized(gateway.auth.mode, shown=True)
+        raise refusals.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)
     alone = door.peer.local or gateway.control_ui.dangerously_disable_device_auth
     if shown is Shown.NOTHING or role is not Role.OPERATOR or not alone:
         raise refusals.no_device()
@@ -230,7 +236,7 @@ async def _pair(
             params.client.id,
             params.client.mode,
             params.client.platform,
-            door.peer.address,
+            door.peer.shown,
             params.client.display_name,
             params.client.device_family,
         ),
@@ -242,10 +248,10 @@ async def _pair(
     match outcome:
         case Paired():
             return outcome
-        case pairing.Waiting(request):
-            raise refusals.not_paired(request)
-        case pairing.WrongToken(known) if given.device_token:
-            raise refusals.wrong_device_token()
+        case pairing.Waiting(request, revoked):
+            raise refusals.not_paired(request, revoked=revoked)
+        case pairing.WrongToken(known, revoked) if given.device_token:
+            raise refusals.wrong_device_token(revoked=revoked)
         case pairing.WrongToken(known):
             raise refusals.unauthorized(mode, shown=True, device_may_retry=known)
 

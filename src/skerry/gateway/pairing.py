@@ -51,12 +51,15 @@ class Waiting(Struct, frozen=True):
     """A device that is let in when a person approves the request."""
 
     request: Request
+    revoked: bool
+    """Whether a person took back what it had in this role."""
 
 
 class WrongToken(Struct, frozen=True):
     """A device that showed neither the secret nor a token of its own; `known`: it is paired."""
 
     known: bool
+    revoked: bool
 
 
 async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongToken:
@@ -72,13 +75,14 @@ def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongTok
     wish = asks.wish
     grant = devices.find(unit, asks.device_id, wish.role)
     stands = grant is not None and grant.revoked_at is None
+    revoked = grant is not None and not stands
     holds = (
         stands
         and asks.token is not None
         and devices.holds(unit, asks.device_id, wish.role, asks.token)
     )
     if not (holds or asks.by_secret):
-        return WrongToken(known=stands), False
+        return WrongToken(known=stands, revoked=revoked), False
     reason = _missing(unit, asks, grant)
     if reason:
         asked = Request(
@@ -92,9 +96,9 @@ def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongTok
             now,
         )
         # What was revoked comes back only by a person's word; a token alone never widens itself.
-        if not (asks.local and asks.by_secret) or (grant is not None and not stands):
+        if not (asks.local and asks.by_secret) or revoked:
             waiting, fresh = devices.ask(unit, asked)
-            return Waiting(waiting), fresh
+            return Waiting(waiting, revoked), fresh
         grant = devices.allow(unit, asked, now)
     if grant is None:
         raise AssertionError("a device without a grant misses something")

@@ -19,6 +19,8 @@ _FORWARDING: Final = (
     "true-client-ip",
 )
 _HOPS: Final = 32
+HIDDEN: Final = "through a proxy (unknown)"
+"""The origin of a connection that an untrusted proxy made for somebody."""
 _IPv6_SITE: Final = 64
 
 
@@ -29,6 +31,13 @@ class Peer(Struct, frozen=True):
     """As others see it: the peer itself, or the client of a proxy that is trusted."""
     local: bool
     """Whether it is this machine, and no proxy said that it speaks for somebody else."""
+    hidden: bool = False
+    """Whether `address` is only that of a proxy: for whom it speaks cannot be believed."""
+
+    @property
+    def shown(self) -> str:
+        """Return the origin for people: the address, unless it is only that of a proxy."""
+        return HIDDEN if self.hidden else self.address
 
     @property
     def bucket(self) -> str:
@@ -49,17 +58,19 @@ def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
     direct = str(scope["client"][0]) if scope.get("client") else ""
     headers = Headers(scope=scope)
     forwarded = any(name in headers for name in _FORWARDING)
-    address = direct
+    address, hidden = direct, forwarded
     if forwarded and _within(direct, trusted):
         hops = ",".join(headers.getlist("x-forwarded-for")).split(",")[-_HOPS:]
         for hop in reversed(hops):
-            if _parsed(hop.strip()) is None:
+            hidden = _parsed(hop.strip()) is None
+            if hidden:
                 break  # what is behind it cannot be believed either
             address = hop.strip()
             if not _within(address, trusted):
                 break
     parsed = _parsed(address)
-    return Peer(str(parsed or address), bool(parsed and parsed.is_loopback) and not forwarded)
+    local = bool(parsed and parsed.is_loopback) and not forwarded
+    return Peer(str(parsed or address), local, hidden)
 
 
 def _within(address: str, networks: Sequence[str]) -> bool:

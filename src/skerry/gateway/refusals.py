@@ -65,7 +65,13 @@ def not_ready(failing: Iterable[str]) -> HandshakeError:
     return HandshakeError(_STARTING, "gateway starting", shape=shape)
 
 
-def unauthorized(mode: AuthMode, *, shown: bool, device_may_retry: bool = False) -> HandshakeError:
+def unauthorized(
+    mode: AuthMode,
+    *,
+    shown: bool,
+    device_may_retry: bool = False,
+    is_guess: bool = False,
+) -> HandshakeError:
     """Return the refusal of a client without the shared secret; `shown`: it showed another."""
     what = "mismatch" if shown else "missing"
     message = f"unauthorized: gateway {mode} {what} (it is gateway.auth.{mode} in skerry.json)"
@@ -77,12 +83,15 @@ def unauthorized(mode: AuthMode, *, shown: bool, device_may_retry: bool = False)
         "recommendedNextStep": step,
     }
     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
-    return HandshakeError(_REFUSED, message, shape=shape, is_guess=shown)
+    return HandshakeError(_REFUSED, message, shape=shape, is_guess=shown or is_guess)
 
 
-def wrong_device_token() -> HandshakeError:
+def wrong_device_token(*, revoked: bool) -> HandshakeError:
     """Return the refusal of a device whose own token is not, or no longer, right."""
     message = "unauthorized: device token mismatch (skerry devices rotate makes a new one)"
+    if revoked:
+        message = "unauthorized: the access of this device was revoked (connect with the gateway's"
+        message += " token, then a person approves it again: skerry devices approve)"
     details = {
         "code": "AUTH_DEVICE_TOKEN_MISMATCH",
         "authReason": "device_token_mismatch",
@@ -132,6 +141,7 @@ _DEVICE_ERRORS: Final = {
     "device-signature": ("device signature invalid", "SIGNATURE_INVALID"),
 }
 
+_REVOKED: Final = "the access of this device was revoked and waits for approval"
 _PAIRING: Final = {
     "not-paired": "device is not approved yet",
     "role-upgrade": "device is asking for a higher role than currently approved",
@@ -139,9 +149,9 @@ _PAIRING: Final = {
 }
 
 
-def not_paired(waiting: Request) -> HandshakeError:
+def not_paired(waiting: Request, *, revoked: bool) -> HandshakeError:
     """Return the refusal of a device that waits for a person to approve it."""
-    message = f"pairing required: {_PAIRING[waiting.reason]}"
+    message = f"pairing required: {_REVOKED if revoked else _PAIRING[waiting.reason]}"
     details = {
         "code": "PAIRING_REQUIRED",
         "reason": waiting.reason,

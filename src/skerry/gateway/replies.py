@@ -1,5 +1,6 @@
 """How the end of a run reads on the wire: for responses, events and repeated keys alike."""
 
+import math
 from typing import Final
 
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
@@ -8,6 +9,18 @@ from skerry.model.run import RunFailure, RunResult, StopReason
 _UNKNOWN: Final = RunFailure("internal", "The run failed.")
 _FAILED: Final = frozenset({StopReason.ERROR, StopReason.TIMEOUT, StopReason.INTERRUPTED})
 _KINDS: Final = {"model.rate_limit": "rate_limit", "model.overflow": "context_length"}
+_REASONS: Final = {
+    "model.auth": "auth",
+    "model.sign_in": "auth",
+    "model.billing": "billing",
+    "model.rate_limit": "rate_limit",
+    "model.overloaded": "overloaded",
+    "model.overflow": "context_overflow",
+    "model.request": "format",
+    "model.connection": "timeout",
+    "model.not_found": "model_not_found",
+}
+"""The wire's words for why a provider did not answer, by the code of the error."""
 
 
 def failed(result: RunResult) -> bool:
@@ -20,11 +33,24 @@ def failure(result: RunResult) -> RunFailure:
     return result.error or _UNKNOWN
 
 
+def reason(result: RunResult) -> Json:
+    """Return why the run failed, and the next step for a person where there is one."""
+    why = failure(result)
+    return {"error": why.message, **({"remedy": why.remedy} if why.remedy else {})}
+
+
 def error_kind(result: RunResult) -> str:
     """Return the failure as one of the wire's few kinds."""
     if result.stop_reason is StopReason.TIMEOUT:
         return "timeout"
     return _KINDS.get(failure(result).code, "unknown")
+
+
+def error_detail(result: RunResult) -> Json:
+    """Return which model failed, and why in a word; `error_kind` has no kind for a wrong key."""
+    reason = _REASONS.get(failure(result).code, "unknown")
+    asked = {"provider": result.provider[:300], "model": result.model[:300]}
+    return {**{key: value for key, value in asked.items() if value}, "failoverReason": reason}
 
 
 def text(result: RunResult) -> str:
@@ -97,7 +123,7 @@ def waited(result: RunResult) -> Json:
         "stopReason": stop_reason(result),
     }
     if bad:
-        payload["error"] = failure(result).message
+        payload |= reason(result)
     else:
         payload["terminalReply"] = terminal(result)
     return payload
@@ -106,4 +132,6 @@ def waited(result: RunResult) -> Json:
 def error(result: RunResult) -> ErrorShape:
     """Return the error of a run that failed."""
     why = failure(result)
-    return ErrorShape(ErrorCode.UNAVAILABLE, why.message, {"code": why.code}, why.retryable)
+    details = {"code": why.code, **({"remedy": why.remedy} if why.remedy else {})}
+    wait = None if why.retry_after is None else math.ceil(why.retry_after * 1000)
+    return ErrorShape(ErrorCode.UNAVAILABLE, why.message, details, why.retryable, wait)

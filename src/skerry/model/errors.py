@@ -371,6 +371,8 @@ class GatewayRefusedError(ClientError):
         self.wire_code = wire_code
         self.details_code = details_code
         self.payload = payload
+        self.retry_after_ms: int | None = None
+        """Milliseconds after which to ask again, where the gateway gave them."""
         super().__init__(message)
 
 

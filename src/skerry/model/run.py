@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from skerry.model.errors import RequestError
+from skerry.model.errors import ModelError, RequestError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
@@ -167,6 +167,15 @@ class RunFailure(msgspec.Struct, frozen=True):
     code: str
     message: str
     retryable: bool = False
+    remedy: str = ""
+    """The next step for a person, or empty."""
+    retry_after: float | None = None
+    """Seconds after which the provider wants to be asked again, where it gave them."""
+
+    @classmethod
+    def of(cls, error: ModelError) -> "RunFailure":
+        """Return the failure of a run whose model call failed with `error`."""
+        return cls(error.code, str(error), error.retryable, error.remedy, error.retry_after)
 
 
 class RunResult(msgspec.Struct, frozen=True, rename="camel"):

@@ -161,14 +161,26 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
             return await guard.call((params, call), _json)
         except HandlerError as error:
             raise PluginError(
-                f"{method.name} failed: {error}.", "`skerry plugins list` tells more."
+                f"{method.name} failed: {_told(error)}.", "`skerry plugins list` tells more."
             ) from error
         except SkerryError:
             raise
         except ValidationError as error:
-            raise PluginError(f"{method.name} was given something wrong: {error}") from error
+            wrong = "; ".join(
+                f"{'.'.join(map(str, one['loc'])) or 'at root'}: {one['msg']}"
+                for one in error.errors(include_url=False, include_input=False)
+            )
+            raise PluginError(f"{method.name} was given something wrong: {wrong}") from error
 
     return replace(method, run=run), guard
+
+
+def _told(error: HandlerError) -> str:
+    """Return why a call failed, for a caller; of an exception only its type, never its text."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, HandlerError):
+        return str(error)
+    return f"it raised {type(cause).__name__}"
 
 
 def _json(value: object) -> object:

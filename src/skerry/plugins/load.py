@@ -88,23 +88,51 @@ async def load_plugins(
 
     """
     plugins = Plugins(hooks, commands)
-    seen: set[str] = set()
-    for path in _paths(config):
-        report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
+    paths = list(_paths(config))
+    outcomes: list[Registered | PluginError | str] = [""] * len(paths)
+
+    async def register(number: int, path: Path) -> None:
         try:
-            reason = _why_not(config, path.stem, seen)
-            if reason is None:
-                registered = await _registered(config, path, hooks)
-                plugins.take(path.stem, registered, taken)
-                report = _loaded(report, registered)
-            else:
-                report = report.but(PluginStatus.DISABLED, reason)
+            outcomes[number] = await _registered(config, path, hooks)
         except PluginError as error:
-            logger.warning("plugin %s is not loaded: %s", path.stem, error)
-            report = report.but(PluginStatus.FAILED, str(error), error.remedy)
-        seen.add(path.stem)
-        plugins.reports.append(report)
+            outcomes[number] = error
+
+    async with anyio.create_task_group() as group:  # all at once: one that hangs delays no other
+        seen: set[str] = set()
+        for number, path in enumerate(paths):
+            try:
+                reason = _why_not(config, path.stem, seen)
+            except PluginError as error:
+                outcomes[number] = error
+            else:
+                if reason is None:
+                    group.start_soon(register, number, path)
+                else:
+                    outcomes[number] = reason
+            seen.add(path.stem)
+    for path, outcome in zip(paths, outcomes, strict=True):
+        plugins.reports.append(_taken(plugins, path, outcome, taken))
     return plugins
+
+
+def _taken(
+    plugins: Plugins,
+    path: Path,
+    outcome: Registered | PluginError | str,
+    taken: Collection[str],
+) -> PluginReport:
+    """Let a plugin that registered take part; return what became of it."""
+    report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
+    if isinstance(outcome, str):
+        return report.but(PluginStatus.DISABLED, outcome)
+    try:
+        if isinstance(outcome, PluginError):
+            raise outcome
+        plugins.take(path.stem, outcome, taken)
+    except PluginError as error:
+        logger.warning("plugin %s is not loaded: %s", path.stem, error)
+        return report.but(PluginStatus.FAILED, str(error), error.remedy)
+    return _loaded(report, outcome)
 
 
 def inspect(config: Config) -> list[PluginReport]:

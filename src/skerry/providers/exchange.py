@@ -26,7 +26,7 @@ from skerry.model.errors import (
 from skerry.model.message import Usage
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.failures import response_failure, stream_failure
+from skerry.providers.failures import body_failure, response_failure
 from skerry.providers.pieces import Heard, sound
 from skerry.providers.sse import EventSplitter, EventTooLargeError
 from skerry.providers.written import WrittenCalls
@@ -247,8 +247,8 @@ class Exchange:
             return response_failure(
                 response.status_code, response.headers, said, self._endpoint.name
             )
-        if b'"error"' in said:  # some servers answer 200 and say in the body that it failed
-            return stream_failure(said, self._endpoint.name)
+        if failure := body_failure(said, self._endpoint.name):
+            return failure  # some servers answer 200 and have the error in the body
         return ModelNotFoundError(
             f"{self._endpoint.name} did not answer with a stream. Is"
             f" {url.scheme}://{url.netloc.decode()}{url.path} the right address?"

@@ -88,6 +88,15 @@ def stream_failure(error: bytes, provider: str) -> ModelError:
     return _failure(_stream_status(error, text), text, provider, _told_delay(error))
 
 
+def body_failure(body: bytes, provider: str) -> ModelError | None:
+    """Return the error that a body means whose status is a success; None where it has none."""
+    parsed = _json(body)
+    if isinstance(parsed, list) and parsed:  # Gemini wraps its errors in a list
+        parsed = parsed[0]
+    error = parsed.get("error") if isinstance(parsed, dict) else None
+    return stream_failure(msgspec.json.encode(error), provider) if error else None
+
+
 def _failure(status: int, text: str, provider: str, after: float | None) -> ModelError:
     said = f": {text}" if text else ""
     if _is_unpaid(status, text):

@@ -39,6 +39,9 @@ _BUDGETS: Final = {
     ThinkingLevel.XHIGH: 24_576,
 }
 """Tokens of thinking for Gemini 2.5, which knows no levels; 24,576 is the most of its Flash."""
+_CAN_STOP: Final = "gemini-2.5-flash"
+"""Models that think unless the budget is 0. Gemini 2.5 Pro and Gemini 3 refuse to stop thinking.
+Source: Gemini API, "Thinking", table of budgets."""
 Thinking = dict[str, Any]
 """The value of `thinkingConfig`; empty is to leave it out."""
 
@@ -47,8 +50,10 @@ _encode = msgspec.json.Encoder().encode
 
 def thinking_forms(request: ModelRequest) -> Sequence[Thinking]:
     """Return the ways to ask for thinking, best first: not every model knows every level."""
-    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
+    if not request.model.reasoning:
         return ({},)
+    if request.thinking is ThinkingLevel.OFF:
+        return ({"thinkingBudget": 0}, {}) if _CAN_STOP in request.model.id else ({},)
     if _is_second(request.model):
         forms: list[Thinking] = [{"thinkingBudget": _BUDGETS[request.thinking]}]
     else:

@@ -73,6 +73,15 @@ class Entry(Struct, frozen=True):
         return sha256(b"\0".join(given)).hexdigest()[:16]
 
 
+def _where_to_enter(entry: Entry) -> str:
+    """Return where another key goes, for a candidate whose key was refused."""
+    provider = entry.profile.provider if entry.profile else entry.ref.partition("/")[0]
+    command = f"Enter another key: skerry auth add {provider}."
+    if entry.profile is not None or entry.key is None:
+        return command
+    return f"{command} The refused one is in the environment or in models.providers.{provider}."
+
+
 class Probes(Struct):
     """Calls that find out whether a credential works again, and who waits for them."""
 
@@ -163,6 +172,8 @@ class CatalogTries:
         entry = self._asked
         if entry is None:
             return
+        if isinstance(error, ModelAuthError) and not error.remedy:
+            error.remedy = _where_to_enter(entry)
         if error is None:
             self._good, self._running = entry, False
             if entry.profile is not None:

@@ -145,3 +145,7 @@ async def test_an_edit_that_changes_nothing_says_so(
     environ["EDITOR"] = "/nowhere/editor"
     assert b"cannot be started" in (await command("config", "edit")).stderr
     assert [one.name for one in file.parent.iterdir() if "rejected" in one.name] == []
+
+
+async def test_a_whole_number_is_printed_as_one(command: Command) -> None:
+    assert (await command("config", "get", "agents.defaults.timeoutSeconds")).stdout == b"600\n"

@@ -1,9 +1,13 @@
 """What a person reads when something went wrong."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from skerry.cli.failure import DEBUG, report
-from skerry.model.errors import GatewayUnreachableError
+from skerry.cli.failure import DEBUG, FailedError, report
+from skerry.cli.main import main
+from skerry.model.errors import GatewayRefusedError, GatewayUnreachableError
 
 
 def test_every_failure_is_reason_remedy_and_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,3 +42,59 @@ def test_what_nobody_expected_says_how_to_report_it(
     monkeypatch.setenv(DEBUG, "1")
     report(KeyError("x"), "skerry")
     assert "KeyError" in capsys.readouterr().err
+
+
+def test_with_json_the_failure_is_one_object_on_stdout_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refused = GatewayRefusedError("UNAVAILABLE", "Limited.", "model.rate_limit")
+    refused.retry_after_ms = 120_000
+    assert report(FailedError("No.", "Do.", 2), "skerry x", as_json=True) == 2
+    assert report(TimeoutError(), "skerry x", as_json=True) == 124
+    assert report(refused, "skerry x", as_json=True) == 1
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["error"] for line in out.splitlines()] == [
+        {"code": "command", "message": "No.", "remedy": "Do."},
+        {
+            "code": "timeout",
+            "message": "No answer in time.",
+            "remedy": "Allow more with --timeout.",
+        },
+        {
+            "code": "model.rate_limit",
+            "message": "Limited.",
+            "remedy": "",
+            "wireCode": "UNAVAILABLE",
+            "retryAfterMs": 120_000,
+        },
+    ]
+    assert err.count("Reason: ") == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "--message", "x"),
+        ("sessions", "list"),
+        ("gateway", "call", "health"),
+        ("gateway", "call", "health", "--params", "["),
+        ("prompt", "show"),
+        ("outbox", "list"),
+        ("config", "get", "nothing.there"),
+        ("hooks", "info", "nobody"),
+    ],
+)
+def test_a_command_that_fails_prints_its_error_as_json(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("SKERRY_GATEWAY_PORT", "1")
+    monkeypatch.setenv("SKERRY_GATEWAY_TOKEN", "x")
+    assert main([*arguments, "--json"]) in {1, 2}
+    failure = json.loads(capsys.readouterr().out)
+    assert failure["ok"] is False
+    assert failure["error"].keys() >= {"code", "message", "remedy"}
+    assert failure["error"]["remedy"]

@@ -47,7 +47,16 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
 
     gateway.methods["nope"] = refuse
     done = await command("gateway", "call", "nope", "--json")
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {
+        "ok": False,
+        "error": {
+            "code": "INVALID_REQUEST",
+            "message": "unknown method: \x1bnope",
+            "remedy": "docs/reference/protocol.md lists every method.",
+            "wireCode": "INVALID_REQUEST",
+        },
+    }
     reason, remedy, help_line = done.stderr.decode().splitlines()
     assert reason == "Reason: unknown method: nope"
     assert remedy == "Try: docs/reference/protocol.md lists every method."

@@ -107,6 +107,28 @@ async def test_a_refusal_of_systemd_is_told_with_a_way_on(
     assert done.returncode == 1
     assert b"Failed to connect to bus" in done.stderr
     assert b"skerry service show" in done.stderr
+    assert not systemd.path.exists()
+    assert b"Wrote" not in done.stdout
+
+
+async def test_without_a_bus_of_the_user_nothing_is_written(
+    systemd: Systemd, command: Command
+) -> None:
+    systemd.answer(refuses="--user")
+    done = await command("service", "install")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"Failed to connect to bus" in done.stderr
+    assert not systemd.path.parent.exists()
+
+
+async def test_a_refusal_of_systemd_leaves_the_unit_that_was_installed(
+    systemd: Systemd, command: Command
+) -> None:
+    systemd.path.parent.mkdir(parents=True)
+    systemd.path.write_text("an older unit")
+    systemd.answer(refuses="enable")
+    assert (await command("service", "install")).returncode == 1
+    assert systemd.path.read_text() == "an older unit"
 
 
 async def test_a_system_without_systemd_is_told_before_anything_is_written(

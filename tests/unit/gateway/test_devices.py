@@ -285,10 +285,32 @@ async def test_a_revoked_device_is_out_at_once_and_until_it_is_approved(rig: Rig
         )
     error = await device.refused(rig.url, auth={"deviceToken": device.token})
     assert error["details"]["code"] == "AUTH_DEVICE_TOKEN_MISMATCH"
+    assert "the access of this device was revoked" in error["message"]
     error = await device.refused(rig.url)  # here, and with the secret
+    assert "the access of this device was revoked" in error["message"]
     await approve(rig, error["details"]["requestId"])
     async with device.connected(rig.url):
         pass
+
+
+async def test_a_device_that_keeps_another_role_is_told_which_was_revoked(rig: Rig) -> None:
+    device = Device()
+    async with device.connected(rig.url), device.connected(rig.url, role="node", scopes=[]):
+        pass
+    async with connected(rig.url) as admin:
+        await admin.call("device.token.revoke", {"deviceId": device.id, "role": "operator"})
+    error = await device.refused(rig.url)
+    assert error["details"]["reason"] == "role-upgrade"
+    assert error["message"] == (
+        "pairing required: the access of this device was revoked and waits for approval"
+    )
+
+
+async def test_who_comes_through_an_untrusted_proxy_is_listed_as_unknown(rig: Rig) -> None:
+    device = Device()
+    await device.refused(rig.url, REMOTE, scopes=READ)
+    (waiting,) = await pending(rig)
+    assert waiting["remoteIp"] == "through a proxy (unknown)"
 
 
 async def test_a_removed_device_is_forgotten_and_closed_behind_its_own_answer(rig: Rig) -> None:

@@ -103,7 +103,7 @@ PASSWORD = {"mode": "password", "password": "right", "token": "other"}
         ({"mode": "none"}, None, None, Shown.RIGHT),
         (TOKEN, "right", None, Shown.RIGHT),
         (TOKEN, "wrong", "right", Shown.WRONG),
-        (TOKEN, None, "right", Shown.NOTHING),
+        (TOKEN, None, "right", Shown.WRONG),
         (TOKEN, "", None, Shown.NOTHING),
         (PASSWORD, None, "right", Shown.RIGHT),
         (PASSWORD, "right", None, Shown.RIGHT),

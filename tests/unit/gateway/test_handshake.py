@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from skerry.gateway import connection
+from skerry.gateway.auth import LOCKED_AFTER
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import OPERATOR, connect_params, connected, dial, request
 
@@ -112,7 +113,7 @@ async def test_a_wrong_token_is_refused(rig: Rig) -> None:
 
 
 @pytest.mark.requirement("wire-auth-token-match")
-@pytest.mark.parametrize("auth", [{}, {"token": ""}, {"deviceToken": TOKEN}, {"password": TOKEN}])
+@pytest.mark.parametrize("auth", [{}, {"token": ""}, {"deviceToken": TOKEN}])
 async def test_without_a_token_a_device_is_asked_for(rig: Rig, auth: dict[str, str]) -> None:
     async with dial(rig.url) as wire:
         error = (await wire.connect(auth=auth))["error"]
@@ -298,3 +299,32 @@ async def test_requests_behind_connect_are_answered_after_hello_in_order(rig: Ri
         await wire.response("49")
         answers = [frame["id"] for frame in wire.frames if frame["type"] == "res"]
     assert answers == [str(number) for number in range(50)]
+
+
+@pytest.mark.parametrize(("protocol", "named"), [(4, "mismatch"), (3, "missing")])
+async def test_a_password_where_a_token_is_asked_for_is_a_wrong_secret(
+    rig: Rig, protocol: int, named: str
+) -> None:
+    async with dial(rig.url) as wire:
+        error = (
+            await wire.connect(auth={"password": "zz"}, minProtocol=protocol, maxProtocol=protocol)
+        )["error"]
+        code, _ = await wire.closed()
+    assert (error["code"], code) == ("INVALID_REQUEST", 1008)
+    assert error["message"].startswith(f"unauthorized: gateway token {named} (")
+    assert error["details"]["code"] == f"AUTH_TOKEN_{named.upper()}"
+
+
+async def test_a_password_in_place_of_a_token_counts_as_a_guess(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.gateway.auth._LONGEST_DELAY", 0.1)
+    headers = {"X-Forwarded-For": "203.0.113.9"}
+    with anyio.fail_after(60):
+        for number in range(LOCKED_AFTER):
+            async with dial(rig.url, additional_headers=headers) as wire:
+                guess = {"password": f"guess {number}"}
+                await wire.connect(auth=guess, device=DEVICE if number % 2 else None)
+        async with dial(rig.url, additional_headers=headers) as wire:
+            error = (await wire.connect(auth={"password": "zz"}))["error"]
+    assert error["details"]["code"] == "AUTH_RATE_LIMITED"

@@ -16,13 +16,28 @@ PROXIES = ["127.0.0.1/32", "10.0.0.0/8", "::1/128"]
         ("::ffff:127.0.0.1", {}, [], Peer("127.0.0.1", local=True)),
         ("192.0.2.7", {}, [], Peer("192.0.2.7", local=False)),
         # Any word of forwarding makes it remote, believed or not.
-        ("127.0.0.1", {"x-forwarded-for": "127.0.0.1"}, [], Peer("127.0.0.1", local=False)),
-        ("127.0.0.1", {"x-real-ip": "127.0.0.1"}, [], Peer("127.0.0.1", local=False)),
-        ("127.0.0.1", {"forwarded": "for=127.0.0.1"}, [], Peer("127.0.0.1", local=False)),
-        ("127.0.0.1", {"via": "1.1 x"}, [], Peer("127.0.0.1", local=False)),
+        (
+            "127.0.0.1",
+            {"x-forwarded-for": "127.0.0.1"},
+            [],
+            Peer("127.0.0.1", local=False, hidden=True),
+        ),
+        ("127.0.0.1", {"x-real-ip": "127.0.0.1"}, [], Peer("127.0.0.1", local=False, hidden=True)),
+        (
+            "127.0.0.1",
+            {"forwarded": "for=127.0.0.1"},
+            [],
+            Peer("127.0.0.1", local=False, hidden=True),
+        ),
+        ("127.0.0.1", {"via": "1.1 x"}, [], Peer("127.0.0.1", local=False, hidden=True)),
         ("127.0.0.1", {"x-forwarded-for": "127.0.0.1"}, PROXIES, Peer("127.0.0.1", local=False)),
         # Only a trusted proxy is believed, and of what it says the last that is no proxy.
-        ("192.0.2.7", {"x-forwarded-for": "9.9.9.9"}, PROXIES, Peer("192.0.2.7", local=False)),
+        (
+            "192.0.2.7",
+            {"x-forwarded-for": "9.9.9.9"},
+            PROXIES,
+            Peer("192.0.2.7", local=False, hidden=True),
+        ),
         ("127.0.0.1", {"x-forwarded-for": "9.9.9.9"}, PROXIES, Peer("9.9.9.9", local=False)),
         (
             "127.0.0.1",
@@ -34,7 +49,7 @@ PROXIES = ["127.0.0.1/32", "10.0.0.0/8", "::1/128"]
             "127.0.0.1",
             {"x-forwarded-for": "9.9.9.9, junk"},
             PROXIES,
-            Peer("127.0.0.1", local=False),
+            Peer("127.0.0.1", local=False, hidden=True),
         ),
         ("127.0.0.1", {"x-forwarded-for": "10.0.0.4"}, PROXIES, Peer("10.0.0.4", local=False)),
         (

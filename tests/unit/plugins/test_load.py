@@ -1,5 +1,6 @@
 """Plugin files: what is loaded, what is refused, and that one never harms another."""
 
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -353,3 +354,44 @@ def test_the_command_of_a_plugin_cannot_take_the_name_of_ours() -> None:
     table.add(Command("help", "", run))
     with pytest.raises(ValueError, match="already, of Skerry"):
         table.add(Command("help", "", run, plugin="x"))
+
+
+async def test_plugins_that_hang_take_one_deadline_together(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "REGISTER_SECONDS", 10.0)
+    meet = """
+        import threading
+        everybody = __import__("sys").modules.setdefault("meet_here", threading.Barrier(3))
+        def register(api): everybody.wait(600)
+    """
+    for name in ("one", "two", "three"):  # each returns only while the others run too
+        folder.add(name, meet)
+    with anyio.fail_after(60):
+        async with folder.loaded() as plugins:
+            assert standing(plugins) == dict.fromkeys(("one", "two", "three"), "loaded")
+    sys.modules.pop("meet_here")
+
+
+async def test_the_text_of_a_method_s_exception_is_not_sent_to_its_caller(folder: Folder) -> None:
+    folder.add(
+        "serve",
+        """
+        from pydantic import BaseModel
+        class P(BaseModel): n: int = 0
+        async def boom(params, call): raise ValueError("sk-secret")
+        async def wrong(params, call): P.model_validate({"n": "sk-secret"})
+        def register(api):
+            api.register_gateway_method("boom", P, boom)
+            api.register_gateway_method("wrong", P, wrong)
+        """,
+    )
+    caller = MethodCall(("operator.admin",), "c1")
+    async with folder.loaded() as plugins:
+        for name, told in (("serve.boom", "it raised ValueError"), ("serve.wrong", "n: Input")):
+            method = plugins.methods[name]
+            with pytest.raises(PluginError, match=told) as caught:
+                await method.run(method.params(), caller)
+            assert "sk-secret" not in str(caught.value)
+        (boom,) = [one for one in plugins.handlers() if "boom" in one.hook]
+        assert boom.last_error == "sk-secret"  # the owner reads it

@@ -7,7 +7,7 @@ import pytest
 
 from skerry.config.models import Api
 from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelError, ModelRateLimitError
+from skerry.model.errors import ModelError, ModelNotFoundError, ModelRateLimitError
 from skerry.model.message import user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
@@ -72,3 +72,20 @@ async def test_a_key_is_in_no_error(api: Api) -> None:
     assert caught.value.retry_after == 7.0
     assert "canary" not in str(caught.value)
     assert len(served.requests) == 1
+
+
+@pytest.mark.parametrize("api", Api)
+@pytest.mark.parametrize("in_list", [False, True])
+async def test_an_error_in_a_200_keeps_the_provider_s_words(api: Api, *, in_list: bool) -> None:
+    body = b'{"error":{"message":"odd error in 200"}}'
+    body = b"[%b]" % body if in_list else body
+    async with serving(body, "200 OK\r\ncontent-type: application/json") as served:
+        with pytest.raises(ModelError, match=r"odd error in 200$"):
+            await ask(served, api, "/v1")
+
+
+async def test_a_200_that_is_neither_a_stream_nor_an_error_is_a_wrong_address() -> None:
+    body = b'{"error":null,"choices":[]}'
+    async with serving(body, "200 OK\r\ncontent-type: application/json") as served:
+        with pytest.raises(ModelNotFoundError, match="did not answer with a stream"):
+            await ask(served, Api.OPENAI_COMPLETIONS, "/v1")

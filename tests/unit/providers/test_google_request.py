@@ -164,3 +164,12 @@ def test_thinking_is_asked_for_by_level_or_by_budget() -> None:
     second = replace(request, model=replace(MODEL, id="gemini-2.5-flash"))
     assert thinking_forms(second)[0] == {"includeThoughts": True, "thinkingBudget": 1024}
     assert thinking_forms(replace(request, thinking=ThinkingLevel.OFF)) == ({},)
+
+
+def test_thinking_is_switched_off_by_the_budget_where_a_model_can_stop() -> None:
+    def off(model: str) -> Any:
+        asked = replace(MODEL, id=model)
+        return thinking_forms(ModelRequest(asked, "", History(), thinking=ThinkingLevel.OFF))
+
+    assert off("gemini-2.5-flash") == off("gemini-2.5-flash-lite") == ({"thinkingBudget": 0}, {})
+    assert off("gemini-2.5-pro") == off("gemini-3.8-flash") == ({},)

@@ -1,0 +1,57 @@
+"""What clients and people are told when a provider refuses: where a key goes, when to retry."""
+
+import json
+import os
+import sys
+
+import anyio
+
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import Status, StubModelServer
+from tests.support.wire import Wire, connected, request
+
+LIMITED = Status(429, b'{"error":{"message":"slow down"}}', (("retry-after", "120"),))
+KEY = Status(401, b'{"error":{"message":"bad key"}}')
+
+
+async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
+    async with (
+        StubModelServer([[LIMITED], [KEY], [KEY]]) as model,
+        running_gateway(model=model.base_url) as gateway,
+    ):
+        with anyio.fail_after(60):
+            async with connected(gateway.address.url, auth={"token": gateway.token}) as wire:
+                limited = await failed(wire, "limited")
+                refused = await failed(wire, "refused")
+                chat = [one["payload"] for one in wire.frames if one.get("event") == "chat"]
+            terminal = await asked(gateway)
+    assert limited["details"]["code"] == "model.rate_limit"
+    assert (limited["retryable"], limited["retryAfterMs"]) == (True, 120_000)
+    assert refused["details"]["code"] == "model.auth"
+    assert refused["details"]["remedy"].startswith("Enter another key: skerry auth add ")
+    ends = [one for one in chat if one["state"] == "error"]
+    assert [one["errorKind"] for one in ends] == ["rate_limit", "unknown"]
+    assert [one["errorDetail"]["failoverReason"] for one in ends] == ["rate_limit", "auth"]
+    assert b"Try: Enter another key: skerry auth add " in terminal
+
+
+async def failed(wire: Wire, text: str) -> dict[str, object]:
+    """Return the error of the run that answers `text`."""
+    params = {"message": text, "sessionKey": text, "idempotencyKey": text}
+    await wire.send(request("agent", params, id=text))
+    while (answer := await wire.response(text))["ok"]:
+        pass  # accepted
+    error: dict[str, object] = answer["error"]
+    return error
+
+
+async def asked(gateway: GatewayProcess) -> bytes:
+    """Return what `skerry agent` prints for a person, on a failure."""
+    done = await anyio.run_process(
+        [sys.executable, "-m", "skerry", "agent", "--message", "hello", "--json"],
+        env={**os.environ, "SKERRY_STATE_DIR": str(gateway.home)},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["remedy"].startswith("Enter another key: ")
+    return done.stderr
