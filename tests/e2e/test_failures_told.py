@@ -8,7 +8,7 @@ import anyio
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import Status, StubModelServer
-from tests.support.wire import Wire, connected, request
+from tests.support.wire import Frame, Wire, connected, request
 
 LIMITED = Status(429, b'{"error":{"message":"slow down"}}', (("retry-after", "120"),))
 KEY = Status(401, b'{"error":{"message":"bad key"}}')
@@ -35,13 +35,13 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
     assert b"Try: Enter another key: skerry auth add " in terminal
 
 
-async def failed(wire: Wire, text: str) -> dict[str, object]:
+async def failed(wire: Wire, text: str) -> Frame:
     """Return the error of the run that answers `text`."""
     params = {"message": text, "sessionKey": text, "idempotencyKey": text}
     await wire.send(request("agent", params, id=text))
     while (answer := await wire.response(text))["ok"]:
         pass  # accepted
-    error: dict[str, object] = answer["error"]
+    error: Frame = answer["error"]
     return error
 
 
