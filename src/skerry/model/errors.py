@@ -360,7 +360,7 @@ class GatewayUnreachableError(ClientError):
 class GatewayRefusedError(ClientError):
     """The gateway answered a request with an error; `wire_code` is the wire's `error.code`.
 
-    `payload` is what came beside the error, such as the partial answer of a run that failed.
+    `payload` came beside it, such as the partial answer of a run that failed; `retry_after_ms` too.
     """
 
     code = "client.refused"
@@ -368,11 +368,9 @@ class GatewayRefusedError(ClientError):
     def __init__(
         self, wire_code: str, message: str, details_code: str = "", payload: object = None
     ) -> None:
-        self.wire_code = wire_code
-        self.details_code = details_code
+        self.wire_code, self.details_code = wire_code, details_code
         self.payload = payload
         self.retry_after_ms: int | None = None
-        """Milliseconds after which to ask again, where the gateway gave them."""
         super().__init__(message)
 
 
