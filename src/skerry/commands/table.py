@@ -7,6 +7,7 @@ platforms: a command says what it takes, and to whom it answers.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ MAX_ANSWER: Final = 65_536
 _AROUND: Final = " \t\n.!…。"
 _SPARE: Final = 8
 """Characters that may stand around a word which is a command."""
+_MISSING: Final = re.compile(rf"/({NAME.pattern})(?:\s|\Z)")
 _TYPED: Final = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?::|\s+|$)(.*)", re.DOTALL)
 
 
@@ -192,9 +194,10 @@ class CommandTable:
     def match(self, text: str) -> tuple[Command, str] | None:
         """Return the command that the text gives, and its arguments; None is an ordinary message.
 
-        A command stands at the begin; its name ends at a space, a colon or the end. A text that
-        begins with another name, such as a path, is an ordinary message, and so is one that says
-        more than the directives within it. Several directives alone are one command.
+        A command stands at the begin; its name ends at a space, a colon or the end. A path is an
+        ordinary message, and so is a text that says more than the directives within it. Several
+        directives alone are one command. A name that no command has is refused with those near it,
+        and not sent to a model; `//name` and `\\name` send it as text.
         """
         self._fill()
         if not text.startswith("/"):
@@ -202,7 +205,7 @@ class CommandTable:
         typed = _TYPED.match(text)
         command = self._names.get(typed[1].lower()) if typed else None
         if typed is None or command is None:
-            return None
+            return (self._missing(found[1]), "") if (found := _MISSING.match(text)) else None
         arguments = typed[2].strip()
         if arguments and command.name in NAMES:
             several = alone(text)
@@ -223,6 +226,24 @@ class CommandTable:
         if found is None or text.startswith("/") or found[0].permits(request.may):
             return found
         return None
+
+    def _missing(self, name: str) -> Command:
+        """Return the command that says of a name that there is none."""
+
+        async def run(call: CommandCall) -> str:
+            offered = self.offered(call.may)
+            names = [name for one in offered for name in (one.name, *one.aliases)]
+            near = get_close_matches(name, names, n=3)
+            said = [f"There is no command `/{name}`."]
+            if near:
+                said.append(f"Near: {', '.join(f'`/{one}`' for one in near)}.")
+            said.append("`/commands` lists all.")
+            if call.may is Rights.OWNER:
+                said.append("`skerry plugins list` shows which plugins failed to load.")
+            said.append(f"To send it as text, write `//{name}`.")
+            return " ".join(said)
+
+        return Command(name, "", run, owner_only=False, at_once=True, scope=WRITE)
 
     def _fill(self) -> None:
         if self._ours is not None:

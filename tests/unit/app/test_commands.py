@@ -49,6 +49,17 @@ def words(seen: Seen) -> list[str]:
     ]
 
 
+async def test_a_command_that_is_not_there_costs_no_call_of_a_model(tmp_path: Path) -> None:
+    model = ScriptedModel(echo)
+    async with open_core(tmp_path, model, commands=commands()) as core:
+        (said,) = (await core.ask("/shot hey")).payloads
+        assert said.startswith("There is no command `/shot`. Near: `/shout`.")
+        assert model.seen == []
+        await core.ask("//shot hey")
+        await core.ask("/etc/hosts")
+        assert [words(one)[-1] for one in model.seen] == ["//shot hey", "/etc/hosts"]
+
+
 async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model, commands=commands()) as core:

@@ -110,13 +110,23 @@ async def test_the_rest_of_the_command_is_the_first_message(tmp_path: Path) -> N
         ]
 
 
-@pytest.mark.parametrize("words", ["/news of today", "/newer", "say /new", "/resetting"])
+@pytest.mark.parametrize("words", ["/news/today", "//newer", "say /new", "/new/er"])
 async def test_a_longer_word_is_an_ordinary_message(tmp_path: Path, words: str) -> None:
     opened = Opened(tmp_path)
     async with opened as core:
         await core.ask("old")
         await core.ask(words)
         assert opened.seen() == ["old", words]
+
+
+@pytest.mark.parametrize("words", ["/news of today", "/newer", "/resetting"])
+async def test_a_longer_command_opens_no_conversation(tmp_path: Path, words: str) -> None:
+    opened = Opened(tmp_path)
+    async with opened as core:
+        await core.ask("old")
+        assert (await core.ask(words)).payloads[0].startswith("There is no command `/")
+        await core.ask("more")
+        assert opened.seen() == ["old", "more"]
 
 
 async def test_a_trigger_of_one_s_own_and_no_other(tmp_path: Path) -> None:

@@ -40,15 +40,22 @@ def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
         ("/note: two\nlines", ("note", "two\nlines")),
         ("/bare", ("bare", "")),
         ("/bare and more", None),
-        ("/notes", None),
-        ("/unknown", None),
+        ("/notes", ("notes", "")),
+        ("/unknown and more", ("unknown", "")),
+        ("//unknown", None),
+        ("\\unknown", None),
+        ("/Unknown", None),
+        ("/unknown/path", None),
+        ("/unknown: what", None),
+        ("/ unknown", None),
+        ("/2 of 3", None),
         ("/etc/hosts: what is that?", None),
         ("note", None),
         (" /note", None),
         ("/", None),
     ],
 )
-def test_a_command_stands_at_the_begin_and_is_known(
+def test_a_command_stands_at_the_begin_and_a_path_is_none(
     text: str, found: tuple[str, str] | None
 ) -> None:
     matched = table("note", "bare").match(text)
@@ -58,7 +65,23 @@ def test_a_command_stands_at_the_begin_and_is_known(
 @given(st.text())
 def test_no_text_breaks_the_match_and_ordinary_text_is_none(text: str) -> None:
     matched = table("note").match(text)
-    assert matched is None or text.lower().startswith("/note")
+    assert matched is None or text.startswith("/")
+
+
+async def test_a_command_that_is_not_there_is_refused_with_the_near_ones() -> None:
+    made = table("spend", "note")
+    made.add(Command("hidden", "", echo, owner_only=True, aliases=("spant",)))
+    matched = made.match("/spent 3 on tea")
+    assert matched is not None
+    assert await answer(matched[0], call()) == (
+        "There is no command `/spent`. Near: `/spend`, `/spant`. `/commands` lists all. "
+        "`skerry plugins list` shows which plugins failed to load. "
+        "To send it as text, write `//spent`."
+    )
+    said = await answer(matched[0], call(is_owner=False))
+    assert said == (
+        "There is no command `/spent`. `/commands` lists all. To send it as text, write `//spent`."
+    )
 
 
 @pytest.mark.parametrize("name", ["", "Note", "a b", "1st", "x" * 33, "a/b"])
