@@ -126,8 +126,13 @@ async def test_a_model_that_fails_says_why_and_can_be_asked_again(browser: Chrom
         await say(page, "hello")
         await expect(page.locator(".answer .state")).to_have_text("No answer")
         await expect(page.locator(".answer .problem")).not_to_be_empty()
+        await expect(page.locator("#model")).to_have_attribute("data-state", "failing")
+        await page.get_by_role("button", name="Change the key").click()
+        await expect(page.get_by_role("dialog", name="Model")).to_be_visible()
+        await page.get_by_role("button", name="Close").click()
         await page.get_by_role("button", name="Try again").click()
         await expect_texts(page, "hello", "", "hello", "Now it works.")
+        await expect(page.locator("#model")).to_have_attribute("data-state", "ready")
         await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
         assert sum('"chat.retry"' in frame for frame in frames) == 1
 
@@ -205,7 +210,7 @@ async def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(browser: 
 async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
     async with (
         StubModelServer([["from the first"]]) as first,
-        StubModelServer([["from the second"]]) as second,
+        StubModelServer([["ready"], ["from the second"]]) as second,
         running_gateway(model=first.base_url) as gateway,
     ):
         page = await browser.open(address(gateway))
@@ -221,12 +226,40 @@ async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
         await page.get_by_role("textbox", name="Model").fill("bright")
         await page.get_by_role("button", name="Use this model").click()
         await expect(page.get_by_role("dialog")).to_be_hidden()
+        await expect(page.locator("#toast-text")).to_contain_text("answered in")
         await expect(page.locator("#model")).to_contain_text("bright")
         await say(page, "and you?")
         await expect_texts(page, "hello", "from the first", "and you?", "from the second")
         kept = await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
         assert "sk-secret" not in kept + await page.content()
         assert second.requests[-1].headers["authorization"] == "Bearer sk-secret"
+
+
+async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
+    browser: Chromium,
+) -> None:
+    async with (
+        StubModelServer() as first,
+        StubModelServer(lambda _: [Status(401)]) as second,
+        running_gateway(model=first.base_url) as gateway,
+    ):
+        page = await browser.open(address(gateway))
+        await page.locator("#model").click()
+        panel = page.get_by_role("dialog", name="Model")
+        await panel.get_by_label("Where it runs").select_option(
+            "Another service (OpenAI-compatible)"
+        )
+        await panel.get_by_label("A name for it").fill("lab")
+        await panel.get_by_label("Address").fill(second.base_url)
+        await panel.get_by_label("API key").fill("sk-wrong")
+        await panel.get_by_role("textbox", name="Model").fill("bright")
+        await panel.get_by_role("button", name="Use this model").click()
+        await expect(panel.get_by_role("alert")).to_contain_text("Nothing was saved.")
+        assert "lab" not in (gateway.home / "skerry.json").read_text()
+        await panel.get_by_role("button", name="Use it all the same").click()
+        await expect(panel).to_be_hidden()
+        assert "lab" in (gateway.home / "skerry.json").read_text()
+        assert len(second.requests) == 1
 
 
 async def test_a_model_that_cannot_be_used_is_refused_in_the_panel(browser: Chromium) -> None:

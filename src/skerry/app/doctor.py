@@ -195,6 +195,9 @@ async def _model(environ: Mapping[str, str]) -> Check:
     status = found.status
     if status.state is ModelState.UNAVAILABLE or status.model is None:
         return Check("model", Level.FAILURE, status.message or "none", status.remedy)
+    if status.failure is not None:
+        message = f"{status.model.ref}: its last call failed: {status.failure.message}"
+        return Check("model", Level.FAILURE, message, status.failure.remedy)
     text = " - ".join(filter(None, (status.model.ref, status.model.note or status.message)))
     return Check("model", Level.OK, text)
 

@@ -3,11 +3,9 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
-
-import anyio
 
 from skerry.app.setup import picked
+from skerry.app.trial import Trial, tried_once
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_status, model_trust, model_use
@@ -18,27 +16,16 @@ from skerry.model.errors import (
     ClientError,
     ConfigError,
     GatewayUnreachableError,
-    ModelConnectionError,
     ModelError,
 )
-from skerry.model.message import Usage, user
 from skerry.ports.model import (
-    History,
-    Listener,
     ModelInfo,
     ModelPick,
-    ModelProvider,
-    ModelRequest,
     ModelStatus,
     Resting,
 )
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
-
-QUESTION: Final = "Answer with the one word: ready"
-"""What `trial` asks."""
-TRIAL_SECONDS: Final = 300.0
-"""For the whole of a trial: an embedded model may load for two minutes before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +140,6 @@ async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) ->
             return Standing(status, (), running=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What one tiny call of a model was like; times in seconds."""
-
-    model: ModelInfo
-    usage: Usage
-    first: float
-    """Until the first piece, of thinking or text."""
-    total: float
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Return the speed behind the first piece; 0 where all came at once."""
-        rest = self.total - self.first
-        return self.usage.output / rest if rest > 0 else 0.0
-
-
 async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelError:
     """Call the model that `ref` names, or the one that would answer, once and without a gateway.
 
@@ -184,30 +154,13 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
         primary = config.primary_model(agent)
         try:
             (entry, *_) = await catalog.entries(ref or primary, Wanted(agent=agent))
-            tried = await _tried(*await catalog.open(entry, patient=True))
+            done = await tried_once(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error
     from skerry.app.usage import book_trial  # noqa: PLC0415 - only a trial books by itself
 
-    book_trial(config, tried.model, tried.usage, tried.total, entry.name)
-    return tried
-
-
-async def _tried(provider: ModelProvider, model: ModelInfo) -> Trial:
-    heard: list[float] = []
-
-    def hear(_: str) -> None:
-        heard.append(anyio.current_time())
-
-    begin = anyio.current_time()
-    request = ModelRequest(model, "", History([user(QUESTION, 0)]))
-    with anyio.move_on_after(TRIAL_SECONDS) as patience:
-        reply = await provider.complete(request, Listener(hear, hear))
-    if patience.cancelled_caught:
-        raise ModelConnectionError(f"{model.ref} gave no whole answer within {TRIAL_SECONDS:g} s.")
-    end = anyio.current_time()
-    first = (heard[0] if heard else end) - begin
-    return Trial(model, model.cost.of(reply.usage), first, end - begin)
+    book_trial(config, done.model, done.usage, done.total, entry.name)
+    return done
 
 
 @asynccontextmanager

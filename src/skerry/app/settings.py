@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -142,6 +143,20 @@ class Settings:
             return set_values(self.config.path, values, author=self._author("model choice"))
 
         await self._apply(write)
+
+    async def preview(self, values: Mapping[str, JSON]) -> Loaded:
+        """Return what the file would mean with the values; nothing is written.
+
+        Raises:
+            ConfigError: they make no sense, or are not for clients.
+        """
+
+        def look() -> Loaded:
+            author = replace(self._author("model choice"), dry=True)
+            written = set_values(self.config.path, values, author=author)
+            return checked(written.source, self._given, self.config.state_dir)
+
+        return await anyio.to_thread.run_sync(look)
 
     async def edit(
         self,

@@ -8,6 +8,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.app.settings import Settings
 from skerry.config.models import ProviderConfig
@@ -30,10 +31,20 @@ class ModelChoice(Struct, frozen=True):
     environ: Mapping[str, str]
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Write the choice and use it; an empty choice lets the order of choice decide again."""
+        """Try the choice, write it and use it; an empty one lets the order of choice decide again.
+
+        A choice that fails its trial changes nothing.
+        """
         configured = self.settings.config.models.providers.get(setup.provider)
-        await self.settings.change(changes(setup, configured, self.environ))
-        return await self.models.status()
+        values = changes(setup, configured, self.environ)
+        latency = None
+        if setup.provider and not setup.untried:
+            from skerry.app.trial import attempt  # noqa: PLC0415 - only a person's choice needs it
+
+            loaded = await self.settings.preview(values)
+            latency = await attempt(loaded, str(values[PRIMARY]), entered=bool(setup.api_key))
+        await self.settings.change(values)
+        return replace(await self.models.status(), latency_ms=latency)
 
     async def use_model(self, pick: ModelPick) -> ModelStatus:
         """Write the choice and use it; a model that cannot be used changes nothing."""

@@ -5,7 +5,7 @@ from argparse import Namespace
 from datetime import MAXYEAR, UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import msgspec
@@ -17,16 +17,9 @@ from skerry.cli.render import model_line, notice, one_line, show, show_json, tab
 from skerry.config.load import load
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, Resting
+from skerry.providers.failing import remedy_of
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
-
-_REMEDIES: Final = {
-    "model.auth": "Enter its key: skerry auth add PROVIDER, on the page, or in the environment.",
-    "model.rate_limit": "Wait a while, or choose another model: skerry models use.",
-    "model.overloaded": "Wait a while, or choose another model: skerry models use.",
-    "model.connection": "Look at the address and the network; is a local server started?",
-    "model.request": "Look at the model's name and at its provider's address and api.",
-}
 
 
 def run(arguments: Namespace) -> int:
@@ -88,9 +81,9 @@ def _test(arguments: Namespace) -> int:
     done = anyio.run(trial, os.environ, arguments.model)
     if isinstance(done, ModelError):
         if arguments.json:
-            failure = {"code": done.code, "message": str(done), "remedy": _remedy(done)}
+            failure = {"code": done.code, "message": str(done), "remedy": remedy_of(done)}
             show_json({"ok": False, "error": failure})
-        return complain(f"{done} ({done.code})", _remedy(done), "skerry models test")
+        return complain(f"{done} ({done.code})", remedy_of(done), "skerry models test")
     if arguments.json:
         show_json(
             {
@@ -112,10 +105,6 @@ def _test(arguments: Namespace) -> int:
     return 0
 
 
-def _remedy(error: ModelError) -> str:
-    return error.remedy or _REMEDIES.get(error.code, "Try it again.")
-
-
 def _status(found: Standing, *, as_json: bool) -> int:
     status = found.status
     usable = status.state is not ModelState.UNAVAILABLE
@@ -129,11 +118,15 @@ def _status(found: Standing, *, as_json: bool) -> int:
                 "gatewayRunning": found.running,
                 "resting": msgspec.to_builtins(status.resting),
                 "offers": msgspec.to_builtins(status.offers),
+                "failure": msgspec.to_builtins(status.failure),
             }
         )
     else:
         if usable:
             show(f"{_who(found)}: {model_line(status)}")
+        if status.failure is not None:
+            notice(one_line(f"Its last call failed: {status.failure.message}"))
+            notice(status.failure.remedy)
         for one in status.resting:
             show(one_line(f"passed over {_end(one)} ({one.reason}): {one.profile}, {one.model}"))
         _tell_offers(status)

@@ -5,6 +5,7 @@ from typing import Any
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.ports.model import (
+    Failure,
     ModelCost,
     ModelInfo,
     ModelOffer,
@@ -74,7 +75,14 @@ def _status(status: dict[str, Any]) -> ModelStatus:
             ModelOffer(one["id"], one["name"], one["address"], one["owner"], one["before"])
             for one in status.get("offers", ())
         ),
+        failure=_failure(status.get("failure")),
     )
+
+
+def _failure(failure: dict[str, Any] | None) -> Failure | None:
+    if not failure:
+        return None
+    return Failure(failure["code"], failure["message"], failure["remedy"], failure["at"])
 
 
 def _info(model: dict[str, Any]) -> ModelInfo:

@@ -192,12 +192,12 @@ class CommandTable:
         return [one for one in self if one.is_on() and one.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
-        """Return the command that the text gives, and its arguments; None is an ordinary message.
+        r"""Return the command that the text gives, and its arguments; None is an ordinary message.
 
         A command stands at the begin; its name ends at a space, a colon or the end. A path is an
         ordinary message, and so is a text that says more than the directives within it. Several
         directives alone are one command. A name that no command has is refused with those near it,
-        and not sent to a model; `//name` and `\\name` send it as text.
+        and not sent to a model; `//name` and `\name` send it as text.
         """
         self._fill()
         if not text.startswith("/"):

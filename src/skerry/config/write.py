@@ -43,6 +43,8 @@ class Author:
     clock: Clock = field(default_factory=SystemClock)
     guard: Callable[[source.Source, Expanded, Expanded, list[Place]], None] | None = None
     """Raises when the change of these places is not for this author to make."""
+    dry: bool = False
+    """Whether all is checked and nothing written."""
     strict: bool = False
     """Whether a key that this version does not know is an error where it is changed."""
 
@@ -198,9 +200,9 @@ def _replace(
                 verify(old, new)
             if author.guard is not None:
                 author.guard(before, old, new, changed)
-            if before.exists:
-                backup.keep_before(before)
-            write_atomic(path, data)
+            if author.dry:
+                return Written(after, tuple(changed), unknown)
+            _put(before, path, data)
     except OSError as error:
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
@@ -209,6 +211,12 @@ def _replace(
     entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
     backup.note(author.state_dir or path.parent, entry)
     return Written(after, tuple(changed), unknown)
+
+
+def _put(before: source.Source, path: Path, data: bytes) -> None:
+    if before.exists:
+        backup.keep_before(before)
+    write_atomic(path, data)
 
 
 def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source, Expanded]:

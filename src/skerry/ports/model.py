@@ -273,6 +273,17 @@ class ModelOffer(Struct, frozen=True):
         return f"Use it? skerry models trust {self.id}"
 
 
+class Failure(Struct, frozen=True):
+    """How the last call of a model failed."""
+
+    code: str
+    """Such as `model.auth`."""
+    message: str
+    remedy: str
+    at: int
+    """Milliseconds since 1970."""
+
+
 class ModelStatus(Struct, frozen=True):
     """What the page and `status` say of the model: which, whether, and what a person can do."""
 
@@ -284,6 +295,10 @@ class ModelStatus(Struct, frozen=True):
     """What is passed over now, what rests shortest in front."""
     offers: tuple[ModelOffer, ...] = ()
     """Local servers that the owner has to confirm."""
+    failure: Failure | None = None
+    """How the last call of the model failed; None where it answered, or was not asked yet."""
+    latency_ms: int | None = None
+    """How long it took to answer when it was tried just now."""
 
 
 class Models(Protocol):
@@ -329,6 +344,8 @@ class ModelSetup:
     model: str = ""
     api_key: str = field(default="", repr=False)
     base_url: str = ""
+    untried: bool = False
+    """Whether it is used without one call that tries it."""
 
 
 class ModelPick(Struct, frozen=True):
@@ -346,10 +363,11 @@ class Setup(Protocol):
     """Changes which model answers, durably and at once."""
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Write the choice into `skerry.json` and use it from the next run on.
+        """Try the choice, write it into `skerry.json` and use it from the next run on.
 
         Raises:
             ConfigError: it cannot be written or makes no sense; nothing changed.
+            ModelError: it was tried and failed; nothing changed.
         """
         ...
 

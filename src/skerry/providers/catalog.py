@@ -26,6 +26,7 @@ from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.facts import Facts
+from skerry.providers.failing import Failures
 from skerry.providers.known import LOCAL, LocalServer, known_provider
 from skerry.providers.machine import Machine
 from skerry.providers.names import Names
@@ -82,6 +83,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.probes = Probes()
         """Of all runs."""
+        self.failures = Failures(SystemClock().now_ms)
+        """Of all runs."""
         self.silences = Silences(monotonic)
         """Of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
@@ -100,6 +103,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def reconfigure(self, config: Config) -> None:
         """Use `config` from the next choice on."""
         self.credentials.reconfigure(config)
+        self.failures.clear()
         self._configure(config)
 
     def _configure(self, config: Config) -> None:
@@ -271,7 +275,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         state = ModelState.STARTING if starting else ModelState.READY
         is_looked_for = info.provider == EMBEDDED or self._probed is not None
         offers = await self._offers() if is_looked_for else ()
-        return ModelStatus(state, info, info.note, resting=resting, offers=offers)
+        failure = self.failures.of(info.ref)
+        return ModelStatus(state, info, info.note, "", resting, offers, failure)
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
         """Keep that the owner uses a local server as it runs now, or no longer."""

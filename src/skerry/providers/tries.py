@@ -26,6 +26,7 @@ from skerry.model.errors import (
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tries import OWN_FAULT, Attempt, Candidate, Wanted
+from skerry.providers.failing import Failures
 from skerry.providers.resolve import Target
 from skerry.providers.silences import Silences, is_dead, is_silence
 
@@ -112,6 +113,11 @@ class Source(Protocol):
         ...
 
     @property
+    def failures(self) -> Failures:
+        """Return how the last calls failed, of all runs."""
+        ...
+
+    @property
     def silences(self) -> Silences:
         """Return the addresses that did not answer, of all runs."""
         ...
@@ -183,6 +189,7 @@ class CatalogTries:
         else:
             self.attempts.append(Attempt(entry.ref, entry.name, error))
         self._hear(entry, error)
+        self._source.failures.note(entry.ref, error)
         self._settle(entry, error)
 
     def _hear(self, entry: Entry, error: ModelError | None) -> None:

@@ -244,7 +244,8 @@ export class Gateway {
     if (name !== "chat" && name !== "agent") return;
     this.#follow(name, payload);
     for (const session of this.#sessions.values()) session.event(name, payload);
-    if (name === "chat" && payload.state === "error") this.#refreshModel();
+    const mayHaveChanged = payload.state === "error" || this.model?.failure;
+    if (name === "chat" && ENDS.includes(payload.state) && mayHaveChanged) this.#refreshModel();
   }
 
   /** Know where runs work, for the marks in the list. */

@@ -21,6 +21,8 @@ const PANELS = {
   usage: "./usage.js",
 };
 
+// Failures of a model that another key can mend.
+const KEY_PROBLEMS = ["model.auth", "model.billing", "model.sign_in"];
 // Why the gateway lets nobody in without another token, by its error codes.
 const REASONS = {
   AUTH_TOKEN_MISSING: "This address came without one.",
@@ -35,6 +37,8 @@ class Page {
   #pairingTimer = 0;
   #conversation = new ConversationView({
     again: (item) => this.#again(item),
+    changeKey: () => this.#open("./setup.js"),
+    needsKey: () => KEY_PROBLEMS.includes(this.gateway.model?.failure?.code),
     example: (text) => this.#write(text),
     resend: (key) => this.gateway.session.send(key),
     discard: (key) => this.gateway.session.discard(key),

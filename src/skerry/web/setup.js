@@ -1,6 +1,7 @@
 // The panel in which a person enters a key or another model.
 
 import { byId, make, setText } from "./dom.js";
+import { toast } from "./toast.js";
 import { Tune } from "./tune.js";
 
 // `id` is what the gateway calls it: null where a person names it, "" to let the gateway choose.
@@ -46,8 +47,12 @@ export class Panel {
     this.#dialog.addEventListener("close", () => this.#forget());
     byId("setup-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#save();
+      this.#save(false);
     });
+    byId("setup-insist").addEventListener("click", () => {
+      if (byId("setup-form").reportValidity()) this.#save(true);
+    });
+    byId("setup-form").addEventListener("input", () => (byId("setup-insist").hidden = true));
     this.#arrange();
   }
 
@@ -72,6 +77,7 @@ export class Panel {
     byId("setup-url").value = url ?? "";
     byId("setup-model").placeholder = hasUrl ? "" : "empty: the usual one";
     setText(byId("setup-help"), help);
+    byId("setup-insist").hidden = true;
     this.#result("", "");
   }
 
@@ -82,25 +88,33 @@ export class Panel {
     byId(`setup-${name}`).value = "";
   }
 
-  async #save() {
+  /** Use what was entered, once it has answered a first call; `untried` goes without that. */
+  async #save(untried) {
     const values = {
       provider: this.#chosen.id ?? byId("setup-name").value.trim(),
       model: byId("setup-model").value.trim(),
       apiKey: byId("setup-key").value.trim(),
       baseUrl: byId("setup-url").value.trim(),
     };
+    if (untried) values.untried = true;
     const button = byId("setup-save");
-    button.disabled = true;
-    this.#result("", "Trying it");
+    const insist = byId("setup-insist");
+    button.disabled = insist.disabled = true;
+    this.#result("", untried ? "Saving it" : "Trying it: one short question");
     try {
       const status = await this.page.gateway.configure(values);
       this.#describe(status);
       if (status.state === "unavailable") this.#result("bad", status.message, status.remedy);
-      else this.#dialog.close();
+      else {
+        this.#dialog.close();
+        const { latencyMs: took, model } = status;
+        if (took !== undefined) toast(`${model.name || model.id} answered in ${seconds(took)}.`);
+      }
     } catch (error) {
       this.#result("bad", error.message, error.details?.remedy);
+      insist.hidden = untried || !error.details?.code?.startsWith("model.");
     } finally {
-      button.disabled = false;
+      button.disabled = insist.disabled = false;
     }
   }
 
@@ -132,6 +146,11 @@ export class Panel {
   /** Leave no key behind in the document. */
   #forget() {
     byId("setup-key").value = "";
+    byId("setup-insist").hidden = true;
     this.#result("", "");
   }
+}
+
+function seconds(milliseconds) {
+  return `${(milliseconds / 1000).toFixed(1)} s`;
 }

@@ -14,7 +14,7 @@ const STORAGE = {
   corrupt: "The gateway's database is damaged: it takes nothing new.",
   failing: "The gateway cannot store anything: it takes nothing new.",
 };
-const MODEL = { ready: "", starting: " (starting)", unavailable: "No model" };
+const MODEL = { ready: "", failing: " (its last call failed)", starting: " (starting)", unavailable: "No model" };
 
 /** Show the connection; `since` is when it was lost, in milliseconds. */
 export function showConnection({ phase, since, retryAt }, stopping) {
@@ -72,11 +72,13 @@ export function showModel(status) {
   const button = byId("model");
   button.hidden = status === null;
   if (status === null) return;
-  const { state, model } = status;
+  const { model, failure } = status;
+  const state = failure && status.state === "ready" ? "failing" : status.state;
   button.dataset.state = state;
   const name = model?.name || model?.id || "";
   setText(byId("model-text"), state === "unavailable" ? MODEL[state] : `${name}${MODEL[state]}`);
-  button.title = [model?.ref, model?.note].filter(Boolean).join(": ");
+  const about = failure ? `${failure.message} ${failure.remedy}` : model?.note;
+  button.title = [model?.ref, about].filter(Boolean).join(": ");
 }
 
 /**

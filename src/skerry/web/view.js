@@ -25,7 +25,7 @@ const EXAMPLES = [
 
 /**
  * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `takeBack(item)` a
- * message that waits, `resend(key)` and `discard(key)` settle one that was not sent, `example(text)`
+ * message that waits, `changeKey()` opens the panel where `needsKey()`, `resend(key)` and `discard(key)` settle one that was not sent, `example(text)`
  * sends an example.
  */
 export class ConversationView {
@@ -181,10 +181,12 @@ export class ConversationView {
   #foot(parts, item) {
     const cost = item.usage && item.state !== "writing" ? costOf(item.usage) : "";
     const { notices = [] } = item;
-    const seen = [item.state, item.problem, item.at, item.retry?.key, cost, ...notices].join("\n");
+    const { again, resend, discard, takeBack, changeKey, needsKey } = this.actions;
+    const isKey = Boolean(item.retry) && needsKey();
+    const facts = [item.state, item.problem, item.at, item.retry?.key, isKey, cost, ...notices];
+    const seen = facts.join("\n");
     if (seen === parts.seenFoot || item.kind === "note") return;
     parts.seenFoot = seen;
-    const { again, resend, discard, takeBack } = this.actions;
     const isSilent = item.kind === "answer" && item.state === "failed" && item.text === "";
     const states = item.kind === "person" ? PERSON_STATES : ANSWER_STATES;
     const label = isSilent ? "No answer" : states[item.state];
@@ -193,6 +195,7 @@ export class ConversationView {
     for (const words of [item.problem, ...notices]) {
       if (words) nodes.push(make("span", { className: "problem" }, words));
     }
+    if (isKey) nodes.push(button("Change the key", changeKey));
     if (item.retry) nodes.push(button("Try again", () => again(item.retry)));
     if (item.state === "queued") nodes.push(button("Take back", () => takeBack(parts.item)));
     if (["failed", "dropped"].includes(item.state) && item.kind === "person") {

@@ -1,22 +1,36 @@
 """Trying a model: it ends, whatever the model does."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from skerry.app import models
+from skerry.app import trial as trial_module
 from skerry.app.models import trial
-from skerry.model.errors import ModelConnectionError
+from skerry.app.settings import Settings
+from skerry.app.setup import ModelChoice
+from skerry.config.load import prepare
+from skerry.infra.http import HttpClient
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+    ModelRateLimitError,
+)
+from skerry.ports.model import ModelSetup, ModelStatus
+from skerry.providers.catalog import Catalog
+from skerry.testing.model_server import Status, StubModelServer
 from tests.support.sockets import listening
 
 
 async def test_a_trial_of_a_server_that_is_silent_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "TRIAL_SECONDS", 0.1)
+    monkeypatch.setattr(trial_module, "TRIAL_SECONDS", 0.1)
 
     async def silent(stream: SocketStream) -> None:
         async with stream:
@@ -28,3 +42,59 @@ async def test_a_trial_of_a_server_that_is_silent_ends(
         done = await trial({"SKERRY_STATE_DIR": str(tmp_path)}, "den/m")
     assert isinstance(done, ModelConnectionError)
     assert str(done) == "den/m gave no whole answer within 0.1 s."
+
+
+async def choose(home: Path, setup: ModelSetup) -> ModelStatus:
+    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    settings = Settings(prepare(environ), environ)
+    async with HttpClient() as http, Catalog(settings.config, http, environ) as catalog:
+        settings.on_change(catalog.reconfigure)
+        try:
+            return await ModelChoice(settings, catalog, environ).configure_model(setup)
+        except ModelError as error:
+            failed = error
+    raise failed
+
+
+async def test_a_key_is_tried_before_it_is_taken(tmp_path: Path) -> None:
+    async with StubModelServer() as server:
+        setup = ModelSetup("lab", "m", "sk-right", server.base_url)
+        status = await choose(tmp_path, setup)
+        (asked,) = server.requests
+    assert asked.headers["authorization"] == "Bearer sk-right"
+    assert status.latency_ms is not None
+    assert "sk-right" in (tmp_path / "skerry.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "remedy"),
+    [
+        (401, ModelAuthError, "Enter another key"),
+        (403, ModelAuthError, "Enter another key"),
+        (404, ModelNotFoundError, "the model's name"),
+        (429, ModelRateLimitError, "Wait a while"),
+    ],
+)
+async def test_a_key_that_fails_its_trial_is_not_saved_unless_the_person_insists(
+    tmp_path: Path, code: int, error: type[ModelError], remedy: str
+) -> None:
+    headers = (("retry-after", "120"),)
+    async with StubModelServer(lambda _: [Status(code, headers=headers)]) as server:
+        setup = ModelSetup("lab", "m", "sk-wrong", server.base_url)
+        with pytest.raises(error) as caught:
+            await choose(tmp_path, setup)
+        assert remedy in caught.value.remedy
+        assert caught.value.remedy.endswith("Nothing was saved.")
+        assert "sk-wrong" not in (tmp_path / "skerry.json").read_text()
+        asked = len(server.requests)
+        await choose(tmp_path, replace(setup, untried=True))
+        assert "sk-wrong" in (tmp_path / "skerry.json").read_text()
+        assert len(server.requests) == asked
+
+
+async def test_an_address_where_nobody_listens_is_told(tmp_path: Path) -> None:
+    setup = ModelSetup("lab", "m", "sk-any", "http://127.0.0.1:9/v1")
+    with pytest.raises(ModelConnectionError) as caught:
+        await choose(tmp_path, setup)
+    assert "network" in caught.value.remedy
+    assert "sk-any" not in (tmp_path / "skerry.json").read_text()

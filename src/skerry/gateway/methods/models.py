@@ -49,6 +49,7 @@ class ModelsConfigureParams(Params):
     model: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     api_key: Annotated[SecretStr, AfterValidator(_is_key)] = SecretStr("")
     base_url: Annotated[str, Field(max_length=2048, pattern=r"^(https?://[\x21-\x7e]+)?$")] = ""
+    untried: bool = False
 
 
 class ModelsUseParams(Params):
@@ -85,12 +86,16 @@ async def models_status(call: Call, _params: NoParams) -> Json:
 
 
 async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
-    """Choose a model, or give a key; return which model answers now."""
+    """Try a model or key with one call and choose it; return which model answers now.
+
+    With `untried` it is chosen without the call.
+    """
     setup = ModelSetup(
         provider=params.provider,
         model=params.model,
         api_key=params.api_key.get_secret_value(),
         base_url=params.base_url,
+        untried=params.untried,
     )
     return _status(await call.context.setup.configure_model(setup))
 
@@ -127,8 +132,16 @@ def _model(model: ModelInfo, *, default: bool) -> dict[str, Json]:
 
 
 def _status(status: ModelStatus) -> Json:
-    model = status.model
+    model, failure = status.model, status.failure
     return {
+        **({} if status.latency_ms is None else {"latencyMs": status.latency_ms}),
+        "failure": failure
+        and {
+            "code": failure.code,
+            "message": failure.message,
+            "remedy": failure.remedy,
+            "at": failure.at,
+        },
         "state": status.state.value,
         "message": status.message,
         "remedy": status.remedy,

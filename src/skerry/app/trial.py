@@ -1,0 +1,102 @@
+"""Calls a model once, to find out whether it answers and how fast."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from skerry.config.load import Loaded
+from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelConnectionError, ModelEmptyReplyError, ModelError
+from skerry.model.ids import AgentId
+from skerry.model.message import Usage, user
+from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
+from skerry.ports.tries import Wanted
+from skerry.providers.catalog import Catalog
+from skerry.providers.failing import remedy_of
+
+QUESTION: Final = "Answer with the one word: ready"
+"""What `trial` asks."""
+TRIAL_SECONDS: Final = 300.0
+"""For the whole of a trial: an embedded model may load for two minutes before it answers."""
+ATTEMPT_SECONDS: Final = 25.0
+"""For the trial of a choice: the page waits for it."""
+_FEW: Final = 256
+"""Tokens that the answer may have; a model that thinks needs some before its first word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one tiny call of a model was like; times in seconds."""
+
+    model: ModelInfo
+    usage: Usage
+    first: float
+    """Until the first piece, of thinking or text."""
+    total: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Return the speed behind the first piece; 0 where all came at once."""
+        rest = self.total - self.first
+        return self.usage.output / rest if rest > 0 else 0.0
+
+
+async def tried_once(
+    provider: ModelProvider, model: ModelInfo, seconds: float | None = None
+) -> Trial:
+    """Ask the model one short question.
+
+    Raises:
+        ModelError: it failed, or gave no whole answer in time.
+    """
+    limit = seconds or TRIAL_SECONDS
+    heard: list[float] = []
+
+    def hear(_: str) -> None:
+        heard.append(anyio.current_time())
+
+    begin = anyio.current_time()
+    request = ModelRequest(model, "", History([user(QUESTION, 0)]))
+    with anyio.move_on_after(limit) as patience:
+        reply = await provider.complete(request, Listener(hear, hear))
+    if patience.cancelled_caught:
+        raise ModelConnectionError(f"{model.ref} gave no whole answer within {limit:g} s.")
+    end = anyio.current_time()
+    first = (heard[0] if heard else end) - begin
+    return Trial(model, model.cost.of(reply.usage), first, end - begin)
+
+
+async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
+    """Try a choice before it is taken; return how many milliseconds the answer took.
+
+    Args:
+        loaded: What the configuration would be.
+        ref: The model.
+        entered: Whether its key was entered with it; else the one that would be used is tried.
+
+    Raises:
+        ModelError: it does not answer; the remedy says what to do.
+
+    """
+    config, environ = loaded.config, loaded.expanded.environ
+    async with HttpClient() as http, Catalog(config, http, environ) as catalog:
+        try:
+            return await _attempted(catalog, config.agents.default_id, ref, entered=entered)
+        except ModelError as error:
+            failed = error  # raised out of the block, which would make a group of it
+    failed.remedy = f"{remedy_of(failed)} Nothing was saved."
+    raise failed
+
+
+async def _attempted(catalog: Catalog, agent: AgentId, ref: str, *, entered: bool) -> int:
+    found = await catalog.entries(ref, Wanted(agent=agent))
+    own = [one for one in found if one.profile is None] if entered else []
+    provider, model = await catalog.open((own or found)[0], patient=False)
+    few = replace(model, max_tokens=min(_FEW, model.max_tokens))
+    begin = anyio.current_time()
+    with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
+        await tried_once(provider, few, ATTEMPT_SECONDS)
+    return round((anyio.current_time() - begin) * 1000)
