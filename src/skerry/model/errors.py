@@ -228,17 +228,13 @@ class ModelAuthError(ModelError):
     """The provider refused the key (401, 403)."""
 
     code = "model.auth"
-    remedy = (
-        "Enter another key: in the Model panel of the page, with `skerry auth add PROVIDER`, or in"
-        " the environment of the gateway."
-    )
+    remedy = "Enter another key (page: Model; `skerry auth add`), or sign in (`skerry auth login`)."
 
 
 class ModelSignInError(ModelAuthError):
     """A sign-in has ended and cannot be renewed: a person has to sign in again."""
 
     code = "model.sign_in"
-    remedy = "Sign in again: skerry auth login PROVIDER."
 
 
 class ModelBillingError(ModelError):
