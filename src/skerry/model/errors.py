@@ -3,8 +3,7 @@
 SkerryError
     ConfigError: ConfigInvalidError, ConfigRewriteError, ConfigIncludedError, ConfigProtectedError
     RequestError: InvalidSessionKeyError, UnknownAgentError, BusyError
-    StateError: StateLockedError, StoreClosedError, StoreFailedError, StaleTailError,
-        NewerStateError
+    StateError: StateLockedError, StaleTailError, NewerStateError, those that begin with Store
     ModelError: those that begin with Model, and BudgetError
     ToolError: OutsideWorkspaceError
     ClientError: GatewayUnreachableError, GatewayRefusedError
