@@ -38,6 +38,7 @@ WITHOUT: Final = {
     "app/queue.py:Queue.take_up": COMMIT,
     "app/settings.py:Settings._apply": DISK,
     "app/settings.py:Settings.look": DISK,
+    "app/settings.py:Settings.preview": DISK,
     "app/setup.py:ModelChoice.use_model": DISK,
     "auth/credentials.py:Credentials.secret": DISK,
     "auth/refresh.py:Renewal._renewed": DISK,

@@ -1,9 +1,6 @@
 """What a gateway says when it is ready: where the page is, how to chat, which model answers."""
 
-import os
-import sys
-from pathlib import Path
-
+from skerry.infra.called import command as called
 from skerry.ports.model import ModelState, ModelStatus
 
 
@@ -16,7 +13,7 @@ def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
         token: Shown in the page's address; None, as at every start but the first, names the command
             that shows it.
     """
-    command = _command()
+    command = called()
     page = f"http://127.0.0.1:{port}/"
     lines = [
         f"ready ws://127.0.0.1:{port}",
@@ -39,12 +36,3 @@ def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
             f"          {command} models use FILE.gguf",
         ]
     return "\n".join(lines)
-
-
-def _command() -> str:
-    """Return how this command was called, so that the next one can be copied."""
-    called = Path(sys.argv[0])
-    if called.name != "skerry":
-        return "python -m skerry"
-    shorter = os.path.relpath(called.absolute())
-    return shorter if len(shorter) < len(str(called)) else str(called)

@@ -88,8 +88,11 @@ def _done(found: dict[str, Any]) -> list[str]:
     lines = [f"Forgotten: {counts}." if counts else "It stood nowhere with these words."]
     if found["waits"]:
         lines.append(
-            f"{found['waits']} runs may still have it in memory: when they have ended, what they"
-            " wrote is looked through once more."
+            "1 run may still have it in memory: when it has ended, what it wrote is looked through"
+            " once more."
+            if found["waits"] == 1
+            else f"{found['waits']} runs may still have it in memory: when they have ended, what"
+            " they wrote is looked through once more."
         )
     elif not found["done"]:
         lines.append(

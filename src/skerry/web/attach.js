@@ -23,7 +23,8 @@ export class Attachments {
     });
     byId("message").addEventListener("paste", (event) => {
       const files = [...event.clipboardData.files];
-      if (!this.#on || files.length === 0) return;
+      const isText = event.clipboardData.types.includes("text/plain");
+      if (files.length === 0 || (!this.#on && isText)) return;
       event.preventDefault();
       this.add(files);
     });
@@ -40,7 +41,7 @@ export class Attachments {
       chat.classList.remove("dropping");
       if (!event.dataTransfer.types.includes("Files")) return;
       event.preventDefault(); // the browser would leave the page for the file
-      if (this.#on) this.add([...event.dataTransfer.files]);
+      this.add([...event.dataTransfer.files]);
     });
   }
 
@@ -74,6 +75,7 @@ export class Attachments {
   }
 
   #problem({ type, size, name }) {
+    if (!this.#on) return `The model of this conversation sees no images: ${name} was not taken.`;
     const { bytes, total } = this.#limits;
     const taken = this.#images.reduce((sum, image) => sum + image.content.length * 0.75, 0);
     if (!TYPES.includes(type)) return `${name} is no picture that can be sent: PNG, JPEG, GIF or WebP.`;

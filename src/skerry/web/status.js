@@ -100,8 +100,9 @@ export function showNotice(gateway, problem) {
 
 function pressing({ phase: { phase }, stopping, health, model: status }, problem) {
   if (phase === "offline") {
-    const kept = "What you write is kept, and sent when it is back. To start it: make start";
-    return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept];
+    const kept = "What you write is kept, and sent when it is back.";
+    const start = health?.startCommand ? ` To start it: ${health.startCommand}` : "";
+    return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept + start];
   }
   if (stopping) return ["The gateway stops.", "What you write is kept, and sent when it is back."];
   const { state: disk = "ok", remedy: room = "" } = health?.storage ?? {};

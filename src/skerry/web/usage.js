@@ -75,10 +75,12 @@ function table(first, body) {
 /** Return a row that adds up what is given. */
 function row(name, parts) {
   const sum = (key) => parts.reduce((total, one) => total + (one[key] ?? 0), 0);
+  const [cost, missing] = [sum("totalCost"), sum("missingCostEntries") + sum("unpriced")];
+  const known = `${money.format(cost)}${missing ? " and more" : ""}`;
   const cells = [
     count.format(sum("input") + sum("cacheRead") + sum("cacheWrite")),
     count.format(sum("output")),
-    money.format(sum("totalCost")),
+    missing && !cost ? "unknown" : known,
   ];
   return make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((cell) => make("td", {}, cell)));
 }

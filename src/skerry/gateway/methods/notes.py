@@ -15,6 +15,7 @@ from skerry.model.memory import (
     MemorySource,
     MemoryText,
 )
+from skerry.model.noted import MARK
 from skerry.model.origin import Origin
 from skerry.ports.memory import MemoryDesk
 from skerry_recall.meanings import MEANINGS
@@ -198,7 +199,7 @@ def _hit(hit: MemoryHit) -> Json:
         "startLine": hit.start_line,
         "endLine": hit.end_line,
         "score": hit.score,
-        "text": hit.text,
+        "text": MARK.sub("", hit.text),
         "source": hit.source.value,
         "at": hit.at,
         "sessionKey": hit.session,

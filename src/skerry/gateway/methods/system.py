@@ -10,6 +10,7 @@ from skerry.gateway.configuration import condition
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params
+from skerry.infra.called import start_command
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
@@ -82,6 +83,7 @@ async def refresh_health(context: GatewayContext) -> Json:
         "heartbeatSeconds": 0,
         "configuration": condition(context.configuration, config.path),
         "budgets": context.budgets(),
+        "startCommand": start_command(os.environ),
         "stuck": len(context.dispatcher.queue().stuck),
         "defaultAgentId": config.agents.default_id,
         "agents": [

@@ -72,7 +72,7 @@ export class FilesView {
   #render() {
     const wanted = this.#filter.value.trim().toLowerCase();
     const found = this.#files.filter(({ path, sessionKey }) =>
-      `${path} ${sessionKey ?? ""}`.toLowerCase().includes(wanted),
+      `${path} ${sessionKey ?? ""} ${this.panel.title(sessionKey) ?? ""}`.toLowerCase().includes(wanted),
     );
     const groups = this.#order.value === "day" ? byDay(found) : byFolder(found);
     this.#list.replaceChildren(
@@ -96,7 +96,7 @@ export class FilesView {
     const found = !passages || vectors === null ? "" : vectors < passages ? "by words" : "by words and meaning";
     const about = [kilo(size), state, found, when(changedAt)].filter(Boolean).join(" · ");
     open.append(
-      make("span", { className: "name", dir: "auto" }, sessionKey ?? path.split("/").at(-1)),
+      make("span", { className: "name", dir: "auto" }, this.panel.title(sessionKey) ?? path.split("/").at(-1)),
       make("span", { className: "about" }, about),
     );
     open.title = path;

@@ -1,6 +1,7 @@
 // The panel of what an agent remembers. It is loaded when it is first opened.
 
 import { make } from "../dom.js";
+import { titleOf } from "../list.js";
 import { go } from "../route.js";
 import { FilesView } from "./files.js";
 import { ForgetView } from "./forget.js";
@@ -50,6 +51,12 @@ export class Panel {
     this.#dialog.addEventListener("close", () => this.#tabs.get(this.#shown).view.hide?.());
     window.addEventListener("beforeunload", (event) => views.Files.isDirty && event.preventDefault());
     document.body.append(this.#dialog);
+  }
+
+  /** Return what the list calls a conversation; undefined without one. */
+  title(sessionKey) {
+    const row = this.page.gateway.list.rows.find(({ key }) => key === sessionKey);
+    return row ? titleOf(row) : (sessionKey ?? undefined);
   }
 
   /** Open it where it was left. */

@@ -84,7 +84,7 @@ export class SearchView {
   #hit(hit) {
     const { path, startLine: first, endLine: last, at, sessionKey } = hit;
     const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-    const place = button(`${sessionKey ?? path}, ${lines}`, () => this.panel.openFile(path, first, last), "place");
+    const place = button(`${this.panel.title(sessionKey) ?? path}, ${lines}`, () => this.panel.openFile(path, first, last), "place");
     const head = make("div", { className: "hit-head" }, place);
     if (at) head.append(make("time", {}, new Date(at).toLocaleDateString()));
     if (sessionKey) head.append(button("Conversation", () => this.panel.leave(sessionKey)));

@@ -1,0 +1,29 @@
+"""How this program was called, so that a person can call it again."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_UNIT: Final = "skerry.service"
+"""The unit that `skerry service install` writes."""
+
+
+def command() -> str:
+    """Return how this command was called, so that the next one can be copied."""
+    called = Path(sys.argv[0])
+    if called.name != "skerry":
+        return "python -m skerry"
+    shorter = os.path.relpath(called.absolute())
+    return shorter if len(shorter) < len(str(called)) else str(called)
+
+
+def start_command(environ: Mapping[str, str]) -> str:
+    """Return what starts the gateway again: its service, `make start` of a checkout, or itself."""
+    if environ.get("SYSTEMD_EXEC_PID") == str(os.getpid()):
+        return f"systemctl --user start {_UNIT}"
+    called = Path(sys.argv[0]).absolute()
+    if called.match(".venv/bin/skerry") and (called.parents[2] / "Makefile").is_file():
+        return "make start"
+    return f"{command()} gateway run"
