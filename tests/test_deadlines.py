@@ -146,7 +146,7 @@ DEADLINES: Final = {
     "the embedded model that loads": "providers.embedded._START_SECONDS",
     "a provider that renews a sign-in": "auth.refresh.EXCHANGE_SECONDS",
     "a local model server that is looked for": "providers.probe.PROBE_SECONDS",
-    "`skerry models test`": "app.models.TRIAL_SECONDS",
+    "`skerry models test`": "app.trial.TRIAL_SECONDS",
     "`skerry update check`": "cli.update.SECONDS",
     "systemd, for `skerry service`": "cli.service._SECONDS",
     "the greeting of a gateway, for every command": "client.client.HANDSHAKE_SECONDS",

@@ -330,14 +330,15 @@ async def test_axe_finds_nothing(browser: Chromium, rig: Rig, scheme: Any, width
     page = await browser.tab(
         color_scheme=scheme, viewport={"width": width, "height": 800}, reduced_motion="reduce"
     )
-    await play(page, {"commands.list": {"commands": COMMANDS}})
+    more = [{**COMMANDS[0], "name": f"long-{number}"} for number in range(30)]
+    await play(page, {"commands.list": {"commands": [*COMMANDS, *more]}})
     await page.goto(f"{rig.http}/#token={TOKEN}")
     await expect(page.locator("#welcome")).to_be_visible()
     await page.evaluate(AXE.read_text())  # over the devtools protocol, past the page's policy
     assert await complaints(page) == []
     box = page.get_by_label("Message", exact=True)
     await box.press_sequentially("/")
-    await expect(page.get_by_role("option")).to_have_count(3)
+    await expect(page.get_by_role("option")).not_to_have_count(0)
     assert await complaints(page) == []
     if width < 500:
         await page.get_by_role("button", name="Show conversations").click()
@@ -354,7 +355,7 @@ async def test_axe_finds_nothing(browser: Chromium, rig: Rig, scheme: Any, width
 async def test_axe_finds_nothing_in_a_conversation(
     browser: Chromium, rig: Rig, scheme: Any
 ) -> None:
-    text = "# Sea\n\nSee https://example.org\n\n- a\n\n> b\n\n```sh\nls\n```\n\n|a|b|\n|-|-|\n|1|2|"
+    text = "#### Sea\n\n# Land\n\n### Hills\n\nSee https://example.org\n\n- a\n\n> b\n\n```sh\nls\n```\n\n|a|b|\n|-|-|\n|1|2|"
     call = ToolCall("c1", "read", {"path": "a.md"})
     failed = ToolResultMessage("c1", "read", (TextBlock("No file."),), is_error=True, timestamp=3)
     image = ImageBlock(base64.b64encode(PIXEL).decode(), "image/png")

@@ -177,6 +177,7 @@ export class Prose {
       this.body.append(shown);
       this.#blocks.push({ html: one, node: shown });
     }
+    lower(this.body);
   }
 }
 
@@ -193,7 +194,6 @@ function dress(node) {
     if (!block.closest("ul, ol, blockquote, table")) block.dir = "auto";
   }
   for (const link of box.querySelectorAll("a[href]")) link.title ||= link.href;
-  for (const heading of box.querySelectorAll("h1, h2, h3, h4, h5, h6")) lower(heading);
   for (const table of box.querySelectorAll("table")) {
     const frame = make("div", { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Table" });
     table.replaceWith(frame);
@@ -203,10 +203,14 @@ function dress(node) {
   return box.firstElementChild;
 }
 
-/** A message's headings stand below the page's own: h1 of a message is the page's h3. */
-function lower(heading) {
-  heading.role = "heading";
-  heading.ariaLevel = String(Math.min(6, Number(heading.localName[1]) + 2));
+/** A message's headings are below the page's own: its h1 is the page's h3, and no level is left out. */
+function lower(body) {
+  let before = 2;
+  for (const heading of body.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
+    before = Math.min(6, Number(heading.localName[1]) + 2, before + 1);
+    heading.role = "heading";
+    heading.ariaLevel = String(before);
+  }
 }
 
 function codeBox(pre) {
