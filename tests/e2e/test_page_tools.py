@@ -355,7 +355,8 @@ async def test_axe_finds_nothing(browser: Chromium, rig: Rig, scheme: Any, width
 async def test_axe_finds_nothing_in_a_conversation(
     browser: Chromium, rig: Rig, scheme: Any
 ) -> None:
-    text = "#### Sea\n\n# Land\n\n### Hills\n\nSee https://example.org\n\n- a\n\n> b\n\n```sh\nls\n```\n\n|a|b|\n|-|-|\n|1|2|"
+    heads = "#### Sea\n\n# Land\n\n### Hills\n\n"
+    text = f"{heads}See https://example.org\n\n- a\n\n> b\n\n```sh\nls\n```\n\n|a|b|\n|-|-|\n|1|2|"
     call = ToolCall("c1", "read", {"path": "a.md"})
     failed = ToolResultMessage("c1", "read", (TextBlock("No file."),), is_error=True, timestamp=3)
     image = ImageBlock(base64.b64encode(PIXEL).decode(), "image/png")

@@ -5,11 +5,11 @@ import sys
 from argparse import Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from skerry import __version__
 from skerry.cli import parsing_extensions
 from skerry.cli.auth_options import add_auth
+from skerry.cli.meant import Parser
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
 from skerry.cli.options import command as _command
@@ -51,27 +51,7 @@ THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 """As `model.thinking` has them, which help does without."""
 
 
-class _Parser(ArgumentParser):
-    """A parser that names the commands near one that does not exist."""
-
-    def error(self, message: str) -> NoReturn:
-        import re  # noqa: PLC0415 - only after a mistake
-        from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
-
-        found = re.fullmatch(
-            r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message
-        )
-        if found is not None:
-            near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
-            meant = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
-            message = (
-                f"there is no command `{self.prog} {found[1]}`.{meant}"
-                f" `{self.prog} --help` lists all."
-            )
-        super().error(message)
-
-
-class _Top(_Parser):
+class _Top(Parser):
     """The parser of `skerry` itself; its help shows the commands in groups."""
 
     texts: dict[str, str]
@@ -137,7 +117,7 @@ def make_parser(wanted: str | None = None) -> "_Top":
     )
     parser.add_argument("--version", action="version", version=f"skerry {__version__}")
     parser.set_defaults(module=None, parser=parser)
-    group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=_Parser)
+    group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     parts = _parts()
     for name in (wanted,) if wanted in parts else parts:
         parts[name](group.add_parser)
