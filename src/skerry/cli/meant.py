@@ -8,6 +8,7 @@ class Parser(ArgumentParser):
     """A parser that names the commands near one that does not exist."""
 
     def error(self, message: str) -> NoReturn:
+        """Say what is wrong and exit with code 2."""
         import re  # noqa: PLC0415 - only after a mistake
         from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
 
