@@ -62,6 +62,8 @@ def _index(found: "Found | None", agent: AgentId) -> Iterator[Check]:
         return
     told = f"{found.files} files, {found.passages} passages, {found.vectors} with a vector"
     yield Check(name, Level.OK, f"{told} of {found.model}" if found.model else told)
+    if found.encodings:
+        yield Check(name, Level.OK, found.encodings)
     if found.failed:
         named = "; ".join(f"{path}: {reason}" for path, reason in found.failed[:SHOWN])
         message = f"{len(found.failed)} files cannot be indexed: {named}."

@@ -56,6 +56,8 @@ def _row(one: dict[str, Any], backend: str | None) -> tuple[str, ...]:
         state = f"{passages} passage{'' if passages == 1 else 's'}"
         if passages and one.get("vectors") is not None:
             state += ", by words and meaning" if one["vectors"] == passages else ", by words"
+    if one.get("encoding"):
+        state += f", read as {one['encoding']}"
     changed = iso(one["changedAt"]) if one["changedAt"] else ""
     return (
         one_line(one["path"]),

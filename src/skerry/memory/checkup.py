@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skerry.infra.sqlite import connect, problems
 from skerry.memory.derived import EMBEDDED_WITH
-from skerry.memory.files import Places, scan
+from skerry.memory.files import Places, note_of, scan
 from skerry.memory.tables import Tables
 from skerry.model.memory import MemorySource
 
@@ -28,6 +28,8 @@ class Found:
     """Why that model gave passages no vector, and how many each."""
     lacks: Sequence[tuple[str, int, int]] = ()
     """Each source with its passages without a vector, and those of them that were refused."""
+    encodings: str = ""
+    """Which files are no UTF-8, for people; empty where all are."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that cannot be indexed, each with the reason."""
     stale: Sequence[tuple[str, int]] = ()
@@ -71,6 +73,7 @@ def _read(tables: Tables, places: Places) -> Found:
         model=label,
         refused=tables.refused(provider, model),
         lacks=tables.lacks(provider, model),
+        encodings=note_of(tables.encodings()),
         failed=tables.failed(),
         stale=sorted([*stale, *gone]),
     )

@@ -66,6 +66,7 @@ def listed(
                 passages=was.passages if was else None,
                 vectors=was.vectors if was else None,
                 error=was.error if was else "",
+                encoding=was.encoding if was else "",
             )
         )
     failed = [

@@ -16,6 +16,8 @@ MAX_BYTES: Final = 4 << 20
 """A file that is larger is no notes; it is named in the report."""
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 """No text of Latin-1 has them."""
+_SHOWN: Final = 5
+"""Files whose encoding is told; the list of files tells that of each."""
 MAX_FILES: Final = 250_000
 MAX_DEPTH: Final = 32
 SETTLE_NS: Final = 2_000_000_000
@@ -106,8 +108,8 @@ def scan_some(
     return made, paths
 
 
-def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:
-    """Return the text of a file that `scan` found, and its stamp from before it was read.
+def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp, str]:
+    """Return the text of a file that `scan` found, its stamp from before it was read, its encoding.
 
     Raises:
         UnreadableError: it is gone, a link, too large, or no text.
@@ -125,7 +127,8 @@ def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp]:
         raise UnreadableError(error.strerror or str(error)) from error
     if max(stamp.size, len(data)) > MAX_BYTES:
         raise UnreadableError(f"it is larger than {MAX_BYTES >> 20} MiB")
-    return decoded(data)[0], stamp
+    text, encoding = decoded(data)
+    return text, stamp, encoding
 
 
 def decoded(data: bytes) -> tuple[str, str]:
@@ -149,6 +152,18 @@ def decoded(data: bytes) -> tuple[str, str]:
             return data.decode("cp1252"), "Windows-1252"
         except UnicodeDecodeError:
             return data.decode("latin-1"), "Latin-1"
+
+
+def note_of(encodings: Mapping[str, str]) -> str:
+    """Return a line that tells how files that are no UTF-8 were read; empty without one (pure)."""
+    if not encodings:
+        return ""
+    named = [f"{path} as {encoding}" for path, encoding in sorted(encodings.items())]
+    more = f" and {len(named) - _SHOWN} others" if len(named) > _SHOWN else ""
+    return (
+        f"Not UTF-8: {', '.join(named[:_SHOWN])}{more}."
+        " Where letters look wrong, save the file as UTF-8."
+    )
 
 
 def encoded(text: str, encoding: str) -> bytes:

@@ -175,8 +175,8 @@ class Filling:
             report(MemoryProgress("files", done, len(todo.look)))
             self._pace()
         left = [one for one in todo.gone if one.id not in moved]
-        if left:
-            self._write(lambda tables: tables.remove(left))
+        if todo.gone:
+            self._write(partial(_take_out, files=left, gone=[one.path for one in todo.gone]))
             self.tally.removed += len(left)
         return bool(todo.look or todo.gone)
 
@@ -242,10 +242,10 @@ class Filling:
 
     def _read(self, path: str, stamp: Stamp) -> "_Read":
         try:
-            text, stamp = read(self.settings.places, path, self._now_ns())
+            text, stamp, encoding = read(self.settings.places, path, self._now_ns())
         except UnreadableError as error:
             return _Read(path, "", stamp, str(error))
-        return _Read(path, text, stamp)
+        return _Read(path, text, stamp, encoding=encoding)
 
     def _put(
         self,
@@ -273,6 +273,7 @@ class Filling:
                 self.tally.changed += 1
             else:
                 change.join(self._put_new(tables, document, old, new))
+        tables.note_encodings({one.path: one.encoding for one in batch})
         change.join(tables.add(new))
         self.tally.chunks += len(change.added)
         return change
@@ -309,6 +310,12 @@ class Filling:
         return self._cut(document, self.settings.size, self.settings.overlap)
 
 
+def _take_out(tables: Tables, files: Sequence[Known], gone: Sequence[str]) -> Change:
+    """Remove files, and what is noted of those that are gone or have another name."""
+    tables.note_encodings(dict.fromkeys(gone, "UTF-8"))
+    return tables.remove(files)
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A file as it was read."""
@@ -317,6 +324,7 @@ class _Read:
     text: str
     stamp: Stamp
     error: str | None = None
+    encoding: str = "UTF-8"
 
     @property
     def hash(self) -> str:

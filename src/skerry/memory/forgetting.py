@@ -81,7 +81,7 @@ class Papers:
         found: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
         for path in [*there.found, *(one for one in self.also if one not in there.found)]:
             try:
-                text, _ = read(self.places, path, time.time_ns())
+                text, _, _ = read(self.places, path, time.time_ns())
             except UnreadableError as error:
                 if path in there.found:
                     left.append((path, str(error)))

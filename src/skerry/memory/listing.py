@@ -6,7 +6,7 @@ from skerry.model.memory import MemoryFile, MemorySource
 
 def listing(tables: Tables) -> list[MemoryFile]:
     """Return every document of the index."""
-    lacks = tables.lacks_of_files()
+    lacks, encodings = tables.lacks_of_files(), tables.encodings()
     return [
         MemoryFile(
             path=one.path,
@@ -18,6 +18,7 @@ def listing(tables: Tables) -> list[MemoryFile]:
             vectors=None if one.error else one.chunks - lacks.get(one.id, 0),
             error=one.error or "",
             session=one.session,
+            encoding=encodings.get(one.path, ""),
         )
         for source in MemorySource
         for one in tables.known(source).values()

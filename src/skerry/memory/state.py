@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from skerry.memory.files import note_of
 from skerry.memory.index import INDEXED_AT
 from skerry.memory.lacking import without
 from skerry.memory.tables import Tables
@@ -35,6 +36,7 @@ def filled(found: MemoryStatus, tables: Tables, each: float, share: float) -> Me
         refused = without(tables, f"{found.provider}/{found.model}")
         lacks = tables.lacks(found.provider, found.model)
     failed = [f"{path}: {reason}" for path, reason in tables.failed()]
+    failed += filter(None, [note_of(tables.encodings())])
     return replace(
         found,
         files=sum(files for _, files, _ in sources),

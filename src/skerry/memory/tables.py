@@ -1,7 +1,7 @@
 """Every SQL statement of the index, but those about vectors."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from skerry_recall.passage import Passage
 
 LINKS: Final = "links"
 """The note about links in the memory that are not followed."""
+ENCODINGS: Final = "encodings"
+"""The note about files that are no UTF-8, each with its encoding."""
 _KNOWN: Final = (
     "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session FROM files"
 )
@@ -94,6 +96,18 @@ class Tables(VectorRows):
     def note_links(self, links: Sequence[tuple[str, str]]) -> None:
         """Note the links that are not followed, each with what helps."""
         self.note(LINKS, json.dumps(list(links)))
+
+    def note_encodings(self, read: Mapping[str, str]) -> None:
+        """Note the encodings of files that were read; of those that are gone it is UTF-8."""
+        before = self.encodings()
+        now = {path: one for path, one in {**before, **read}.items() if one != "UTF-8"}
+        if now != before:
+            self.note(ENCODINGS, json.dumps(now))
+
+    def encodings(self) -> dict[str, str]:
+        """Return the encodings of files that are no UTF-8, by path."""
+        found: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
+        return found
 
     # files
 

@@ -205,6 +205,8 @@ class MemoryFile(Struct, frozen=True):
     """Why it is not indexed."""
     session: str | None = None
     """The key of the conversation that it is."""
+    encoding: str = ""
+    """As which it was read, where it is no UTF-8."""
 
 
 class MemoryWhole(Struct, frozen=True):

@@ -96,6 +96,22 @@ async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path:
     assert "skerry memory index" in told["memory watcher"].remedy
 
 
+async def test_links_and_files_that_are_no_utf_8_are_named(tmp_path: Path) -> None:
+    config, path = indexed(tmp_path)
+    notes = config.workspace(MAIN) / "memory"
+    (notes / "bad.md").unlink()
+    (notes / "far.md").symlink_to(tmp_path / "elsewhere.md")
+    (notes / "old.md").write_bytes("Grüße an Käthe.\n".encode("cp1252"))
+    again = Index(path, Settings(Places(config.workspace(MAIN))), FakeClock())
+    again.sync()
+    again.close()
+    _, read, linked = await index(config, MAIN)
+    assert (read.level, "memory/old.md as Windows-1252" in read.message) == (Level.OK, True)
+    assert linked.level is Level.WARNING
+    assert f"memory/far.md: it is a link to {tmp_path / 'elsewhere.md'}" in linked.message
+    assert "memorySearch.extraPaths" in linked.message
+
+
 async def test_a_damaged_index_is_said_with_what_mends_it(tmp_path: Path) -> None:
     config, path = indexed(tmp_path)
     data = bytearray(path.read_bytes())

@@ -117,6 +117,27 @@ async def test_other_encodings_are_read_and_names_in_capitals(
     )
 
 
+async def test_the_encoding_of_files_that_are_no_utf_8_is_told_while_they_are(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    old, new = workspace / "memory" / "old.md", workspace / "memory" / "new.md"
+    old.write_bytes("Grüße an Käthe.\n".encode("cp1252"))
+    new.write_bytes("Grüße an Jürgen.\n".encode("utf-16"))
+    await memory.sync()
+    told = {one.path: one.encoding for one in await memory.listing() if one.encoding}
+    assert told == {"memory/old.md": "Windows-1252", "memory/new.md": "UTF-16"}
+    (note,) = (await memory.status()).notes
+    assert note.startswith("Not UTF-8: memory/new.md as UTF-16, memory/old.md as Windows-1252. ")
+    old.write_text("Grüße an Käthe.\n", encoding="utf-8")
+    new.rename(workspace / "memory" / "moved.md")
+    await memory.sync()
+    told = {one.path: one.encoding for one in await memory.listing() if one.encoding}
+    assert told == {"memory/moved.md": "UTF-16"}
+    (workspace / "memory" / "moved.md").unlink()
+    await memory.sync()
+    assert (await memory.status()).notes == ()
+
+
 async def test_links_are_not_followed(
     memory: BuiltinMemory, workspace: Path, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def _file(one: MemoryFile) -> Json:
         "vectors": one.vectors,
         "error": one.error or None,
         "sessionKey": one.session,
+        "encoding": one.encoding or None,
     }
 
 
