@@ -18,8 +18,8 @@ from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, Use
 from skerry.model.run import RunFailure
 from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.sessions.budget import budget
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.sessions.budget import Budget, budget
 from skerry.sessions.window import first_that_fits
 
 _NO_PROMPT: Final = message.user("", 0)
@@ -62,6 +62,8 @@ class Asking:
         self.notes: dict[str, None] = {}
         """What a person should know of how the model was asked, in order."""
         self._tools = 0
+        self._sent = 0
+        """Tokens of the last request, about."""
 
     @property
     def begun(self) -> bool:
@@ -85,19 +87,14 @@ class Asking:
         """Return the next request to `model`, compacted before where that is due."""
         if model != self._model:
             await self._begin(model)
-        history, conversation = self._history, self._conversation
-        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
-        defaults = self._config.agents.defaults
-        limits = budget(model.context_window, fixed, defaults.compaction)
+        conversation, defaults = self._conversation, self._config.agents.defaults
+        limits = self._limits(model)
         await self.keeper.before_call(model, limits, self._system)
         if conversation.compactions != self._compactions:
             await self._begin(model)  # what the question needs may have been summarised just now
-        sending.shorten(conversation, limits.tighter(self.keeper.refused))
         sending.prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
-        sent = conversation.view.of(history)
+        sent, first, self._sent = self._fitting(model, limits)
         system = await self._pipeline.llm_input(self._system, model, sent.messages)
-        room = model.context_window - model.max_tokens - len(system) // CHARS_PER_TOKEN
-        first = first_that_fits(sent, room >> self.keeper.refused)
         thinking = self._thinking(model)
         session_id = self._active.session_id
         return ModelRequest(model, system, sent, self._specs, first, thinking, session_id)
@@ -106,7 +103,30 @@ class Asking:
         """Return whether the model refused the conversation as too long, and may be asked again."""
         if failure is None or failure.code != ModelOverflowError.code or response.content:
             return False
-        return await self.keeper.after_refusal()
+        model, refused = self._model, self._sent
+        while model is not None and await self.keeper.after_refusal(refused):
+            _, _, tokens = self._fitting(model, self._limits(model))
+            if tokens < refused:  # else it would be refused again
+                return True
+        return False
+
+    def _limits(self, model: ModelInfo) -> Budget:
+        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
+        return budget(model.context_window, fixed, self._config.agents.defaults.compaction)
+
+    def _fitting(self, model: ModelInfo, limits: Budget) -> tuple[History, int, int]:
+        """Return what of the conversation fits, the index of its first message, and all tokens."""
+        keeper, conversation = self.keeper, self._conversation
+        sending.shorten(conversation, keeper.fitting(limits))
+        sent = conversation.view.of(self._history)
+        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
+        room = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
+        room >>= keeper.refused
+        if keeper.least:
+            room = min(room, (keeper.least - fixed) * 3 // 4)
+        first = first_that_fits(sent, room)
+        chars = sent.ends[-1] - (sent.ends[first - 1] if first else 0) if sent.ends else 0
+        return sent, first, fixed + chars // CHARS_PER_TOKEN
 
     def given_up(self, failure: RunFailure | None) -> RunFailure | None:
         """Return what the person is told of a conversation that fits in no form."""

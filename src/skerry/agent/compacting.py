@@ -260,6 +260,6 @@ def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
     return summary + sum(weight(message) for _, message in said)
 
 
-def tighter(task: Task, times: int) -> Task:
-    """Return the task after a model refused what should have fitted."""
-    return replace(task, limits=task.limits.tighter(times))
+def tighter(task: Task, refused: int, times: int) -> Task:
+    """Return the task after a model refused `refused` tokens, which should have fitted."""
+    return replace(task, limits=task.limits.below(refused).tighter(times))

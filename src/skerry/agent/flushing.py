@@ -24,20 +24,20 @@ from skerry.config.context import MemoryFlush
 from skerry.infra.beneath import EscapeError
 from skerry.infra.zone import day
 from skerry.model import message
-from skerry.model.errors import ToolError
+from skerry.model.errors import ModelOverflowError, ToolError
 from skerry.model.event import LoopEvent
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.model.memory import unverified
-from skerry.model.message import Message, ToolCall, ToolResultMessage
+from skerry.model.message import CHARS_PER_TOKEN, Message, ToolCall, ToolResultMessage
 from skerry.model.noted import Provenance, items
 from skerry.model.origin import Origin
-from skerry.model.run import Purpose
+from skerry.model.run import Purpose, RunFailure
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.gate import Gate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
-from skerry.sessions.budget import Budget
+from skerry.sessions.budget import LEAST_ROOM, RESULT_SHARE, Budget
 from skerry.sessions.cutting import batches
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class Flush(Struct):
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
         heard = self.context.taint | taint(said)
         whole = [fit(one, limits.most_chars) for one in said]
-        outcomes = []
+        outcomes: list[RunFailure | None] = []
         if heard:
             own = [fit(one, limits.most_chars) for one in owners(said)]
             alone = [_together(one) for one in batches(own, limits.room)] if own else []
@@ -155,11 +155,26 @@ class Flush(Struct):
             shown = unfenced(system)
             outcomes = [await self._part(shown, [one], today) for one in alone[-MOST_BATCHES:]]
             self.context = replace(self.context, taint=heard)
-        parts = batches(whole, limits.room)[-MOST_BATCHES:]
-        outcomes += [await self._part(system, list(one), today) for one in parts]
-        return all(outcomes)
+        outcomes.append(await self._all(system, whole, today, limits.room))
+        return not any(outcomes)
 
-    async def _part(self, system: str, said: list[Message], today: str) -> bool:
+    async def _all(
+        self, system: str, said: Sequence[Message], today: str, room: int
+    ) -> RunFailure | None:
+        """Go through messages in parts of `room` tokens, smaller ones where they are refused."""
+        failed = None
+        for part in batches(said, room)[-MOST_BATCHES:]:
+            failure = await self._part(system, list(part), today)
+            less = room // 2
+            if failure and failure.code == ModelOverflowError.code and less >= LEAST_ROOM:
+                most = int(less * CHARS_PER_TOKEN * RESULT_SHARE)
+                shorter = [fit(one, most) for one in part]
+                failure = await self._all(system, shorter, today, less)
+            failed = failure or failed
+        return failed
+
+    async def _part(self, system: str, said: list[Message], today: str) -> RunFailure | None:
+        """Go through messages at once; return why the model could not be asked."""
         at = self.runtime.clock.now_ms()
         tool = MemoryAppend(today, at, self.context.taint)
         if said and not isinstance(said[0], message.UserMessage):
@@ -188,7 +203,7 @@ class Flush(Struct):
                 history.append(await self.pipeline.tool(call, execute))
             if not reply.tool_calls:
                 break
-        return speaker.failure is None
+        return speaker.failure
 
     def _prompt(self, today: str) -> str:
         text = self.settings.prompt.replace("YYYY-MM-DD", today)

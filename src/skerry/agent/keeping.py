@@ -35,6 +35,8 @@ class Keeper(Struct):
     """Takes the number of each message's entry, when the conversation was read anew."""
     refused: int = 0
     """How often the model refused the conversation as too long."""
+    least: int = 0
+    """Tokens, about, of the smallest request that it refused."""
     ended: SessionEntry | None = None
     """The session that this run's message took the place of by itself; its notes come first."""
     _futile: int = 0
@@ -69,15 +71,24 @@ class Keeper(Struct):
             await self.compactor.flush(said, system, limits, ended.session_id)
         histories.forget(ended.session_id)
 
-    async def after_refusal(self) -> bool:
-        """Compact what the model refused; return whether it may be asked again."""
+    async def after_refusal(self, sent: int) -> bool:
+        """Compact what the model refused; return whether it may be asked again.
+
+        Args:
+            sent: Tokens of the request, about. Its window takes less, whatever is configured.
+        """
         if self._last is None or self.refused >= ATTEMPTS:
             return False
+        self.least = min(sent, self.least or sent)
         self.refused += 1
-        task = tighter(self._last, self.refused - 1)
+        task = tighter(self._last, self.least, self.refused - 1)
         task = Task(task.model, task.limits, task.system, "overflow", task.tokens)
         await self._compact(task)
-        return True  # the requests get shorter in any case
+        return True
+
+    def fitting(self, limits: Budget) -> Budget:
+        """Return the limits, less what the model refused."""
+        return limits.below(self.least).tighter(self.refused)
 
     async def on_demand(self, task: Task) -> Compacted:
         """Compact because somebody asks.

@@ -45,6 +45,16 @@ class Budget(Struct, frozen=True):
         keep = self.keep // 4**times
         return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
 
+    def below(self, refused: int) -> "Budget":
+        """Return how a window is used that did not take a request of `refused` tokens."""
+        if not 0 < refused < self.window:
+            return self
+        fixed = self.window - self.reserve - self.room
+        reserve = min(self.reserve, refused // RESERVE_SHARE)
+        room = min(self.room, max(refused - reserve - fixed, LEAST_ROOM))
+        keep = min(self.keep, room // KEEP_SHARE)
+        return Budget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
+
     @property
     def most_chars(self) -> int:
         """Return how many characters one message may have in a request."""

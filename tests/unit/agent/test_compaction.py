@@ -134,6 +134,60 @@ async def test_what_the_model_refuses_as_too_long_is_summarised_and_asked_again(
     assert CompactionEnded(done=True, will_retry=True) in phases
 
 
+async def test_no_request_that_was_refused_as_too_long_is_sent_again_in_any_form(
+    tmp_path: Path,
+) -> None:
+    asked: list[tuple[str, int, bool]] = []
+
+    def model(request: ModelRequest) -> Sequence[Step]:
+        flushes = any(one.name == "memory_append" for one in request.tools)
+        kind = "summary" if is_summary(request) else "notes" if flushes else "turn"
+        refused = tokens(request) > 3000  # its window is far smaller than the configured one
+        asked.append((kind, tokens(request), refused))
+        if refused:
+            return [ModelOverflowError("too long")]
+        return ["Short."] if kind == "summary" else ["NO_REPLY"] if flushes else echo(request)
+
+    async with open_core(tmp_path, ScriptedModel(model)) as core:
+        core.models.info = replace(MODEL, context_window=32_000, max_tokens=500)
+        for number in range(16):
+            await core.ask(f"message {number} " + "blue " * 400)
+    refusals = [place for place, (_, _, refused) in enumerate(asked) if refused]
+    assert refusals
+    for place in refusals:
+        (kind, size, _), (_, following, refused) = asked[place], asked[place + 1]
+        assert (kind, refused) == ("turn", False)
+        assert following < size
+    assert ("notes", False) in {(kind, refused) for kind, _, refused in asked}
+
+
+async def test_notes_that_a_model_refuses_as_too_long_are_asked_for_in_smaller_parts(
+    tmp_path: Path,
+) -> None:
+    taken = refused = 0
+
+    def model(request: ModelRequest) -> Sequence[Step]:
+        nonlocal taken, refused
+        if is_summary(request):
+            return ["Short."]
+        if not any(one.name == "memory_append" for one in request.tools):
+            return echo(request)
+        if tokens(request) > 2000:
+            refused += 1
+            return [ModelOverflowError("too long")]
+        taken += 1
+        return ["NO_REPLY"]
+
+    async with open_core(tmp_path, ScriptedModel(model)) as core:
+        core.models.info = replace(MODEL, context_window=12_000, max_tokens=500)
+        for number in range(16):
+            await core.ask(f"message {number} " + "blue " * 400)
+        found = await state(core)
+    assert refused
+    assert taken
+    assert found.flushed >= 0
+
+
 async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path) -> None:
     def model(asked: ModelRequest) -> Sequence[Step]:
         return ["Short."] if is_summary(asked) else [ModelOverflowError("too long")]
@@ -145,7 +199,7 @@ async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path)
         assert result.error.code == "model.overflow"
         assert "/reset" not in result.error.message
         assert "larger window" in result.error.message
-        assert len(calls(scripted, summaries=False)) == 4
+        assert len(calls(scripted, summaries=False)) == 1  # nothing of it could be made shorter
         assert (await core.said())[0].text == "hello"
 
 

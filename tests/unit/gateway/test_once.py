@@ -105,3 +105,13 @@ async def test_a_key_whose_effect_is_in_memory_is_free_when_nothing_came_of_it(
     first = await wire.call("wake", {"mode": "now", "text": "up"} | KEY)
     assert await wire.call("wake", {"mode": "now", "text": "up"} | KEY) == first
     assert len(rig.dispatcher.submitted) == 1
+
+
+async def test_a_conversation_is_compacted_once_a_key(rig: Rig, wire: Wire) -> None:
+    await wire.call("sessions.patch", {"key": "chat", "label": "Chat"})
+    asked = {"key": "chat", "instructions": "keep names", "idempotencyKey": "k1"}
+    first = await wire.call("sessions.compact", asked)
+    assert await wire.call("sessions.compact", asked) == first
+    reply = await wire.ask("sessions.compact", asked | {"instructions": "keep places"})
+    assert reply["error"]["details"]["code"] == "request.key_reused"
+    assert len(rig.dispatcher.compacted) == 1
