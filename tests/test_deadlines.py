@@ -88,6 +88,7 @@ WITHOUT: Final = {
     "memory/builtin.py:_thread": CALLER,
     "app/forgetting.py:Forgetter._end": RUN,
     "app/forgetting.py:Forgetter._sweep": DISK,
+    "app/records.py:forget_gone": DISK,
     "app/forgetting.py:Forgetter._with_backups": DISK,
     "app/forgetting.py:Forgetter.look": DISK,
     "app/forgetting.py:Forgetter.run": OWNER,

@@ -11,6 +11,7 @@ from skerry.config.agents import IdentityConfig
 from skerry.config.root import Config
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.model.ids import AgentId
+from skerry.policy.records import Records
 
 MAX_AVATAR: Final = 128 * 1024
 """Bytes of a picture in the workspace; a larger one is not shown."""
@@ -51,15 +52,16 @@ def parsed(text: str) -> dict[str, str]:
     return found
 
 
-def identity(config: Config, agent: AgentId) -> dict[str, str]:
+def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]:
     """Return what is known of the agent, keys without a value left out. Reads a file.
 
     The configuration wins; its `identity.name` stands before `agents.list[].name`, and that before
-    what the agent calls itself.
+    what the agent calls itself. A file that does not count as the owner's word says nothing: a
+    stranger's text would be a name, or a picture, that people trust.
     """
     own = config.agents.get(agent)
-    file = read_text(config.workspace(agent), IDENTITY)
-    found = parsed(file.text) if file is not None else {}
+    file = read_text(config.workspace(agent), IDENTITY, records)
+    found = parsed(file.text) if file is not None and not file.doubt else {}
     if own is not None and own.name:
         found["name"] = own.name
     configured = own.identity if own is not None and own.identity is not None else IdentityConfig()

@@ -15,6 +15,8 @@ from skerry.model.run import RunRequest
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
 _CONFIRMS: Final = frozenset({"edit", "memory_write", "write"})
 """Tools that answer what the model did."""
+_FAILS: Final = frozenset({"read"})
+"""Tools whose failure repeats what the model asked for, in words of ours."""
 _QUOTES: Final = frozenset({"session_search"})
 """Tools that answer with what was said, by whomever."""
 
@@ -82,6 +84,8 @@ def _foreign(message: Message) -> Origin | None:
         case AssistantMessage():
             return origin
         case ToolResultMessage(tool_name=name) if name in _CONFIRMS:
+            return None
+        case ToolResultMessage(tool_name=name, is_error=True, origin=Origin.TOOL) if name in _FAILS:
             return None
         case ToolResultMessage(tool_name=name) if name not in _QUOTES:
             return None if origin in _NOTED else origin

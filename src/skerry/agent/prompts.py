@@ -95,7 +95,9 @@ class Prompts(Struct):
         limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
         files: tuple[FileText, ...] = ()
         if model.prompt_limit is None:
-            files = await self._files(asked, subject.workspace, hooks, ritual=bool(tools))
+            shared = "read" in config.tools.guests.allow
+            ritual = bool(tools)
+            files = await self._files(asked, subject.workspace, hooks, ritual=ritual, shared=shared)
         today = await self._day(asked, config, now_ms, notes=model.prompt_limit is None)
         made_of = subject, tools, files, limits, today, request.extra_system_prompt
         built = self._built.get(agent)
@@ -108,12 +110,13 @@ class Prompts(Struct):
         return built[1]
 
     async def _files(
-        self, asked: Asked, workspace: Path, hooks: Hooks, *, ritual: bool
+        self, asked: Asked, workspace: Path, hooks: Hooks, *, ritual: bool, shared: bool
     ) -> tuple[FileText, ...]:
         """Return the files that the prompt has. Without tools nobody could do the ritual."""
         request = asked.request
         ritual = ritual and self.ritual.belongs(workspace, request, claim=not asked.looking)
-        files = await self.files.read(workspace, wanted(request, ritual=ritual), self.records)
+        names = wanted(request, ritual=ritual, shared=shared)
+        files = await self.files.read(workspace, names, self.records)
         files = self._frozen(asked, files)
         if hooks.agent_bootstrap.handlers:
             files = await _changed(files, asked.context, hooks)

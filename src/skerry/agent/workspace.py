@@ -28,6 +28,10 @@ ORDER: Final = (IDENTITY, SOUL, USER, AGENTS, TOOLS, MEMORY, HEARTBEAT, BOOTSTRA
 """In which they stand in the prompt."""
 FOR_SUBAGENTS: Final = frozenset({AGENTS, TOOLS})
 
+OF_OWNER: Final = frozenset({USER, TOOLS})
+"""They say who the owner is and what is on their machines; the others say who the agent is."""
+_GUESTS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
+
 HEAD_SHARE: Final = 0.7
 TAIL_SHARE: Final = 0.2
 """Of its limit, the begin and the end of a file that is longer; the marker has the rest."""
@@ -85,19 +89,22 @@ def is_private(request: RunRequest) -> bool:
             return False
 
 
-def wanted(request: RunRequest, *, ritual: bool) -> tuple[str, ...]:
+def wanted(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[str, ...]:
     """Return the files that the run's prompt may have, in their order.
 
     Args:
         request: The run.
         ritual: Whether its conversation is the one in which the first-run ritual is done.
+        shared: Whether everybody who may write may also read files of the workspace.
 
     """
     if request.key.kind is SessionKind.SUBAGENT or request.purpose is Purpose.SUBAGENT:
         return tuple(name for name in ORDER if name in FOR_SUBAGENTS)
-    without = set()
+    without: set[str] = set()
     if not is_private(request):
         without.add(MEMORY)
+    if not shared and request.reply_to is not None and request.origin in _GUESTS:
+        without |= OF_OWNER
     if request.purpose is not Purpose.HEARTBEAT:
         without.add(HEARTBEAT)
     if not ritual:

@@ -155,7 +155,7 @@ async def open_application(
         extensions = await load_extensions(
             settings.config, outside.hooks, models, state[0], desk, memory
         )
-        await load_hook_folders(settings.config, outside.hooks, environ, clock)
+        await load_hook_folders(settings.config, outside.hooks, environ, clock, state[0])
         async with _core(settings, state, models, broadcast, outside, extensions) as core:
             dispatch, delivery, ledger = core
             desk.dispatch, forgetter.runtime = dispatch, dispatch.runtime

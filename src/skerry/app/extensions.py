@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from skerry.app.desk import Desk
 from skerry.app.memory import MemoryParts
+from skerry.app.records import stored_records
 from skerry.commands.table import Command, CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
@@ -83,10 +84,10 @@ async def load_extensions(
 
 
 async def load_hook_folders(
-    config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock
+    config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock, store: Store
 ) -> None:
     """Let the hooks that the configuration switches on take part; one that fails is logged."""
     if config.hooks.internal.enabled and config.hooks.internal.entries:
         from skerry.plugins.folders import load_hooks  # noqa: PLC0415 - a start without has no need
 
-        await load_hooks(config, hooks, environ, clock)
+        await load_hooks(config, hooks, environ, clock, await stored_records(store, clock))

@@ -1,9 +1,18 @@
-"""Reads who wrote the files of the workspaces at the start, and stores what changes."""
+"""Reads who wrote the files of the workspaces at the start, stores what changes, and forgets."""
+
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
 
 from skerry.app.upkeep import unless_damaged
 from skerry.infra.clock import Clock
 from skerry.policy.records import HAND, FileRecord, Records
 from skerry.store import Store, files
+
+_DAY_MS: Final = 86_400_000
+KEPT_MS: Final = 30 * _DAY_MS
+KEPT_TAINTED_MS: Final = 365 * _DAY_MS
 
 
 async def stored_records(store: Store, clock: Clock) -> Records:
@@ -18,3 +27,21 @@ async def stored_records(store: Store, clock: Clock) -> Records:
 
     found = await unless_damaged(store, store.read(files.every))
     return Records(found or (), keep)
+
+
+async def forget_gone(store: Store, now: int) -> None:
+    """Remove the records of files that are gone, a tainted one after a year.
+
+    A copy is told by its record. A file in a folder that is gone too may lie on a disk that is not
+    there now. What is removed here counts until the next start all the same.
+    """
+    before, before_tainted = now - KEPT_MS, now - KEPT_TAINTED_MS
+    rows = await store.read(lambda reader: files.old(reader, before, before_tainted))
+    gone = await anyio.to_thread.run_sync(_gone, rows)
+    if gone:
+        await store.write(lambda unit: files.drop(unit, gone))
+
+
+def _gone(paths: list[str]) -> list[str]:
+    found = map(Path, paths)
+    return [str(one) for one in found if one.parent.is_dir() and not one.exists()]

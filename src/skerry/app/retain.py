@@ -6,6 +6,7 @@ from typing import Final
 
 import anyio
 
+from skerry.app.records import forget_gone
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -35,6 +36,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     oldest = now - config.usage.keep_calls
     while await store.write(lambda unit: usage.prune(unit, oldest)):
         pass  # some at once, so that others write in between
+    await forget_gone(store, now)
     # Imported here: a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, told  # noqa: PLC0415
     from skerry.store.retention import kept  # noqa: PLC0415

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -32,6 +33,9 @@ from skerry.model.ids import AgentId
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
 from skerry.plugins.source import PluginSource, read_source
+from skerry.policy.decide import OWNER, Request, Verb, decide
+from skerry.policy.files import FileKind, Thing
+from skerry.policy.records import Records
 
 logger = logging.getLogger(__name__)
 
@@ -85,22 +89,33 @@ class Found:
     handle: Callable[[HookEvent], Any] | None = None
 
 
-def find_hooks(config: Config, environ: Mapping[str, str]) -> list[Found]:
-    """Return every hook there is, by name, and what a start would make of it; runs nothing."""
+def find_hooks(
+    config: Config, environ: Mapping[str, str], records: Records | None = None
+) -> list[Found]:
+    """Return every hook there is, by name, and what a start would make of it; runs nothing.
+
+    With `records` none takes part whose files hold what a run with others' words wrote.
+    """
     found = {one.report.name: one for one in _ours(config)}
     for place, directory in _directories(config):
         for folder in _folders(directory):
             one = _folder(config, environ, place, folder)
+            if records is not None:
+                one = _doubted(config, one, records)
             found[one.report.name] = one
     return sorted(found.values(), key=lambda one: one.report.name)
 
 
 async def load_hooks(
-    config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock
+    config: Config,
+    hooks: Hooks,
+    environ: Mapping[str, str],
+    clock: Clock,
+    records: Records | None = None,
 ) -> list[HookReport]:
     """Let every hook that takes part do so; one that fails is reported and harms no other."""
     reports = []
-    for one in find_hooks(config, environ):
+    for one in find_hooks(config, environ, records):
         report = one.report
         if report.status is HookStatus.ENABLED and report.name != BOOT_MD:
             try:
@@ -189,6 +204,29 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
         reason = f"It needs {', '.join(lacks)}."
         switched = replace(switched, status=HookStatus.MISSING, reason=reason, remedy="Add it.")
     return Found(switched, about, source)
+
+
+def _doubted(config: Config, found: Found, records: Records) -> Found:
+    """Return a hook as failed where its files are a copy of what a run with others' words wrote.
+
+    Its owner goes on by writing it anew, or by pinning the hash of what they read.
+    """
+    if found.report.status is not HookStatus.ENABLED or found.source is None:
+        return found
+    about = Path(found.report.path) / HOOK_MD
+    digests = {HOOK_MD: sha256(_text(about).encode()).hexdigest()}
+    entry = config.hooks.internal.entries.get(found.report.name)
+    if entry is None or not entry.sha256:
+        digests[HANDLER] = found.source.sha256
+    for name, digest in digests.items():
+        taint = records.copied(bytes.fromhex(digest))
+        thing = Thing(FileKind.LOADED, str(about.with_name(name)), taint=taint)
+        decision = decide(Request(OWNER, Verb.OBEY, thing=thing))
+        if not decision.allowed:
+            message = f"{name} does not count as yours: {decision.reason}."
+            remedy = "Read it, and write anew what you want of it."
+            return Found(found.report.failed(PluginError(message, remedy)))
+    return found
 
 
 def _check(name: str, path: Path) -> None:

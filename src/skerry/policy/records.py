@@ -64,6 +64,10 @@ class Records:
         known = self.of(path)
         return known.taint if known else frozenset()
 
+    def copied(self, digest: bytes) -> frozenset[Origin]:
+        """Return the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
+        return self._tainted.get(digest, frozenset())
+
     def trust(self, path: str, digest: bytes, size: int) -> None:
         """Take exactly this content of a file as the owner's: they saw it and said so."""
         self.cleared += 1
@@ -90,7 +94,7 @@ class Records:
         known = self.of(path)
         if known is not None and (known.taint or known.digest == digest):
             return known.taint
-        taint = self._tainted.get(digest, frozenset())
+        taint = self.copied(digest)
         self.note(FileRecord(path, digest, size, HAND, taint))
         return taint
 

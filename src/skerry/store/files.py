@@ -1,5 +1,7 @@
 """Records of who wrote the files of workspaces (`policy.records`)."""
 
+from collections.abc import Iterable
+
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord
 from skerry.store.unit import Reader, Unit
@@ -24,6 +26,18 @@ def keep(unit: Unit, record: FileRecord, now: int) -> None:
     taint = " ".join(sorted(record.taint))
     row = (record.path, record.digest, record.size, record.who, taint, now)
     unit.execute("INSERT OR REPLACE INTO file_record VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def old(reader: Reader, before: int, before_tainted: int) -> list[str]:
+    """Return the files whose record was made before these times, the tainted ones apart."""
+    sql = "SELECT path FROM file_record WHERE at < iif(taint = '', ?, ?) ORDER BY path"
+    return [path for (path,) in reader.all(sql, (before, before_tainted))]
+
+
+def drop(unit: Unit, paths: Iterable[str]) -> None:
+    """Remove records."""
+    for path in paths:
+        unit.execute("DELETE FROM file_record WHERE path = ?", (path,))
 
 
 def _read(taint: str) -> frozenset[Origin]:

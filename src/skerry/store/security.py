@@ -1,11 +1,13 @@
 """Keeps a restore from taking security state back, and a backup from bringing a schema of its own.
 
 Which devices may connect is decided by the database that is replaced, never by the backup: a device
-that was revoked, and a token that was rotated, since the backup would work again.
+that was revoked, and a token that was rotated, since the backup would work again. So are the
+records of files: a restore brings no workspace back, so that what was written since is there.
 """
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from skerry.store.schema import STEPS
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
 """Tables that never go back. Every table by which somebody is let in belongs here."""
+RECORDS: Final = "file_record"
+"""Of which the replaced database's rows win; where it cannot be read, the backup's hold."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite makes; its indexes have no SQL."""
@@ -40,7 +44,8 @@ def keep(replaced: Path, made: Path) -> Kept:
 
     Where they cannot be read, nobody is paired: nothing tells who was revoked since.
     """
-    rows = _rows(replaced)
+    rows = _rows(replaced, TABLES)
+    records = _rows(replaced, (RECORDS,))  # apart: an earlier version has none
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
@@ -51,6 +56,13 @@ def keep(replaced: Path, made: Path) -> Kept:
             marks = ", ".join("?" * len(columns))
             if found:
                 connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', found)  # noqa: S608 - columns of the schema
+        columns, found = (records or {}).get(RECORDS, ((), ()))
+        if found:
+            marks = ", ".join("?" * len(columns))
+            connection.executemany(
+                f"INSERT OR REPLACE INTO {RECORDS} ({', '.join(columns)}) VALUES ({marks})",  # noqa: S608 - constant names
+                found,
+            )
         after = _paired(connection)
         connection.execute("COMMIT")
     return Kept(len(after), len(before - after), rows is not None)
@@ -92,7 +104,7 @@ def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
     }
 
 
-def _rows(path: Path) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
+def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
     """Return the columns and rows of the tables; None where one cannot be read as a whole."""
     if not path.exists():
         return None
@@ -101,7 +113,7 @@ def _rows(path: Path) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             if foreign(path):
                 return None
-            for name in TABLES:
+            for name in names:
                 check = connection.execute(f"PRAGMA integrity_check('{name}')").fetchall()
                 if check != [("ok",)]:
                     return None

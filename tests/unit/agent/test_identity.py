@@ -1,5 +1,6 @@
 """How an agent shows itself: the configuration, then its IDENTITY.md."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from skerry.agent.identity import MAX_AVATAR, identity, parsed, picture
 from skerry.config.agents import AgentConfig, AgentsConfig, IdentityConfig
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
+from skerry.model.origin import Origin
+from skerry.policy.records import FileRecord, Records
 
 MAIN = AgentId("main")
 SEED = """---
@@ -40,7 +43,15 @@ def config(home: Path, *agents: AgentConfig) -> Config:
 def test_the_front_matter_of_identity_md_is_the_identity(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
-    assert identity(config(tmp_path), MAIN) == FOUND
+    assert identity(config(tmp_path), MAIN, Records()) == FOUND
+
+
+def test_a_copy_of_what_a_tainted_run_wrote_names_nobody(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
+    data = SEED.encode()
+    copy = FileRecord("/x", sha256(data).digest(), len(data), "main", frozenset({Origin.WEB}))
+    assert identity(config(tmp_path), MAIN, Records([copy])) == {}
 
 
 def test_a_list_says_it_too_as_other_gateways_write_it() -> None:
@@ -66,9 +77,9 @@ def test_the_configuration_wins_key_by_key(tmp_path: Path) -> None:
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
     own = {"name": "Wren", "vibe": "calm", "creature": "bird", "avatar": "W", "emoji": "🐦"}
     full = AgentConfig(id=MAIN, name="Named", identity=IdentityConfig.model_validate(own))
-    assert identity(config(tmp_path, full), MAIN) == {**own, "theme": "dark"}
+    assert identity(config(tmp_path, full), MAIN, Records()) == {**own, "theme": "dark"}
     named = AgentConfig(id=MAIN, name="Named")
-    assert identity(config(tmp_path, named), MAIN)["name"] == "Named"
+    assert identity(config(tmp_path, named), MAIN, Records())["name"] == "Named"
 
 
 def test_a_picture_of_the_workspace_is_shown_and_nothing_else(tmp_path: Path) -> None:

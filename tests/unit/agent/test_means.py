@@ -35,6 +35,10 @@ def told(name: str, origin: Origin) -> ToolResultMessage:
     return ToolResultMessage("c", name, (TextBlock("x"),), False, 0, origin)  # noqa: FBT003 - no error
 
 
+def failed(name: str, origin: Origin = Origin.TOOL) -> ToolResultMessage:
+    return ToolResultMessage("c", name, (TextBlock("x"),), True, 0, origin)  # noqa: FBT003 - an error
+
+
 @pytest.mark.parametrize(
     ("one", "heard"),
     [
@@ -49,6 +53,9 @@ def told(name: str, origin: Origin) -> ToolResultMessage:
         (told("memory_search", Origin.TOOL), Origin.TOOL),
         (told("write", Origin.TOOL), None),
         (told("write", Origin.PLUGIN), None),
+        (failed("read"), None),
+        (failed("read", Origin.PLUGIN), Origin.PLUGIN),
+        (failed("fetch"), Origin.TOOL),
     ],
 )
 def test_everything_but_the_owners_words_and_notes_taints(

@@ -57,6 +57,17 @@ def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
     assert wanted(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
 
 
+def test_who_the_owner_is_and_what_is_on_their_machines_is_told_to_nobody_else() -> None:
+    strangers = asked("agent:main:memory:direct:1", to=TO)
+    rest = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
+    assert wanted(strangers, ritual=False) == rest
+    group = "agent:main:memory:group:1"
+    assert wanted(asked(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
+    everything = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
+    assert wanted(asked(group, to=TO, origin=Origin.OWNER), ritual=False) == everything
+    assert wanted(strangers, ritual=False, shared=True) == everything, "they may read the files"
+
+
 @pytest.mark.requirement("identity-file-memory-md")
 @pytest.mark.parametrize(
     ("request_", "private"),

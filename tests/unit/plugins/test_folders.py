@@ -20,6 +20,7 @@ from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.plugins.bundled import slug
 from skerry.plugins.folders import HookReport, HookStatus, find_hooks, load_hooks
+from skerry.policy.records import FileRecord, Records
 from skerry.testing.clock import FakeClock
 from tests.test_hooks_reference import CONTEXT
 
@@ -234,3 +235,25 @@ async def test_what_a_conversation_with_others_leaves_is_unverified(tmp_path: Pa
         await hooks.before_reset.run(reset("agent:main:main", Origin.STRANGER))
     (folder,) = (tmp_path / "workspace" / "memory").iterdir()
     assert folder.name == "unverified"
+
+
+@pytest.mark.parametrize("name", ["HOOK.md", "handler.py"])
+def test_a_copy_of_what_a_tainted_run_wrote_is_no_hook_until_its_owner_pins_or_rewrites_it(
+    tmp_path: Path, name: str
+) -> None:
+    digest = put(tmp_path / "hooks" / "greet")
+    data = (tmp_path / "hooks" / "greet" / name).read_bytes()
+    sha = hashlib.sha256(data).digest()
+    records = Records([FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))])
+
+    def status(entry: dict[str, Any]) -> HookStatus:
+        found = find_hooks(config(tmp_path, {"greet": entry}), {}, records)
+        return next(one.report.status for one in found if one.report.name == "greet")
+
+    assert status({"enabled": True}) is HookStatus.FAILED
+    assert status({"enabled": False}) is HookStatus.DISABLED
+    pinned = status({"enabled": True, "sha256": digest})
+    assert pinned is (HookStatus.ENABLED if name == "handler.py" else HookStatus.FAILED)
+    with (tmp_path / "hooks" / "greet" / name).open("a") as file:
+        file.write("\n")
+    assert status({"enabled": True}) is HookStatus.ENABLED

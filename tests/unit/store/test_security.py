@@ -3,11 +3,14 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from skerry.store import DATABASE, Reader, Unit, backups, devices, open_store
+from skerry.model.origin import Origin
+from skerry.policy.records import FileRecord
+from skerry.store import DATABASE, Reader, Unit, backups, devices, files, open_store
 from skerry.store.backups import Backup, BackupError, BackupKind
 from skerry.store.devices import About, Grant, Request
 from skerry.store.restore import Restored, restore
@@ -119,3 +122,32 @@ async def test_a_backup_with_a_schema_that_is_not_ours_is_refused_and_changes_no
     assert named in str(refused.value)
     assert refused.value.remedy
     assert (tmp_path / DATABASE).read_bytes() == before
+
+
+def record(path: str, *taint: Origin) -> FileRecord:
+    return FileRecord(path, path.encode().ljust(32, b"."), 1, "agent:main:main", frozenset(taint))
+
+
+async def taints(tmp_path: Path) -> dict[str, frozenset[Origin]]:
+    async with open_store(tmp_path / DATABASE) as store:
+        return {one.path: one.taint for one in await store.read(files.every)}
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_restore_keeps_who_wrote_the_files_that_are_there(
+    tmp_path: Path, *, readable: bool
+) -> None:
+    web, clean = frozenset({Origin.WEB}), frozenset[Origin]()
+    async with open_store(tmp_path / DATABASE) as store:
+        for one in (record("/before", Origin.WEB), record("/cleared", Origin.WEB), record("/hurt")):
+            await store.write(partial(files.keep, record=one, now=NOW))
+        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        since = (record("/cleared"), record("/hurt", Origin.WEB), record("/since", Origin.WEB))
+        for one in since:
+            await store.write(partial(files.keep, record=one, now=NOW + 1))
+    if not readable:
+        (tmp_path / DATABASE).unlink()
+    restore(tmp_path, made, NOW)
+    old = {"/before": web, "/cleared": web, "/hurt": clean}
+    new = {"/before": web, "/cleared": clean, "/hurt": web, "/since": web}
+    assert await taints(tmp_path) == (new if readable else old)

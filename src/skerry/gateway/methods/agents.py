@@ -14,6 +14,7 @@ from skerry.gateway.methods.keys import session_key
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel
+from skerry.policy.records import Records
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
 """Of an identity; the rest of it is for the model."""
@@ -29,7 +30,7 @@ class AgentIdentityParams(Params):
 async def agents_list(call: Call, _params: NoParams) -> Json:
     """Return the configured agents."""
     config = call.context.config()
-    found = await anyio.to_thread.run_sync(_rows, config)
+    found = await anyio.to_thread.run_sync(_rows, config, call.context.records)
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
         for row in found:
             asked = config.thinking(row["id"])
@@ -53,14 +54,14 @@ async def _thinking(
     return rows.thinking(model, asked)
 
 
-def _rows(config: Config) -> list[dict[str, Json]]:
+def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
     found: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
         own = config.agents.get(agent)
         if own is not None and own.name:
             row["name"] = own.name
-        if shown := _shown(identity(config, agent)):
+        if shown := _shown(identity(config, agent, records)):
             row["identity"] = shown
         primary = config.primary_model(agent)
         if primary:
@@ -79,11 +80,11 @@ async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
             f'unknown agent id "{agent}"',
             details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
         )
-    return await anyio.to_thread.run_sync(_identity, config, agent)
+    return await anyio.to_thread.run_sync(_identity, config, agent, call.context.records)
 
 
-def _identity(config: Config, agent: AgentId) -> Json:
-    found = identity(config, agent)
+def _identity(config: Config, agent: AgentId, records: Records) -> Json:
+    found = identity(config, agent, records)
     name = found.get("name") or "Assistant"
     avatar = found.get("avatar", "")
     local = picture(config.workspace(agent), avatar)
