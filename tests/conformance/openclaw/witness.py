@@ -1,99 +1,117 @@
-"""Stands between a client and the gateway: serves a page too, and keeps every frame."""
+"""Serves a page of OpenClaw as a user does, from an origin of its own, and keeps what it meets."""
 
 import json
 import mimetypes
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-import anyio
-from websockets.asyncio.client import connect
-from websockets.asyncio.connection import Connection
+from playwright.async_api import Page, WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
-from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
-from websockets.typing import Origin
+
+from skerry.testing.gateway import GatewayProcess
 
 Frame = dict[str, Any]
+UNUSABLE = (".callout.danger", "text=Unsupported schema node")
+"""What a page shows where it could not use an answer."""
 
 
 @dataclass(slots=True)
 class Witness:
-    """Where it listens, and what went through it."""
+    """What a page sent, got and complained of."""
 
-    port: int = 0
     asked: list[Frame] = field(default_factory=list)
-    """What clients sent, oldest first."""
     answered: list[Frame] = field(default_factory=list)
-    """What the gateway sent, oldest first."""
+    errors: list[str] = field(default_factory=list)
+    """Exceptions that nothing in the page caught."""
 
-    @property
-    def host(self) -> str:
-        """Return the address without a scheme."""
-        return f"127.0.0.1:{self.port}"
+    def watch(self, page: Page) -> None:
+        """Keep the frames and the errors of a page from now on."""
+        page.on("websocket", lambda socket: self._socket(socket))  # noqa: PLW0108 - playwright marks what it is given; a method of slots cannot be marked
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _socket(self, socket: WebSocket) -> None:
+        socket.on("framesent", lambda text: self.asked.append(json.loads(text)))
+        socket.on("framereceived", lambda text: self.answered.append(json.loads(text)))
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self.asked.clear()
+        self.answered.clear()
+        self.errors.clear()
+
+    def connected(self) -> bool:
+        """Return whether a connection was let in."""
+        return any(
+            one.get("ok") and one["payload"].get("type") == "hello-ok"
+            for one in self.answered
+            if one.get("type") == "res" and isinstance(one.get("payload"), dict)
+        )
+
+    def waiting(self) -> bool:
+        """Return whether a request has no answer yet."""
+        answered = {one["id"] for one in self.answered if one.get("type") == "res"}
+        return any(one["id"] not in answered for one in self.asked if one.get("type") == "req")
 
     def methods(self) -> list[str]:
         """Return the methods that were asked for, in order."""
-        return [one["method"] for one in self.asked if one["type"] == "req"]
+        return [one["method"] for one in self.asked if one.get("type") == "req"]
 
-    def refused(self) -> list[tuple[str, str]]:
-        """Return each method that was refused, with the gateway's message."""
-        names = {one["id"]: one["method"] for one in self.asked if one["type"] == "req"}
-        return [
+    def refused(self, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return each method that was refused and has no reason, with the gateway's message."""
+        names = {one["id"]: one["method"] for one in self.asked if one.get("type") == "req"}
+        found = [
             (names.get(one["id"], "?"), one["error"]["message"])
             for one in self.answered
-            if one["type"] == "res" and not one["ok"]
+            if one.get("type") == "res" and not one["ok"]
         ]
+        return [(method, why) for method, why in found if method not in reasons]
+
+
+async def complaints(page: Page) -> list[str]:
+    """Return the texts by which the page says that it could not use an answer."""
+    found: list[str] = []
+    for selector in UNUSABLE:
+        found += await page.locator(selector).filter(visible=True).all_inner_texts()
+    return found
 
 
 @asynccontextmanager
-async def witness(gateway: str, pages: Path | None = None) -> AsyncIterator[Witness]:
-    """Serve for the block in front of the gateway at the WebSocket address `gateway`."""
-    seen = Witness()
+async def served(pages: Path) -> AsyncIterator[str]:
+    """Serve the files of a page for the block; yield its origin."""
 
-    async def through(client: ServerConnection) -> None:
-        origin = gateway.replace("ws://", "http://")
-        async with (
-            connect(gateway, origin=Origin(origin), max_size=None, proxy=None) as server,
-            anyio.create_task_group() as both,
-        ):
-            both.start_soon(_pass, client, server, seen.asked)
-            both.start_soon(_pass, server, client, seen.answered)
+    async def nothing(client: ServerConnection) -> None:
+        await client.close()
 
-    def page(connection: ServerConnection, request: Request) -> Response | None:
-        if "upgrade" in request.headers.get("connection", "").lower():
-            return None
-        return _file(pages, request.path) or connection.respond(HTTPStatus.NOT_FOUND, "")
+    def page(connection: ServerConnection, request: Request) -> Response:
+        del connection
+        return _file(pages, request.path)
 
-    async with serve(through, "127.0.0.1", 0, process_request=page, max_size=None) as server:
-        seen.port = server.sockets[0].getsockname()[1]
-        yield seen
+    async with serve(nothing, "127.0.0.1", 0, process_request=page) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def _pass(source: Connection, target: Connection, kept: list[Frame]) -> None:
-    """Hand every message on, then the end with its code and reason."""
-    try:
-        async for message in source:
-            kept.append(json.loads(message))
-            await target.send(message)
-    except ConnectionClosed:
-        pass
-    code = source.close_code
-    # 1005 and 1006 say that no code came; nobody may send them.
-    await target.close(1000 if code in {None, 1005, 1006} else code, source.close_reason or "")
+def address(origin: str, gateway: GatewayProcess) -> str:
+    """Return the address by which a user opens a page that another server has."""
+    url = quote(gateway.address.url, safe="")
+    return f"{origin}/chat?session=main&gatewayUrl={url}#token={gateway.token}"
 
 
-def _file(pages: Path | None, path: str) -> Response | None:
+def _file(pages: Path, path: str) -> Response:
     """Return a file of the page; the page itself for an address that it made up."""
-    if pages is None:
-        return None
-    file = pages / unquote(urlsplit(path).path).lstrip("/")
+    parts = unquote(urlsplit(path).path).strip("/").split("/")
+    # A page at /chat/main names its files relative to that.
+    ways = (pages.joinpath(*parts[first:]) for first in range(len(parts)))
+    file = next((way for way in ways if way.is_file()), pages / parts[-1])
     if not file.is_file():
+        if file.suffix:
+            return Response(HTTPStatus.NOT_FOUND, "", Headers({"connection": "close"}))
         file = pages / "index.html"
     body = file.read_bytes()
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
