@@ -1,15 +1,19 @@
 """Thinking and images through the whole gateway, a model API at its end."""
 
 import base64
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from skerry.app.checks import Level
+from skerry.app.doctor import examine
 from skerry.client.client import GatewayClient
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model_server import StubModelServer
+from skerry.testing.model_server import Status, StubModelServer
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
 
@@ -70,3 +74,27 @@ async def test_signed_thinking_goes_back_within_the_tool_loop(tmp_path: Path) ->
     signed = {"type": "thinking", "thinking": "I look.", "signature": "c2ln"}
     assert second["messages"][1]["content"][0] == signed
     assert second["messages"][2]["content"][0]["tool_use_id"] == "t1"
+
+
+async def test_a_refused_key_is_told_with_its_remedy_and_by_status_until_it_works(
+    tmp_path: Path,
+) -> None:
+    replies: Any = iter([[Status(401)], ["It works."]])
+    async with (
+        StubModelServer(lambda _: next(replies)) as model,
+        running_gateway(home=tmp_path, model=model.base_url) as gateway,
+        GatewayClient(gateway.address) as client,
+    ):
+        environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path)}
+        command = [sys.executable, "-m", "skerry", "agent", "--message", "hello"]
+        with anyio.fail_after(60):
+            asked = await anyio.run_process(command, check=False, env=environ)
+        assert asked.returncode == 1
+        assert b"skerry auth add" in asked.stderr
+        status = await client.request("models.status")
+        assert (status["state"], status["failure"]["code"]) == ("ready", "model.auth")
+        (told,) = [one for one in await examine(environ) if one.name == "model"]
+        assert (told.level, "its last call failed" in told.message) == (Level.FAILURE, True)
+        sent = {"sessionKey": "main", "message": "again", "idempotencyKey": "k"}
+        await client.request("agent", sent, expect_final=True)
+        assert (await client.request("models.status"))["failure"] is None

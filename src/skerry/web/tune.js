@@ -14,7 +14,7 @@ const LEVELS = [
 
 /** The choice. `gateway()` returns the one there is now. */
 export class Tune {
-  #row = null;
+  #key = "";
 
   constructor(gateway) {
     this.gateway = gateway;
@@ -28,11 +28,12 @@ export class Tune {
   /** Show what the conversation that is shown has; hidden where the gateway cannot change it. */
   async show() {
     const gateway = this.gateway();
-    this.#row = gateway.list.rows.find((row) => gateway.isShown(row)) ?? null;
-    byId("tune").hidden = !(gateway.can("sessions.patch") && this.#row);
+    const row = gateway.list.rows.find((one) => gateway.isShown(one));
+    this.#key = row?.key ?? gateway.fullKey(gateway.session.key); // a new one begins with the choice
+    byId("tune").hidden = !gateway.can("sessions.patch");
     if (byId("tune").hidden) return;
     setText(byId("tune-result"), "");
-    byId("tune-thinking").value = this.#row.thinkingLevel ?? "";
+    byId("tune-thinking").value = row?.thinkingLevel ?? "";
     const models = await gateway.models();
     byId("tune-model-field").hidden = models.length === 0;
     byId("tune-model").replaceChildren(
@@ -41,7 +42,7 @@ export class Tune {
         make("option", { value: `${provider}/${id}` }, `${name} (${provider})`),
       ),
     );
-    const { modelOverride, providerOverride } = this.#row;
+    const { modelOverride, providerOverride } = row ?? {};
     byId("tune-model").value = modelOverride ? `${providerOverride}/${modelOverride}` : "";
     if (byId("tune-model").selectedIndex < 0) byId("tune-model").selectedIndex = 0;
   }
@@ -50,7 +51,7 @@ export class Tune {
     const gateway = this.gateway();
     const place = byId("tune-result");
     try {
-      await gateway.request("sessions.patch", { key: this.#row.key, ...change });
+      await gateway.request("sessions.patch", { key: this.#key, ...change });
       place.dataset.kind = "good";
       setText(place, "Kept for this conversation.");
       gateway.refreshList();
