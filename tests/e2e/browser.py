@@ -112,6 +112,12 @@ def address(gateway: GatewayProcess) -> str:
     return f"{gateway.url}/#token={gateway.token}"
 
 
+async def allow(page: Page) -> None:
+    """Give the tab the administrator rights that it asks for."""
+    await page.get_by_role("button", name="Allow in this tab").click()
+    await expect(page.locator("#admin")).to_be_hidden()
+
+
 async def say(page: Page, text: str) -> None:
     """Write a message and send it."""
     await page.get_by_label("Message", exact=True).fill(text)

@@ -14,6 +14,7 @@ from skerry.testing.model_server import HttpStep, Status, StubModelServer, echo_
 from tests.e2e.browser import (
     Chromium,
     address,
+    allow,
     expect_online,
     expect_texts,
     say,
@@ -225,6 +226,7 @@ async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
         await page.get_by_label("API key").fill("sk-secret")
         await page.get_by_role("textbox", name="Model").fill("bright")
         await page.get_by_role("button", name="Use this model").click()
+        await allow(page)
         await expect(page.get_by_role("dialog")).to_be_hidden()
         await expect(page.locator("#toast-text")).to_contain_text("answered in")
         await expect(page.locator("#model")).to_contain_text("bright")
@@ -271,6 +273,7 @@ async def test_a_model_that_cannot_be_used_is_refused_in_the_panel(browser: Chro
         await panel.get_by_label("Address").fill("ftp://127.0.0.1/v1")
         await panel.get_by_role("textbox", name="Model").fill("any")
         await panel.get_by_role("button", name="Use this model").click()
+        await allow(page)
         await expect(panel.get_by_role("alert")).to_contain_text("baseUrl")
         await panel.get_by_role("button", name="Close").click()
         await say(page, "hello")
@@ -296,6 +299,7 @@ async def test_without_any_model_the_page_opens_and_says_what_to_do(browser: Chr
         await panel.get_by_label("Address").fill(model.base_url)
         await panel.get_by_role("textbox", name="Model").fill("any")
         await panel.get_by_role("button", name="Use this model").click()
+        await allow(page)
         await expect(panel).to_be_hidden()
         await page.get_by_role("button", name="Try again").click()
         await expect(page.locator(".answer .text").last).to_have_text("echo: hello")

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from tests.e2e.browser import Chromium, address, expect_online
+from tests.e2e.browser import Chromium, address, allow, expect_online
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -192,6 +192,7 @@ async def test_what_is_to_be_forgotten_is_shown_before_it_goes(
     await expect(erase).to_be_hidden()
     await page.get_by_label("Words to forget").fill("green pot")
     await page.get_by_role("button", name="Show what would go").click()
+    await allow(page)
     await expect(page.locator(".memory-forget .result")).to_contain_text("1 statement in files")
     await expect(page.locator(".memory-forget li p")).to_contain_text("under the green pot")
     assert "green pot" in file.read_text()

@@ -10,7 +10,7 @@ from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
-from tests.e2e.browser import Chromium, address, expect_texts, say
+from tests.e2e.browser import Chromium, address, allow, expect_texts, say
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -138,6 +138,7 @@ async def test_a_command_is_answered_beside_a_run_and_its_answer_stays(browser: 
         await say(page, "island")
         await expect(page.locator(".answer .text")).to_have_text("A skerry is ")
         await say(page, "/queue")
+        await allow(page)
         texts = page.locator(".answer .text")
         await expect(texts).to_contain_text(["A skerry is ", "collect"])
         script.first.open()

@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer
-from tests.e2e.browser import Chromium, address, expect_online, expect_texts, say
+from tests.e2e.browser import Chromium, address, allow, expect_online, expect_texts, say
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -111,6 +111,7 @@ async def test_a_deleted_conversation_comes_back_with_undo(
     page = await two_conversations(browser, gateway)
     await page.locator("#sessions li").first.hover()
     await page.get_by_role("button", name="Delete: weather").click()
+    await allow(page)
     await expect(names(page)).to_have_text(["tides"])
     await expect_texts(page, "tides", "echo: tides")
     await page.get_by_role("button", name="Undo").click()
@@ -128,6 +129,7 @@ async def test_the_main_conversation_begins_afresh_and_that_can_be_taken_back(
     await page.locator("#sessions li").first.hover()
     await expect(page.get_by_role("button", name="Delete")).to_have_count(0)
     await page.get_by_role("button", name="Begin afresh: tides").click()
+    await allow(page)
     await expect(page.locator("#welcome")).to_be_visible()
     await page.get_by_role("button", name="Undo").click()
     await expect_texts(page, "tides", "echo: tides")

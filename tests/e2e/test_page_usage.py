@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import Chromium, address, expect_online, expect_texts, say
+from tests.e2e.browser import Chromium, address, allow, expect_online, expect_texts, say
 from tests.e2e.test_page_tools import AXE, complaints
 
 pytestmark = pytest.mark.full("Chromium")
@@ -47,6 +47,7 @@ async def test_an_archived_conversation_is_brought_back(
     await expect(page.locator("#archive")).to_contain_text("is kept here for a while")
     await page.locator("#sessions li").first.hover()
     await page.get_by_role("button", name="Delete: weather").click()
+    await allow(page)
     await expect(page.locator("#archive li .name")).to_have_text("weather")
     await expect(page.locator("#sessions li", has_text="weather")).to_have_count(0)
     async with page.expect_download() as download:
@@ -77,6 +78,7 @@ async def test_arguments_of_commands_are_offered(
     await box.press_sequentially("/queue ")
     await expect(offered.first).to_be_visible()
     await page.keyboard.press("Enter")
+    await allow(page)
     await expect(page.locator(".answer .text").last).to_contain_text("collect")
 
 

@@ -4,13 +4,15 @@ import { freshId } from "./ids.js";
 import { seen, unsent } from "./keep.js";
 import { Markdown } from "./markdown.js";
 import { Session } from "./session.js";
-import { Connection, LostError } from "./socket.js";
+import { ADMIN, Connection, LostError, RefusedError, SCOPES } from "./socket.js";
 
 const MODEL_POLL_MS = 2000; // while the model starts
 const HEALTH_POLL_MS = 5000; // while the gateway cannot store
 const LIST_DELAY_MS = 300; // many changes make one look at the list
 const LIST_PAGE = 100;
 const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
+const IDLE_MS = 15 * 60_000; // after which administrator rights end
+const LOOK_MS = 30_000;
 const ENDS = ["final", "aborted", "error"];
 
 /**
@@ -24,7 +26,8 @@ const ENDS = ["final", "aborted", "error"];
  *   list      {rows, more, search}: the conversations, the latest used first
  *   running   keys of the conversations in which a run works
  *   commands  what `commands.list` names
- * and `refused(error)` when the gateway does not let this page in.
+ * `refused(error)` when the gateway does not let this page in, and `allow(method)`, which asks a
+ * person for administrator rights in this tab and returns whether they are given.
  */
 export class Gateway {
   phase = { phase: "connecting", since: null, retryAt: null };
@@ -45,9 +48,13 @@ export class Gateway {
   #listTimer = 0;
   #modelTimer = 0;
   #healthTimer = 0;
+  #adminTimer = 0; // runs while this tab has administrator rights
+  #allowing = null; // the question for them, while it is open
+  #used = 0; // when a person last did something here
 
-  constructor(url, token, { changed, refused }) {
+  constructor(url, token, { changed, refused, allow }, isTried = false) {
     this.changed = changed;
+    this.allow = allow;
     this.markdown = new Markdown((texts) => this.#render(texts), changed);
     this.#connection = new Connection(url, token, freshId(), {
       state: (state) => this.#connected(state),
@@ -58,6 +65,7 @@ export class Gateway {
         refused(error);
       },
     });
+    this.#connection.isTried = isTried;
     for (const { session } of unsent.all()) this.#sessionOf(session);
   }
 
@@ -76,9 +84,46 @@ export class Gateway {
     return this.hello?.features?.methods?.includes(method) ?? false;
   }
 
-  /** Send a request; raises `RefusedError` or `LostError`. */
-  request(method, params) {
-    return this.#connection.request(method, params);
+  /**
+   * Send a request of a person; raises `RefusedError` or `LostError`. One that needs administrator
+   * rights is repeated with them when the person allows that.
+   */
+  async request(method, params) {
+    this.#used = Date.now();
+    try {
+      return await this.#connection.request(method, params);
+    } catch (error) {
+      if (error.details?.missingScope !== ADMIN || this.#adminTimer) throw error;
+      this.#allowing ??= this.#administer(method).finally(() => (this.#allowing = null));
+      await this.#allowing;
+      return await this.#connection.request(method, params);
+    }
+  }
+
+  /** Ask for administrator rights in this tab and connect with them. */
+  async #administer(method) {
+    if (!(await this.allow(method))) {
+      throw new RefusedError({ message: "That needs administrator rights. Nothing was changed." });
+    }
+    try {
+      await this.#connection.claim([...SCOPES, ADMIN]);
+    } catch (error) {
+      const { requestId } = error.details ?? {};
+      if (!requestId) throw error;
+      const command = `skerry devices approve ${requestId}`;
+      const message = `Run on the gateway's machine: ${command}. Then do this again.`;
+      throw new RefusedError({ message, details: error.details });
+    }
+    this.#used = Date.now();
+    this.#adminTimer = setInterval(() => this.#endAdmin(), LOOK_MS);
+  }
+
+  /** Give administrator rights back when nobody did anything here for a while. */
+  #endAdmin() {
+    if (Date.now() - this.#used < IDLE_MS || this.#connection.busy) return;
+    clearInterval(this.#adminTimer);
+    this.#adminTimer = 0;
+    this.#connection.claim(SCOPES).catch(() => {});
   }
 
   /** Connect now, also while a later try is planned. */
@@ -96,6 +141,7 @@ export class Gateway {
     clearTimeout(this.#modelTimer);
     clearTimeout(this.#healthTimer);
     clearTimeout(this.#listTimer);
+    clearInterval(this.#adminTimer);
     this.#connection.close();
   }
 
@@ -306,7 +352,7 @@ export class Gateway {
   /** Send a request whose failure the page can do without; it is shown, and null returned. */
   async #try(method, params) {
     try {
-      return await this.request(method, params);
+      return await this.#connection.request(method, params);
     } catch (error) {
       if (!(error instanceof LostError)) console.info(`${method}: ${error.message}`);
       return null;

@@ -4,7 +4,7 @@ import { view, working } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
 import { Gateway } from "./gateway.js";
-import { forgetToken, keepToken, keptToken } from "./keep.js";
+import { deviceToken, forgetToken, keepToken, keptToken } from "./keep.js";
 import { SessionList } from "./list.js";
 import { here, hideToken } from "./route.js";
 import { bindShortcuts } from "./shortcuts.js";
@@ -57,7 +57,7 @@ class Page {
     byId("earlier").addEventListener("click", () => this.gateway.session.showEarlier());
     byId("gate-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.start(keepToken(byId("gate-token").value));
+      this.start(byId("gate-token").value.trim(), true);
       byId("gate-token").value = "";
     });
     for (const [id, module] of Object.entries(PANELS)) {
@@ -85,8 +85,13 @@ class Page {
     setInterval(() => status.showCountdown(this.gateway.phase), 1000);
   }
 
-  /** Begin with this token; with none, find out whether the gateway wants one. */
-  start(token) {
+  /**
+   * Begin with this token; with none, find out whether the gateway wants one. One that is new is
+   * kept when the gateway has accepted it, and not before: a link must not replace one that works.
+   */
+  start(token, isNew = false) {
+    const isTried = isNew && token !== keptToken();
+    let isKept = !isTried;
     clearTimeout(this.#pairingTimer);
     this.gateway?.close();
     if (token && byId("gate").hidden) this.#show("chat");
@@ -94,9 +99,13 @@ class Page {
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     url.hash = url.search = "";
     this.gateway = new Gateway(url.href, token, {
-      changed: () => this.#draw(),
-      refused: (error) => this.#refused(error, token),
-    });
+      changed: () => {
+        if (!isKept && this.gateway.online) isKept = Boolean(keepToken(token));
+        this.#draw();
+      },
+      refused: (error) => this.#refused(error, token, isTried),
+      allow: async (method) => (await import("./admin.js")).ask(method),
+    }, isTried);
     this.gateway.show(here().session);
     this.#composer.turnTo(here().session);
     this.gateway.open();
@@ -111,8 +120,8 @@ class Page {
   #travel() {
     const { token, session } = here();
     hideToken();
-    if (token !== null) {
-      this.start(keepToken(token));
+    if (token) {
+      this.start(token.trim(), true);
       return;
     }
     if (session === this.gateway.session.key) return;
@@ -134,12 +143,17 @@ class Page {
     this.#list.left();
   }
 
-  #refused(error, token) {
+  #refused(error, token, isTried) {
     const code = error.details.code ?? error.code;
     if (code === "PAIRING_REQUIRED") {
-      this.#pairingTimer = setTimeout(() => this.start(token), PAIRING_RETRY_MS);
+      this.#pairingTimer = setTimeout(() => this.start(token, isTried), PAIRING_RETRY_MS);
     }
     const reason = REASONS[code];
+    if (reason && isTried && (keptToken() || deviceToken.load())) {
+      toast("The gateway did not accept the new token. The page goes on with the one it had.");
+      this.start(keptToken());
+      return;
+    }
     if (reason) forgetToken();
     status.showGate(code, error, reason ?? error.message);
     this.#show("gate");
@@ -262,4 +276,4 @@ class Page {
 
 const { token } = here();
 hideToken();
-new Page().start(token === null ? keptToken() : keepToken(token));
+new Page().start(token?.trim() || keptToken(), Boolean(token?.trim()));

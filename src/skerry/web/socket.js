@@ -5,7 +5,9 @@ import { deviceToken } from "./keep.js";
 
 const PROTOCOL = 4;
 const ROLE = "operator";
-const SCOPES = ["operator.read", "operator.write", "operator.admin"];
+/** What the page claims, and what it claims besides when a person allows it. */
+export const SCOPES = ["operator.read", "operator.write"];
+export const ADMIN = "operator.admin";
 const HANDSHAKE_MS = 10_000;
 const FIRST_DELAY_MS = 400;
 const LONGEST_DELAY_MS = 15_000;
@@ -47,10 +49,13 @@ export class Connection {
   #retryTimer = 0;
   #watchTimer = 0;
   #tickMs = 30_000;
+  #scopes = SCOPES;
+  #claim = null; // {resolve, reject} of a connection with other scopes that is being made
 
   constructor(url, token, instanceId, listener) {
     this.url = url;
     this.token = token;
+    this.isTried = false; // then the token is all that is shown, so that it is judged by itself
     this.instanceId = instanceId;
     this.listener = listener;
     this.online = false;
@@ -70,8 +75,25 @@ export class Connection {
     this.#watch(HANDSHAKE_MS);
   }
 
+  /** Connect anew with these scopes; raises `LostError`, or `RefusedError` and keeps the usual ones. */
+  claim(scopes) {
+    this.#settle("reject", new LostError());
+    this.#scopes = scopes;
+    this.#detach();
+    return new Promise((resolve, reject) => {
+      this.#claim = { resolve, reject };
+      this.open();
+    });
+  }
+
+  /** Whether an answer is waited for. */
+  get busy() {
+    return this.#pending.size > 0;
+  }
+
   /** Close for good. */
   close() {
+    this.#settle("reject", new LostError());
     this.#detach();
     clearTimeout(this.#retryTimer);
   }
@@ -130,8 +152,14 @@ export class Connection {
       this.#lostAt = null;
       this.#watch(2 * this.#tickMs);
       this.#report("online", hello);
+      this.#settle("resolve");
     } catch (error) {
       if (error instanceof LostError || socket !== this.#socket) return;
+      if (this.#claim && this.#scopes !== SCOPES) {
+        this.#scopes = SCOPES;
+        this.#settle("reject", error);
+        return; // the gateway closes next, and we come again as before
+      }
       if (error.retryable) return; // the gateway closes next, and we come again
       if (error.details.code === "AUTH_DEVICE_TOKEN_MISMATCH") deviceToken.save("");
       this.close();
@@ -150,15 +178,15 @@ export class Connection {
       instanceId: this.instanceId,
     };
     const device = await identity();
-    const own = device ? deviceToken.load() : "";
+    const own = device && !this.isTried ? deviceToken.load() : "";
     const auth = { ...(this.token && { token: this.token }), ...(own && { deviceToken: own }) };
-    const said = { client, role: ROLE, scopes: SCOPES, token: this.token || own };
+    const said = { client, role: ROLE, scopes: this.#scopes, token: this.token || own };
     return {
       minProtocol: PROTOCOL,
       maxProtocol: PROTOCOL,
       client,
       role: ROLE,
-      scopes: SCOPES,
+      scopes: this.#scopes,
       caps: ["tool-events"],
       auth,
       ...(device && { device: await proof(device, nonce, said) }),
@@ -201,6 +229,11 @@ export class Connection {
     this.#retryAt = Date.now() + delay;
     this.#retryTimer = setTimeout(() => this.open(), delay);
     this.#report("offline");
+  }
+
+  #settle(how, error = undefined) {
+    this.#claim?.[how](error);
+    this.#claim = null;
   }
 
   #report(phase, hello = null) {

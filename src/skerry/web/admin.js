@@ -1,0 +1,27 @@
+// The question for administrator rights, asked when something needs them.
+
+import { byId, setText } from "./dom.js";
+
+const ACTS = {
+  "agents.": "Changing agents",
+  "chat.send": "This command",
+  "config.": "Changing the configuration",
+  "memory.": "Making the gateway forget",
+  "models.": "Changing which model answers",
+  "outbox.": "Changing what waits to be delivered",
+  "sessions.delete": "Deleting a conversation",
+  "sessions.patch": "Changing how a conversation is answered",
+  "sessions.": "Changing conversations",
+};
+
+/** Ask whether this tab may do what `method` does; return the answer. */
+export function ask(method) {
+  const dialog = byId("admin");
+  const [, act = "This"] = Object.entries(ACTS).find(([start]) => method.startsWith(start)) ?? [];
+  setText(byId("admin-text"), `${act} needs administrator rights for this browser. Allow in this tab?`);
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "allow"), { once: true });
+  });
+}
