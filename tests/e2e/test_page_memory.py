@@ -85,6 +85,7 @@ async def test_a_file_is_edited_and_nobodys_change_is_lost(
     await expect(box).to_have_value(LONG_TERM)
     await box.fill("# People\n\n- Ana prefers coffee.\n")
     await page.keyboard.press("Control+s")
+    await allow(page)
     await expect(page.locator(".editor .result")).to_contain_text("Saved.")
     assert file.read_text() == "# People\n\n- Ana prefers coffee.\n"
     await page.get_by_role("button", name="Edit").click()
@@ -127,6 +128,7 @@ async def test_an_empty_memory_is_begun_from_the_page(
     await page.get_by_role("button", name="Begin MEMORY.md").click()
     await page.get_by_label("Text", exact=True).fill("- Ana prefers tea.\n")
     await page.get_by_role("button", name="Save").click()
+    await allow(page)
     await expect(page.locator(".file")).to_contain_text("MEMORY.md")
     assert (workspace(gateway) / "MEMORY.md").read_text() == "- Ana prefers tea.\n"
 

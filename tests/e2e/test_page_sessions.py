@@ -225,10 +225,12 @@ async def test_a_conversations_model_and_thinking_are_kept_by_the_gateway(
     page = await two_conversations(browser, gateway)
     await page.locator("#model").click()
     await page.get_by_label("Answers come from").select_option("test/stub")
+    await allow(page)
     await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
     await page.reload()
     await expect(names(page)).to_have_count(2)
     await page.locator("#model").click()
     await expect(page.get_by_label("Answers come from")).to_have_value("test/stub")
     await page.get_by_label("Answers come from").select_option("The usual model")
+    await allow(page)  # the tab was loaded anew
     await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")

@@ -6,6 +6,7 @@ const ACTS = {
   "agents.": "Changing agents",
   "chat.send": "This command",
   "config.": "Changing the configuration",
+  "memory.save": "Saving a file as its owner",
   "memory.": "Making the gateway forget",
   "models.": "Changing which model answers",
   "outbox.": "Changing what waits to be delivered",

@@ -12,6 +12,7 @@ const LIST_DELAY_MS = 300; // many changes make one look at the list
 const LIST_PAGE = 100;
 const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
 const IDLE_MS = 15 * 60_000; // after which administrator rights end
+const OWNERS = ["memory.save"]; // a writer's save is not the owner's word, so these ask first
 const LOOK_MS = 30_000;
 const ENDS = ["final", "aborted", "error"];
 
@@ -91,17 +92,24 @@ export class Gateway {
   async request(method, params) {
     this.#used = Date.now();
     try {
+      if (OWNERS.includes(method)) await this.#administer(method);
       return await this.#connection.request(method, params);
     } catch (error) {
       if (error.details?.missingScope !== ADMIN || this.#adminTimer) throw error;
-      this.#allowing ??= this.#administer(method).finally(() => (this.#allowing = null));
-      await this.#allowing;
+      await this.#administer(method);
       return await this.#connection.request(method, params);
     }
   }
 
-  /** Ask for administrator rights in this tab and connect with them. */
+  /** Have administrator rights in this tab: ask for them once, whoever needs them meanwhile. */
   async #administer(method) {
+    if (this.#adminTimer) return;
+    this.#allowing ??= this.#claim(method).finally(() => (this.#allowing = null));
+    await this.#allowing;
+  }
+
+  /** Ask for administrator rights in this tab and connect with them. */
+  async #claim(method) {
     if (!(await this.allow(method))) {
       throw new RefusedError({ message: "That needs administrator rights. Nothing was changed." });
     }

@@ -56,6 +56,7 @@ export class Tune {
       setText(place, "Kept for this conversation.");
       gateway.refreshList();
     } catch (error) {
+      await this.show(); // as it was
       place.dataset.kind = "bad";
       setText(place, error.message);
     }
