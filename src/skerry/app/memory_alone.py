@@ -64,6 +64,7 @@ class MemoryAlone:
         """
         memory = self.of(agent)
         await memory.read(progress=progress)
+        memory.looked = True
         embedder = self.memories.embedder(agent)
         if embedder is None or not (await memory.status()).vectors:
             return

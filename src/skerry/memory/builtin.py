@@ -77,6 +77,8 @@ class BuiltinMemory:
         self._settings = settings
         self._embedding = anyio.Lock()
         self._dirty = True
+        self.looked = False
+        """Whether all was brought in just now, so that the next search need not look again."""
         self._fallback: MemoryFallback | None = None
         self._progress: MemoryProgress | None = None
         self._resized = False
@@ -112,7 +114,8 @@ class BuiltinMemory:
         self._configure()
         begun = anyio.current_time()
         given = max(0.0, anyio.current_effective_deadline() - begun)
-        notes = await self._freshen(for_files(given))
+        looked, self.looked = self.looked, False
+        notes = () if looked else await self._freshen(for_files(given))
         left = for_vector(given, anyio.current_time() - begun)
         vector, label, loads = await self._vector(question.text, left, question.patience)
         found = await self._mended(partial(self._search, question, vector, label))
