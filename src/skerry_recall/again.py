@@ -18,6 +18,8 @@ POOL: Final = 50
 """Hits whose texts the hints look at, however many are asked for."""
 _COMPARED: Final = 20
 """Hits among which the newer of near-equal statements is looked for."""
+_TWO: Final = 2
+_NONE: Final = frozenset[str]()
 _YEARS: Final = 50
 """Of the passages, for a day of every year."""
 _LEAST: Final = 1e-6
@@ -161,8 +163,10 @@ def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) 
     """
     some = candidates[:_COMPARED]
     scores = [one.score for one in some]
-    sets = [tokens(one.text) for one in some]
     dates = [int(at[one.row]) for one in some]
+    if len({date for date in dates if date >= 0}) < _TWO:
+        return candidates
+    sets = [tokens(one.text) if date >= 0 else _NONE for one, date in zip(some, dates, strict=True)]
     if asked.past:
         dates = [_LATEST - date if date >= 0 else date for date in dates]
     order = newer_first(sets, dates, scores, margin, asked.words - COMMON)

@@ -1,7 +1,7 @@
 """Looks at the best passages again: does it answer, who says it, and of which day? (pure)."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +10,12 @@ from skerry_recall.common import COMMON
 from skerry_recall.dates import Day, Span, moment, named
 from skerry_recall.question import Asked
 
-_LABEL: Final = re.compile(r"^(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
+_LABEL: Final = re.compile(r"\n(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
 """Who speaks, at the beginning of a line: `Ada: `, `**Ada:** `."""
-_FAR: Final = 50
-"""Characters of a line within which its label ends."""
 _TURNS: Final = 2
 """Lines that a label has at least where it names a speaker."""
+_SAMPLED: Final = 12
+"""Lines of a label that are looked at for it."""
 _WORDS: Final = 3
 """Spaces, at least, in a line that somebody says."""
 _LOOKED: Final = 6
@@ -145,26 +145,31 @@ def _echoes(text: str, telling: frozenset[str]) -> float:
     """Return how far a passage has the question's words only where the same is asked, 0 to 1."""
     if not telling or "User: " not in text or not any(end in text for end in _ENDS):
         return 0.0
-    turns = list(_speeches(text))
-    lines = [line for _, line, _ in turns]
-    asking = [who == _USER and _is_asking(line) for who, line, _ in turns]
-    words = [telling.intersection(_WORD.findall(line.lower())) for line in lines]
-    copied = any(
-        is_asking and len(some) >= _COPY * len(telling)
-        for is_asking, some in zip(asking, words, strict=True)
-    )
-    if not copied:
+    least = _COPY * len(telling)
+    folded = text.lower()
+    if sum(word in folded for word in telling) < least:
         return 0.0
-    told = frozenset().union(
-        *(some for is_asking, some in zip(asking, words, strict=True) if not is_asking)
-    )
-    return 1.0 - len(told) / len(telling)
+    copied, told = False, set[str]()
+    for who, said in _blocks(text):
+        for line in said.splitlines():
+            some = telling.intersection(_WORD.findall(line.lower()))
+            if who == _USER and _is_asking(line):
+                copied = copied or len(some) >= least
+            else:
+                told |= some
+    return 1.0 - len(told) / len(telling) if copied else 0.0
 
 
 def is_talk(text: str) -> bool:
     """Return whether a text begins with lines that somebody says."""
-    labelled = [line for line in text.split("\n", _LOOKED)[:_LOOKED] if _LABEL.match(line)]
-    return sum(map(_is_sentence, labelled)) >= _TURNS
+    found = 0
+    for _, begin in _labels(text):
+        if text.count("\n", 0, begin) >= _LOOKED:
+            return False
+        found += _is_sentence(text, begin)
+        if found == _TURNS:
+            return True
+    return False
 
 
 def _is_asking(line: str) -> bool:
@@ -184,52 +189,52 @@ def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
     label is a speaker where it recurs and what follows it are mostly sentences: `Phone: 0151 22`
     is a field.
     """
-    none = [0.0] * len(texts)
-    if not any(_may_name(text, words) for text in texts):
-        return none
-    spoken = [list(_speeches(text)) for text in texts]
-    speakers = _speakers(spoken)
-    named = {who for who in speakers if words.issuperset(who.split())}
+    spoken = [list(_labels(text)) for text in texts]
+    used: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for text, labels in zip(texts, spoken, strict=True):
+        for who, begin in labels:
+            used[who].append((text, begin))
+    named = {who for who in used if words.issuperset(who.split()) and _speaks(used[who])}
     if len(named) != 1:
-        return none
+        return [0.0] * len(texts)
+    others = {who for who in used if who not in named and _speaks(used[who])}
     shares = []
-    for one in spoken:
-        other = sum(len(line) for who, line, _ in one if who in speakers and who not in named)
-        shares.append(other / max(1, sum(len(line) for _, line, _ in one)))
+    for text, labels in zip(texts, spoken, strict=True):
+        ends = [begin for _, begin in labels[1:]] + [len(text)]
+        parts = zip(labels, ends, strict=False)
+        other = sum(end - begin for (who, begin), end in parts if who in others)
+        shares.append(other / max(1, len(text)))
     return shares
 
 
-def _speakers(spoken: Sequence[Sequence[tuple[str, str, bool]]]) -> frozenset[str]:
-    """Return the labels that name speakers."""
-    labelled = [(who, line) for one in spoken for who, line, is_first in one if who and is_first]
-    lines = Counter(who for who, _ in labelled)
-    said = Counter(who for who, line in labelled if _is_sentence(line))
-    return frozenset(
-        who for who, count in lines.items() if count >= _TURNS and 2 * said[who] >= count
-    )
+def _speaks(lines: Sequence[tuple[str, int]]) -> bool:
+    """Return whether a label, given the texts and places of its lines, names a speaker."""
+    some = lines[:_SAMPLED]
+    return len(lines) >= _TURNS and 2 * sum(_is_sentence(*one) for one in some) >= len(some)
 
 
-def _is_sentence(line: str) -> bool:
+def _is_sentence(text: str, begin: int) -> bool:
     """Return whether a labelled line is something that is said, not the value of a field."""
-    last = line.rstrip(" *")[-1:]
-    return not (last.isalnum() or last in ",;:/") and line.count(" ") >= _WORDS
+    end = text.find("\n", begin)
+    line = text[begin : end if end >= 0 else len(text)].rstrip(" *")
+    return not (line[-1:].isalnum() or line[-1:] in ",;:/") and line.count(" ") >= _WORDS
 
 
-def _may_name(text: str, words: frozenset[str]) -> bool:
-    """Return whether a colon follows a word of the question: cheaper than to read each line."""
-    return any(
-        words.issuperset(before[-_FAR:].lower().replace("*", " ").split()[-1:])
-        for before in text.split(":")[:-1]
-    )
-
-
-def _speeches(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield who says each line, in lower case, the line, and whether it has the name.
+def _labels(text: str) -> Iterator[tuple[str, int]]:
+    """Yield who speaks, in lower case, and where the line begins.
 
     A line without a name continues what the one before it says.
     """
-    who = ""
-    for line in text.splitlines():
-        label = _LABEL.match(line) if line.find(": ", 0, _FAR) > 0 or "**" in line[:_FAR] else None
-        who = label[1].lower() if label else who
-        yield who, line, label is not None
+    if ":" not in text:
+        return
+    for label in _LABEL.finditer("\n" + text):
+        yield label[1].lower(), label.start()
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield who says what, in order; what is before the first label nobody says."""
+    who, begin = "", 0
+    for speaker, at in _labels(text):
+        yield who, text[begin:at]
+        who, begin = speaker, at
+    yield who, text[begin:]

@@ -4,12 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import log
 from typing import Final
 
 from skerry_recall.evidence import said_by_others
 from skerry_recall.language import guess
-from skerry_recall.terms import Words
+from skerry_recall.terms import FORM, Known, Words
 
 UNIT: Final = 500
 """Characters of a line that is shown or left out as a whole; a longer one is cut at sentences."""
@@ -30,6 +31,8 @@ _OTHER: Final = 0.25
 """Taken from a line that another speaker says than the one whom the question names."""
 _ASKS: Final = 0.1
 """Taken from a line that asks."""
+_IE: Final = frozenset(("di", "li", "ti"))
+"""With these begin the stems of `dying`, `lying` and `tying`."""
 _STOP: Final = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+|(?<=[。！？])")  # noqa: RUF001 - they are meant
 
 
@@ -73,6 +76,35 @@ class _Unit:
     chosen: bool = False
 
 
+class _Found(dict[str, tuple[str, ...]]):
+    """The terms of the question that a form has; most forms have none, which their letters tell."""
+
+    def __init__(self, spoken: Known[str], wanted: frozenset[str]) -> None:
+        super().__init__()
+        self._spoken = spoken
+        self._wanted = wanted
+        self._begin = {one[:2] for one in wanted}
+        self._begin |= {one[0] + "y" for one in self._begin if one in _IE}
+        self._longer: dict[str, int] = {}
+
+    def __missing__(self, form: str) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        # A stem begins as its word does. What is joined, or has a hump, has several.
+        is_plain = form.isalpha() and form.isascii() and (form[1:].islower() or form.isupper())
+        if not is_plain or form[:2].lower() in self._begin:
+            terms = self._spoken[form]
+            found = tuple(one for one in terms if one in self._wanted)
+            if len(terms) > 1:
+                self._longer[form] = len(terms) - 1
+        self[form] = found
+        return found
+
+    def length(self, forms: Sequence[str]) -> int:
+        """Return how many terms the forms have, which were all looked up."""
+        longer = self._longer
+        return len(forms) + (sum(longer.get(form, 0) for form in forms) if longer else 0)
+
+
 @dataclass(slots=True)
 class _Group:
     """Passages of one document that touch each other."""
@@ -94,13 +126,14 @@ def excerpts(
     The sources are ordered, the best first. Those that touch each other in a document become one
     excerpt. Where not all fits, the lines are chosen that share the rarest words with the question
     or are next to such lines; without shared words the best passages are shown from their first
-    line on. Linear in the text; takes 3 ms of CPU for 12,000 characters.
+    line on. Linear in the text; takes 2 to 3 ms of CPU for 12,000 characters.
     """
     words = Words()
     wanted = frozenset(words.content(question))
+    found: dict[str, _Found] = {}
     groups = _groups(sources, most)
     for group in groups:
-        group.units = list(_units(group, sources, words, wanted))
+        group.units = list(_units(group, sources, words, wanted, found))
     _weigh(groups)
     _mark_others(groups, question)
     ranked = sorted(
@@ -147,13 +180,20 @@ def _touches(group: _Group, one: Source, sources: Sequence[Source]) -> bool:
 
 
 def _units(
-    group: _Group, sources: Sequence[Source], words: Words, wanted: frozenset[str]
+    group: _Group,
+    sources: Sequence[Source],
+    words: Words,
+    wanted: frozenset[str],
+    known: dict[str, _Found],
 ) -> Iterable[_Unit]:
     """Yield the lines of a group in their order, each once though passages overlap."""
     made: dict[tuple[int, str, int], _Unit] = {}
     for at in sorted(group.sources, key=lambda at: (sources[at].start_line, at)):
         one = sources[at]
-        spoken = words.spoken(guess(one.text))
+        language = guess(one.text)
+        if language not in known:
+            known[language] = _Found(words.spoken(language), wanted)
+        found = known[language]
         good = 1 / (1 + _RANK * at)
         times: Counter[tuple[int, str]] = Counter()
         for number, line in enumerate(one.text.splitlines(), one.start_line):
@@ -164,9 +204,9 @@ def _units(
                 if key in made:
                     made[key].score = max(made[key].score, good)
                     continue
-                found = spoken.of(piece)
-                counts = Counter(term for term in found if term in wanted)
-                made[key] = _Unit(number, piece, good, counts, len(found))
+                forms = FORM.findall(piece)
+                counts = Counter(chain.from_iterable(map(found.__getitem__, forms)))
+                made[key] = _Unit(number, piece, good, counts, found.length(forms))
     return made.values()
 
 

@@ -6,13 +6,13 @@ Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from skerry.config.memory import Citations
 from skerry.config.memory_qmd import QmdLimits
+from skerry.infra.zone import day
 from skerry.memory.citations import citation, cited
 from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
 from skerry.model.noted import MARK, clean, origins
@@ -96,12 +96,17 @@ def clamped(
 
 
 def found(
-    answer: MemoryAnswer, shown: Sequence[tuple[MemoryHit, str]], mode: Citations, *, cites: bool
+    answer: MemoryAnswer,
+    shown: Sequence[tuple[MemoryHit, str]],
+    mode: Citations,
+    *,
+    cites: bool,
+    zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return the result of `memory_search`."""
+    """Return the result of `memory_search`, with days of the zone; None is that of this machine."""
     fallback = answer.fallback
     told: dict[str, Any] = {
-        "results": [_result(hit, snippet, cites=cites) for hit, snippet in shown],
+        "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in shown],
         "provider": answer.provider,
         "model": answer.model,
         "backend": answer.backend,
@@ -119,7 +124,7 @@ def failed(error: str, action: str) -> dict[str, Any]:
     return {"results": [], "disabled": True, "error": error, "action": action}
 
 
-def _result(hit: MemoryHit, snippet: str, *, cites: bool) -> dict[str, Any]:
+def _result(hit: MemoryHit, snippet: str, *, cites: bool, zone: str | None) -> dict[str, Any]:
     result: dict[str, Any] = {
         "path": hit.path,
         "startLine": hit.start_line,
@@ -129,7 +134,7 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool) -> dict[str, Any]:
         "source": hit.source.value,
     }
     if hit.at is not None:
-        result["date"] = f"{datetime.fromtimestamp(hit.at / 1000, UTC).astimezone():%Y-%m-%d}"
+        result["date"] = day(hit.at, zone).isoformat()
     if cites:
         result["citation"] = citation(hit.path, hit.start_line, hit.end_line)
     if is_foreign(hit.path, hit.text):

@@ -83,7 +83,8 @@ class MemorySearch:
             answer = await self._desk.find(context.caller, question)
         except SkerryError as error:
             return _json(failed(str(error), error.remedy or GO_ON))
-        mode = self._desk.config().memory.citations
+        config = self._desk.config()
+        mode, zone = config.memory.citations, config.agents.defaults.user_timezone
         cites = shows(mode, context.caller.chat)
         shown = clamped(answer.hits, params.query, limits, cites=cites, most=most)
         # What was said in a conversation may repeat what a page of the web said there.
@@ -92,7 +93,7 @@ class MemorySearch:
             for hit, _ in shown
         )
         origin = Origin.TOOL if said else Origin.MEMORY
-        return _json(found(answer, shown, mode, cites=cites), origin)
+        return _json(found(answer, shown, mode, cites=cites, zone=zone), origin)
 
 
 class MemoryGet:

@@ -1,9 +1,11 @@
 """The tools `memory_search` and `memory_get`."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from skerry.infra.beneath import Beneath
@@ -46,6 +48,15 @@ async def test_a_search_returns_passages_and_says_what_found_them(tmp_path: Path
         "citations": "auto",
         "mode": "text",
     }
+
+
+async def test_the_date_of_a_result_is_that_of_the_zone_of_the_user(tmp_path: Path) -> None:
+    said = int(datetime(2026, 5, 1, 22, 30, tzinfo=UTC).timestamp() * 1000)
+    for zone, day in (("America/New_York", "2026-05-01"), ("Asia/Tokyo", "2026-05-02")):
+        backend = FakeBackend([replace(hit(), at=said)])
+        here = place(tmp_path, backend, agents={"defaults": {"userTimezone": zone}})
+        told = await here.call(MemorySearch(here.desk), WHERE)
+        assert [one["date"] for one in told["results"]] == [day]
 
 
 @pytest.mark.requirement("memory-search-tool-params")
