@@ -140,9 +140,12 @@ def _read_ends(
         text = data.decode("utf-8-sig", "ignore")
         if size > DAILY_BYTES:  # from a whole line on
             text = f"[… the end of {size} bytes …]\n{text.partition(chr(10))[2] or text}"
-        # Only the end is read, so the record of the path decides, whatever it holds now.
-        taint = records.taint_of(str(opened.path)) if records else frozenset()
-        found.append(FileText(name, text, doubt=doubted(opened, taint).reason))
+            # Only the end is read, so the record of the path decides, whatever it holds now.
+            taint = records.taint_of(str(opened.path)) if records else frozenset()
+            doubt = doubted(opened, taint).reason
+        else:  # by what was read, so that a copy of foreign words is told
+            doubt = obeyed(opened, records, sha256(data).digest()).reason
+        found.append(FileText(name, text, doubt=doubt))
     return tuple(found)
 
 
