@@ -101,9 +101,9 @@ class Face:
 
 
 def answer(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Echo the last message; one that is `wait` is not answered to its end."""
+    """Echo the last message; one of an island is not answered to its end."""
     text = str(body["messages"][-1]["content"])
-    return ["A long ", Gate(), "answer"] if "wait" in text else [f"echo: {text[-40:]}"]
+    return ["A long ", Gate(), "answer"] if "island" in text else [f"echo: {text[-40:]}"]
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ async def test_a_conversation_goes_on_stops_and_begins_anew(face: Face) -> None:
     for text in ("the first", "the second"):
         await _say(page, text)
         await expect(page.get_by_text(re.compile(f"echo: .*{text}")).last).to_be_visible()
-    await _say(page, "wait")
+    await _say(page, "an island")
     await expect(page.get_by_text("A long").last).to_be_visible()
     await page.get_by_role("button", name=re.compile("^Stop", re.IGNORECASE)).first.click()
     await face.content()
