@@ -55,6 +55,7 @@ REFUSED: Final = {
 RED: Final = {
     "Channel config schema unavailable.": "Channels are not built yet.",
     "must NOT have fewer than 1 characters": "Debug > Call was pressed with an empty method.",
+    "unknown method: plugins.catalog.browse": "Plugins are files that the owner names.",
 }
 """What red boxes may say, each with the reason."""
 LEFT: Final = {"Revoke": "It would end the page's own access."}
