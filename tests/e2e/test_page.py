@@ -256,6 +256,7 @@ async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
         await panel.get_by_label("API key").fill("sk-wrong")
         await panel.get_by_role("textbox", name="Model").fill("bright")
         await panel.get_by_role("button", name="Use this model").click()
+        await allow(page)
         await expect(panel.get_by_role("alert")).to_contain_text("Nothing was saved.")
         assert "lab" not in (gateway.home / "skerry.json").read_text()
         await panel.get_by_role("button", name="Use it all the same").click()
