@@ -1,0 +1,16 @@
+"""What a client is shown of a hit of the memory."""
+
+from typing import Any
+
+from skerry.gateway.methods.notes import _hit
+from skerry.model.noted import Provenance, item
+from skerry.model.origin import Origin
+from skerry.testing.memory import hit
+
+
+def test_a_hit_has_no_mark_of_who_noted_it() -> None:
+    said = Provenance(Origin.OWNER, "gateway", "2026-11-22T08:24Z")
+    (line,) = item("The dentist is Dr. Maro.", said)
+    assert "<!-- skerry:" in line
+    shown: Any = _hit(hit(text=line))
+    assert shown["text"] == "- The dentist is Dr. Maro."
