@@ -116,7 +116,7 @@ def related(
     near = np.zeros(len(rows), np.float32)
     if scores.vector is not None:
         low, high = scale or _scale(scores.vector)
-        near = np.clip((scores.vector[rows] - low) / (high - low), 0.0, 1.0)
+        near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
     good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
     named = np.array([any(name == "dated" for name, _ in one.parts) for one in candidates])
     if not asked.natural and not named.any() and not words.any() and good.max() < NOTHING:

@@ -29,8 +29,13 @@ _FEW = 700
 """Characters of the first look at a text."""
 _SLOWEST = 3
 """The texts that are measured at greater lengths."""
-_MEASURED = ((24_000, 0.06), (120_000, 0.2))
-"""Characters, and the seconds of CPU that are too many: a linear pattern needs a tenth of it."""
+_LENGTH, _TIMES = 12_000, 8
+"""Characters at which a slow text is measured, and how many times so many besides."""
+_LIMIT_S = 0.02
+"""Seconds of CPU for the shorter one that need no second look: a linear pattern takes less."""
+_GROWTH = 20
+"""From one to the other a linear pattern takes 8 times as long, a quadratic one 64 times."""
+_FAR_TOO_LONG_S = 2.0
 _GENERAL = (
     " ",
     "\n",
@@ -108,11 +113,18 @@ def slow_text(pattern: Pattern) -> str | None:
         timed = [(_seconds(compiled, use, text, _FEW), text) for text in texts]
         timed.sort(key=lambda one: -one[0])
         for _, text in timed[:_SLOWEST]:
-            for length, limit in _MEASURED:
-                slow = _seconds(compiled, use, text, length) > limit
-                if slow and _seconds(compiled, use, text, length) > limit:
-                    return _described(use, text)
+            if _grows(compiled, use, text):
+                return _described(use, text)
     return None
+
+
+def _grows(compiled: re.Pattern[Any], use: str, text: tuple[str, str, str]) -> bool:
+    short = min(_seconds(compiled, use, text, _LENGTH) for _ in range(2))
+    if short < _LIMIT_S / _TIMES:
+        short = _LIMIT_S / _TIMES  # too little to measure: what matters is the longer one
+    elif short > _FAR_TOO_LONG_S:
+        return True
+    return _seconds(compiled, use, text, _LENGTH * _TIMES) > _GROWTH * short
 
 
 def _described(use: str, text: tuple[str, str, str]) -> str:

@@ -13,7 +13,7 @@ class Parser(ArgumentParser):
         from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
 
         found = re.fullmatch(
-            r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message
+            r"argument COMMAND: invalid choice: '(.{0,64})' \(choose from (.*)\)", message
         )
         if found is not None:
             near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)

@@ -14,7 +14,7 @@ async def test_each_check_is_a_line_and_a_failure_fails(
     assert b"ok       gateway: running at ws://127.0.0.1:" in good.stdout
     file = Path(environ["SKERRY_STATE_DIR"]) / "skerry.json"
     file.parent.mkdir(mode=0o700)
-    file.write_text('{"tools": {}}')
+    file.write_text('{"gateway": {"nope": 1}}')
     bad = await command("doctor")
     assert bad.returncode == 1
     assert b"failure  configuration: " in bad.stdout

@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> Path:
 def test_json_has_one_object_a_profile(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", "bench", "--data", str(data), "--text", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["best", "openclaw", "classic", "fts5-and", "fts5-or"]
+    assert list(found) == ["best", "openclaw", "classic", "fts5-and", "fts5-or", "bm25-rrf"]
     assert found["best"]["talk.turn.recall@5"] == 100.0
 
 
