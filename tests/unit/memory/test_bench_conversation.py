@@ -19,7 +19,7 @@ from skerry_recall.scores import Scores
 from skerry_recall.terms import Words
 
 DATA: Final = Path(os.environ.get("SKERRY_DATA", "../shared/data"))
-LEAST: Final = {"recall@5": 62, "recall@10": 74.5, "ndcg@10": 54, "mrr": 50.5}
+LEAST: Final = {"recall@5": 65, "recall@10": 76, "ndcg@10": 56.5, "mrr": 53}
 """By words alone; two to three below what was measured."""
 LEAST_BY_MEANING: Final = {"recall@5": 67, "recall@10": 76, "ndcg@10": 56, "mrr": 52}
 
