@@ -32,6 +32,8 @@ class Looking:
         self._watch = Watch()
         self._watched: Places | None = None
         """Where all was brought in, but for what the watch tells."""
+        self._looked: Places | None = None
+        """Of the last look at all."""
         self._waiting: set[str] = set()
         """Paths that the watch named and that are not brought in yet."""
 
@@ -51,14 +53,16 @@ class Looking:
             self._watch.close()
         elif self._watch.cover(there.folders):
             there = scan(places)  # what changed before it was watched
-        self._watched = places
+        self._looked = places
         if there.found == self._seen and there.failed == self._failed:
+            self._watched = places
             return None
         return Found(there, None)
 
     def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
         """Note that all was brought in."""
         self._seen, self._failed, self._waiting = stamps, failed, set()
+        self._watched = self._looked  # only now: what fails to be brought in is looked at again
 
     def seen_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
         """Note that these paths were brought in; those without a stamp are gone."""
@@ -72,6 +76,7 @@ class Looking:
     def forget(self) -> None:
         """Look at all the next time."""
         self._seen, self._watched, self._waiting = {}, None, set()
+        self._looked = None
 
     def close(self) -> None:
         """Watch nothing."""
