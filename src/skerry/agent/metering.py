@@ -153,6 +153,18 @@ class Meter:
             "notIncluded": 0,
         }
 
+    def told(self, agent: str) -> str:
+        """Return what the agent has used today of its limits, and what one run may use."""
+        report = self._reported(agent)
+        run = self._config().limits(agent).run
+        each = [
+            f"{limit:,} {what}"
+            for name, (_, what) in _KEYS.items()
+            if (limit := getattr(run, name))
+        ]
+        said = f"today {report['message']}"
+        return f"{said}; a run at most {', '.join(each)}" if each else said
+
     def _day(self, agent: str) -> Used:
         day, sums = self._today()
         used = Used(tool_calls=self._tools.get((day, agent), 0))

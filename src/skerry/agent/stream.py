@@ -113,7 +113,7 @@ class Speaker:
         try:
             reply = await self._failover.call(one, self._withdraw)
         except ModelError as error:
-            logger.warning("no model answered: %s", error)
+            logger.warning("no model answered: %s", " | ".join(error.attempts) or error)
             self.failure = RunFailure.of(error)
             return self.broken_off("error", str(error))
         gone = self._failover.gone

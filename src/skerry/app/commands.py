@@ -1,6 +1,6 @@
 """Our own commands: what the gateway can say of itself without a model."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,16 +18,23 @@ from skerry.app.command_usage import Costs
 from skerry.app.desk import Desk
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.model import Models, ModelState
-from skerry.store import Store
+from skerry.store import Store, runs
+
+
+async def _nothing(_: CommandCall) -> list[str]:
+    return []
 
 
 def builtin_commands(
-    models: Models, table: CommandTable, work: Callable[[CommandCall], str] = lambda _: ""
+    models: Models,
+    table: CommandTable,
+    work: Callable[[CommandCall], str] = lambda _: "",
+    more: Callable[[CommandCall], Awaitable[list[str]]] = _nothing,
 ) -> tuple[Command, ...]:
     """Return `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
 
-    `work` says what the conversation does now. All are answered also while a run is on:
-    who waits for it asks.
+    `work` says what the conversation does now, `more` what else belongs to its state. All
+    are answered also while a run is on: who waits for it asks.
     """
 
     async def commands(call: CommandCall) -> str:
@@ -43,6 +50,7 @@ def builtin_commands(
             lines.append(f"{found.message} {found.remedy}".strip())
         if doing := work(call):
             lines.append(f"Now: {doing}")
+        lines += await more(call)
         return "\n\n".join(lines)
 
     async def whoami(call: CommandCall) -> str:
@@ -76,12 +84,26 @@ def doing(desk: Desk, call: CommandCall) -> str:
     return f"{runs}, {queue.waiting} waiting, `{queue.mode}`"
 
 
+async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
+    """Return who failed in the conversation's last run, and how much of its limits is used."""
+    ended = await store.read(lambda reader: runs.last_ended(reader, str(call.key), 1))
+    failure = ended[0].result.error if ended else None
+    lines = []
+    if failure is not None and failure.attempts:
+        failed = "\n".join(f"- {one}" for one in failure.attempts)
+        lines.append(f"The last message was not answered. These were tried:\n\n{failed}")
+    meter = desk.dispatcher.runtime.meter
+    if meter is not None and call.is_owner:
+        lines.append(f"Limits: {meter.told(call.key.agent)}")
+    return lines
+
+
 def every_command(
     models: Models, store: Store, desk: Desk, table: CommandTable
 ) -> tuple[Command, ...]:
     """Return all commands that are ours, for `table`."""
     return (
-        *builtin_commands(models, table, partial(doing, desk)),
+        *builtin_commands(models, table, partial(doing, desk), partial(standing, store, desk)),
         *model_commands(models, store, desk.config),
         *prompt_commands(desk),
         *config_commands(desk),

@@ -36,7 +36,8 @@ def failure(result: RunResult) -> RunFailure:
 def reason(result: RunResult) -> Json:
     """Return why the run failed, and the next step for a person where there is one."""
     why = failure(result)
-    return {"error": why.message, **({"remedy": why.remedy} if why.remedy else {})}
+    more = {"remedy": why.remedy, "attempts": list(why.attempts)}
+    return {"error": why.message, **{name: value for name, value in more.items() if value}}
 
 
 def error_kind(result: RunResult) -> str:

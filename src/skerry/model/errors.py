@@ -200,13 +200,11 @@ class NewerStateError(StateError):
 
 
 class ModelError(SkerryError):
-    """A model call failed. `retryable` says that the same call may succeed later.
-
-    `retry_after` is the provider's own hint in seconds, where it gave one.
-    """
+    """A model call failed; `retryable` ones may succeed later, after `retry_after` seconds."""
 
     code = "model"
     retryable: ClassVar[bool] = False
+    attempts: tuple[str, ...] = ()  # each model that was tried, where several were, and why
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
@@ -306,15 +304,15 @@ class ModelCoolingError(ModelError):
 
 
 class ModelsFailedError(ModelError):
-    """Several candidates were tried, and all failed; the message has each of them and why."""
+    """Several candidates were tried, and all failed; `attempts` has each of them and why."""
 
     code = "model.all_failed"
     retryable = True
     remedy = "`skerry models status` shows who cools down and until when."
 
     def __init__(self, attempts: Sequence[str]) -> None:
-        self.attempts = tuple(attempts)
-        super().__init__(f"All models failed ({len(attempts)}): {' | '.join(attempts)}")
+        self.attempts, more = tuple(attempts), f"{len(attempts) - 1} more failed, see /status."
+        super().__init__(f"No model answered: {attempts[0].rstrip('.')}; {more}")
 
 
 class BudgetError(ModelError):

@@ -171,11 +171,14 @@ class RunFailure(msgspec.Struct, frozen=True):
     """The next step for a person, or empty."""
     retry_after: float | None = None
     """Seconds after which the provider wants to be asked again, where it gave them."""
+    attempts: tuple[str, ...] = ()
+    """Of a call of several models, each that was tried and why it failed."""
 
     @classmethod
     def of(cls, error: ModelError) -> "RunFailure":
         """Return the failure of a run whose model call failed with `error`."""
-        return cls(error.code, str(error), error.retryable, error.remedy, error.retry_after)
+        text, attempts = str(error), error.attempts
+        return cls(error.code, text, error.retryable, error.remedy, error.retry_after, attempts)
 
 
 class RunResult(msgspec.Struct, frozen=True, rename="camel"):

@@ -22,7 +22,8 @@ _REQUEST: Final = (
 _RESULT: Final = (
     "CASE WHEN json_valid(CAST(result AS TEXT)) THEN CAST(iif("
     "json_type(CAST(result AS TEXT), '$.error') = 'object',"
-    " json_set(CAST(result AS TEXT), '$.payloads', json('[]'), '$.error.message', ''),"
+    " json_set(CAST(result AS TEXT), '$.payloads', json('[]'), '$.error.message', '',"
+    " '$.error.attempts', json('[]')),"
     " json_set(CAST(result AS TEXT), '$.payloads', json('[]'))) AS BLOB) ELSE result END"
 )
 _BLANK: Final = f"UPDATE run SET partial = '', request = {_REQUEST}, result = {_RESULT}"  # noqa: S608 - constants

@@ -83,12 +83,14 @@ async def test_what_a_failed_model_said_is_withdrawn_before_another_speaks() -> 
     assert said.text == "Good day"
 
 
-async def test_the_last_failure_leaves_its_text_and_names_everybody_who_failed() -> None:
+async def test_a_failure_of_all_is_one_sentence_and_its_details_name_each() -> None:
     rig = Rig(candidate("a", DOWN, profile="p:one"), candidate("b", "Hel", DOWN))
     said = await rig.speaker.respond(ask)
     assert (said.text, said.stop_reason) == ("Hel", "error")
-    assert said.error_message == "All models failed (2): p/a@p:one: down | p/b: down"
+    one_sentence = "No model answered: p/a@p:one: down; 1 more failed, see /status."
+    assert said.error_message == one_sentence
     assert rig.speaker.failure is not None
+    assert rig.speaker.failure.attempts == ("p/a@p:one: down", "p/b: down")
     assert rig.speaker.failure.code == "model.all_failed"
 
 
