@@ -49,7 +49,8 @@ async def told(gateway: GatewayProcess) -> None:
     message = {"sessionKey": "main", "idempotencyKey": "1", "message": f"Hi. {FACT} It rains."}
     await ask(gateway, "chat.send", message)
     await ask(gateway, "agent.wait", {"runId": "1", "timeoutMs": 60_000})
-    await ask(gateway, "memory.write", {"text": f"Tea. {FACT}"})
+    await ask(gateway, "memory.write", {"text": f"Coffee. {FACT}"})  # a note goes whole
+    await ask(gateway, "memory.write", {"text": "Tea."})
     await ask(gateway, "memory.sync", {"force": True})
     found = await ask(gateway, "memory.search", {"query": "zebra"})
     assert found["results"]

@@ -45,7 +45,8 @@ async def killed(gateway: GatewayProcess) -> None:
         pytest.param(LOOK, "store.after-commit:4", ANSWERED, id="when its answer is stored"),
         pytest.param(WRITE, "store.after-commit:2", INTERRUPTED, id="before a tool writes"),
         pytest.param(WRITE, "store.before-commit:3", INTERRUPTED, id="when a tool has written"),
-        pytest.param(WRITE, "store.after-commit:3", ANSWERED, id="when that it wrote is stored"),
+        pytest.param(WRITE, "store.after-commit:3", INTERRUPTED, id="when the file is on record"),
+        pytest.param(WRITE, "store.after-commit:4", ANSWERED, id="when that it wrote is stored"),
         pytest.param(LOOK, "delivery.after-send:1", ANSWERED, id="between the parts of a reply"),
     ],
 )

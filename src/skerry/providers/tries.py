@@ -178,7 +178,7 @@ class CatalogTries:
         entry = self._asked
         if entry is None:
             return
-        if isinstance(error, ModelAuthError) and not error.remedy:
+        if isinstance(error, ModelAuthError) and error.remedy == ModelAuthError.remedy:
             error.remedy = _where_to_enter(entry)
         if error is None:
             self._good, self._running = entry, False
