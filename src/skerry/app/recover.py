@@ -32,6 +32,7 @@ from skerry.agent.ending import (
 )
 from skerry.agent.means import run_context
 from skerry.agent.writing import Writing
+from skerry.app.scopes import with_scopes
 from skerry.config.session import SendPolicy
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -154,7 +155,7 @@ class _Closing:
 def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
     guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
     found = _Found([], [], [])
-    unfinished = runs.unfinished(reader)
+    unfinished = [replace(run, request=with_scopes(run.request)) for run in runs.unfinished(reader)]
     for run in unfinished:
         if run.host is not None:
             guests[run.host].append(run)

@@ -56,6 +56,13 @@ async def test_waking_now_starts_a_run(rig: Rig, wire: Wire) -> None:
     assert (request.key, request.text, request.run_id) == (MAIN, "the door rang", told["runId"])
 
 
+async def test_a_run_that_waking_starts_has_the_scopes_of_the_client(rig: Rig) -> None:
+    async with connected(rig.url, scopes=["operator.write"]) as writer:
+        await writer.call("wake", {"mode": "now", "text": "/config set a 1"})
+    (request,) = rig.dispatcher.submitted
+    assert request.scopes == ("operator.write",)
+
+
 @pytest.mark.parametrize("method", ["agent", "chat.send"])
 async def test_what_waits_is_told_to_the_next_run_once(rig: Rig, wire: Wire, method: str) -> None:
     await wire.call("wake", {"mode": "next-heartbeat", "text": "it rains"})

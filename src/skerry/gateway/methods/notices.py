@@ -62,7 +62,7 @@ async def wake(call: Call, params: WakeParams) -> Json:
         call.context.notices.add(key, params.text)
         return {"ok": True}
     run_id = RunId(str(uuid4()))
-    request = RunRequest(run_id, key, params.text, origin=Origin.OWNER)
+    request = RunRequest(run_id, key, params.text, origin=Origin.OWNER, scopes=call.scopes)
     await call.context.dispatcher.submit(request)
     return {"ok": True, "runId": run_id}
 
