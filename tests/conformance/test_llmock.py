@@ -20,6 +20,7 @@ from skerry.model.errors import (
 )
 from skerry.model.message import user
 from skerry.model.tool import ToolSpec
+from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
 from skerry.providers.exchange import Endpoint
@@ -117,7 +118,6 @@ def fault(kind: str, after_chunks: int, **more: Any) -> dict[str, Any]:
         fault("disconnect", 0),
         fault("truncate", 1),
         fault("malformed", 1),
-        fault("stall", 1, stall_seconds=5),
     ],
     ids=str,
 )
@@ -133,6 +133,15 @@ async def test_what_breaks_before_the_first_word_is_tried_again_without_blame(
     assert verdict["findings"] == []
     assert verdict["faults_injected"] == behaviour.get("times", 1)
     assert (verdict["calls"], verdict["attempts"]) == (1, 1 + behaviour.get("times", 1))
+
+
+async def test_silence_before_the_first_word_is_waited_for_once(judged: Judged) -> None:
+    await judged.expect(fault("stall", judged.silent, stall_seconds=5))
+    with pytest.raises(ModelSilentError):
+        await judged.ask()
+    await judged.recorded(1)
+    verdict = await judged.verdict()
+    assert (verdict["findings"], verdict["attempts"]) == ([], 1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -62,13 +63,13 @@ class Expendable:
         limits = (str(cpu_seconds), str(memory_bytes), str(idle_seconds))
         self._command = (*_COMMAND, function, *limits)
         self._calling = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: list[subprocess.Popen[bytes]] = []  # one at most
+        weakref.finalize(self, _end, self._running)
 
     @property
     def pid(self) -> int | None:
         """The process, while there is one."""
-        process = self._process
-        return process.pid if process is not None and process.poll() is None else None
+        return next((one.pid for one in self._running if one.poll() is None), None)
 
     def __call__(self, value: object) -> object:
         """Call the function.
@@ -89,9 +90,9 @@ class Expendable:
                     raise  # the function failed; the process goes on
                 except (OSError, EOFError, msgspec.DecodeError) as error:
                     failure = error
-                    code = self._end()
+                    code = _end(self._running)
                 except BaseException:
-                    self._end()
+                    _end(self._running)
                     raise
                 if code != 0:  # 0: its idle time ended while the request was on its way
                     break
@@ -99,11 +100,10 @@ class Expendable:
 
     def close(self) -> None:
         """End the process, also in the middle of a call."""
-        process = self._process
-        if process is not None:
+        for process in tuple(self._running):
             process.kill()
         with self._calling:
-            self._end()
+            _end(self._running)
 
     def _answered(self, request: bytes) -> object:
         descriptor = self._asked(request)
@@ -127,10 +127,10 @@ class Expendable:
         return process.stdout.fileno()
 
     def _alive(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
-            self._end()
-        if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+        if self._running and self._running[0].poll() is not None:
+            _end(self._running)
+        if not self._running:
+            process = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -138,20 +138,23 @@ class Expendable:
                 env=self._environ,
                 start_new_session=True,
             )
-        return self._process
+            self._running.append(process)
+        return self._running[0]
 
-    def _end(self) -> int | None:
-        process, self._process = self._process, None
-        if process is None:
-            return None
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_LAST_SECONDS)  # where it ends by itself its code says why
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        return process.wait()
+
+def _end(running: list[subprocess.Popen[bytes]]) -> int | None:
+    """End the process, if there is one; return its exit code."""
+    if not running:
+        return None
+    process = running.pop()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_LAST_SECONDS)  # where it ends by itself its code says why
+    process.kill()
+    return process.wait()
 
 
 def _exactly(descriptor: int, length: int) -> bytes:

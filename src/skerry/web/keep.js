@@ -35,6 +35,19 @@ export function forgetToken() {
   guarded(() => localStorage.removeItem(TOKEN));
 }
 
+/** A token of an address that the gateway has not accepted yet: for a reload of this tab meanwhile. */
+export const triedToken = {
+  load() {
+    return guarded(() => sessionStorage.getItem(TOKEN), null) ?? "";
+  },
+  save(token) {
+    guarded(() => sessionStorage.setItem(TOKEN, token));
+  },
+  forget() {
+    guarded(() => sessionStorage.removeItem(TOKEN));
+  },
+};
+
 /** The token that the gateway gave this browser when it was paired; of no use without its key. */
 export const deviceToken = {
   load() {

@@ -4,7 +4,7 @@ import { view, working } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
 import { Gateway } from "./gateway.js";
-import { deviceToken, forgetToken, keepToken, keptToken } from "./keep.js";
+import { deviceToken, forgetToken, keepToken, keptToken, triedToken } from "./keep.js";
 import { SessionList } from "./list.js";
 import { here, hideToken } from "./route.js";
 import { bindShortcuts } from "./shortcuts.js";
@@ -92,6 +92,7 @@ class Page {
   start(token, isNew = false) {
     const isTried = isNew && token !== keptToken();
     let isKept = !isTried;
+    if (isTried) triedToken.save(token);
     clearTimeout(this.#pairingTimer);
     this.gateway?.close();
     if (token && byId("gate").hidden) this.#show("chat");
@@ -100,7 +101,10 @@ class Page {
     url.hash = url.search = "";
     this.gateway = new Gateway(url.href, token, {
       changed: () => {
-        if (!isKept && this.gateway.online) isKept = Boolean(keepToken(token));
+        if (!isKept && this.gateway.online) {
+          isKept = Boolean(keepToken(token));
+          triedToken.forget();
+        }
         this.#draw();
       },
       refused: (error) => this.#refused(error, token, isTried),
@@ -149,6 +153,7 @@ class Page {
       this.#pairingTimer = setTimeout(() => this.start(token, isTried), PAIRING_RETRY_MS);
     }
     const reason = REASONS[code];
+    if (reason) triedToken.forget();
     if (reason && isTried && (keptToken() || deviceToken.load())) {
       toast("The gateway did not accept the new token. The page goes on with the one it had.");
       this.start(keptToken());
@@ -276,4 +281,5 @@ class Page {
 
 const { token } = here();
 hideToken();
-new Page().start(token?.trim() || keptToken(), Boolean(token?.trim()));
+const fresh = token?.trim() || triedToken.load();
+new Page().start(fresh || keptToken(), Boolean(fresh));
