@@ -27,7 +27,7 @@ from skerry.model.message import (
 )
 from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.sessions.importing import FormatError, Imported, paired, read
-from skerry.store import Unit, aside, compactions, importing, sessions
+from skerry.store import Unit, aside, compactions, importing, sessions, tally
 from skerry.store.aside import Aside
 from skerry.store.importing import Incoming, Taken
 from skerry.store.legible import Broken
@@ -102,6 +102,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
                     " WHERE session_id = ? AND seq = ?",
                     (seq - 1, at, kind, message.encode(one), broken.session_id, seq),
                 )
+                tally.recount(unit, broken.session_id)
                 return True
     return False
 

@@ -18,6 +18,7 @@ from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
+from skerry.store import tally
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed
@@ -270,11 +271,20 @@ def _change(
         if table.name == "entry":
             # A file that is written anew from the beginning, also by the next start.
             unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
+            if _called(row[0]) != _called(texts[0]):
+                tally.recount(unit, key[0])
             unit.touched.append(key[0])
         if table.name == "run":  # else it could be guessed, and tried
             unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
         changed += table.counted(key)
     return changed
+
+
+def _called(body: Any) -> list[str]:
+    """Return the names of the tools that a message calls."""
+    with suppress(msgspec.ValidationError):
+        return [one.name for one in getattr(message.decode(body), "tool_calls", ())]
+    return []
 
 
 def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redaction) -> None:

@@ -11,7 +11,7 @@ from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
 from skerry.model.run import ConversationChangedError, Expected
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
-from skerry.store import legible
+from skerry.store import legible, tally
 from skerry.store.unit import Reader, Unit
 
 COLUMNS = (
@@ -96,6 +96,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
             for seq, one in enumerate(messages, tail + 1)
         ],
     )
+    tally.note(unit, session_id, now, messages)
     unit.touched.append(session_id)
     return new_tail
 

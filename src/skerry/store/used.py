@@ -1,35 +1,15 @@
 """What sessions used and what was said in them: the ledger beside the transcript."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from skerry.store import sessions
+import msgspec
+
+from skerry.store import sessions, tally
+from skerry.store.tally import Said
 from skerry.store.unit import Reader
 from skerry.store.usage import OF_CALLS, Sums
-
-_SLOT_MS: Final = 900_000
-"""Days of every time zone begin with one of these quarters of an hour."""
-_TEXT: Final = "CAST(body AS TEXT)"
-
-
-class Said(NamedTuple):
-    """Messages of transcripts, counted."""
-
-    user: int = 0
-    assistant: int = 0
-    tool_calls: int = 0
-    tool_results: int = 0
-    errors: int = 0
-
-    @property
-    def total(self) -> int:
-        """Return how many a person, or the agent, said."""
-        return self.user + self.assistant
-
-    def plus(self, other: "Said") -> "Said":
-        """Return both together."""
-        return Said._make(mine + its for mine, its in zip(self, other, strict=True))
 
 
 @dataclass(slots=True)
@@ -42,8 +22,8 @@ class Used:
     """By day."""
     tools: dict[str, int] = field(default_factory=dict)
     """How often each was called."""
-    seconds: list[tuple[str, float]] = field(default_factory=list)
-    """The day of each answer of a model, and how long it took."""
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    """How long each answer of a model took, by day."""
     first: int = 0
     last: int = 0
     """When the first of its calls ended, and the last; 0 when it made none."""
@@ -56,33 +36,45 @@ class Used:
             self.said[day] = self.said.get(day, Said()).plus(said)
         for name, count in other.tools.items():
             self.tools[name] = self.tools.get(name, 0) + count
-        self.seconds += other.seconds
+        for day, seconds in other.seconds.items():
+            self.seconds[day] = [*self.seconds.get(day, ()), *seconds]
         known = [at for at in (self.first, other.first) if at]
         self.first, self.last = min(known, default=0), max(self.last, other.last)
 
 
 def of(
-    reader: Reader, ids: Sequence[str], days: Sequence[str], day_of: Callable[[int], str]
+    reader: Reader,
+    ids: Sequence[str],
+    days: Sequence[str],
+    begin: Callable[[str], int],
+    most: int = 1 << 62,
 ) -> dict[str, Used]:
-    """Return what these sessions used and said on these days.
+    """Return what these sessions used and said on these days, which follow one another.
 
-    It reads every message of theirs: for a thread of its own. `day_of` tells the day of a time.
+    It stops after `most` rows: the sessions after these are left out. `begin` tells when a day
+    begins. For a thread of its own: there may be many calls.
     """
+    found: dict[str, Used] = {}
+    for place in range(0, len(ids) if days else 0, _AT_ONCE):
+        if most <= 0:
+            break
+        some = _of(reader, ids[place : place + _AT_ONCE], days, begin)
+        most -= sum(len(one.calls) + len(one.said) for one in some.values())
+        found |= some
+    return found
+
+
+def _of(
+    reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
+) -> dict[str, Used]:
     found: dict[str, Used] = {one: Used() for one in ids}
-    if not days:
-        return found
     within = f"session_id IN ({', '.join('?' * len(ids))})"
     _read_calls(reader, found, within, (*ids, days[0], days[-1]))
-    wanted = frozenset(days)
-    for session_id, day, said in _counted(reader, within, ids, day_of):
-        if day in wanted:
-            own = found[session_id].said
-            own[day] = own.get(day, Said()).plus(said)
-    for session_id, day, name, count in _tools(reader, within, ids, day_of):
-        if day in wanted:
-            one = found[session_id]
-            one.tools[name] = one.tools.get(name, 0) + count
-            one.said[day] = one.said.get(day, Said()).plus(Said(tool_calls=count))
+    for session_id, day, said in tally.by_day(reader, ids, days, begin):
+        own = found[session_id].said
+        own[day] = own.get(day, Said()).plus(said)
+    for session_id, tool, count in tally.by_tool(reader, ids, days, begin):
+        found[session_id].tools[tool] = count
     return found
 
 
@@ -94,45 +86,19 @@ def _read_calls(
         f" WHERE {within} AND day BETWEEN ? AND ? GROUP BY 1, 2, 3, 4",
         values,
     ):
-        found[session_id].add(Used({(day, provider, model): Sums(*sums)}, first=first, last=last))
+        one = found[session_id]
+        one.calls[day, provider, model] = Sums(*sums)
+        one.first, one.last = min(one.first or first, first), max(one.last, last)
     for session_id, day, seconds in reader.each(
-        f"SELECT session_id, day, seconds FROM model_call WHERE {within}"  # noqa: S608 - constants
-        " AND day BETWEEN ? AND ? AND outcome = 'ok'",
+        f"SELECT session_id, day, json_group_array(seconds) FROM model_call WHERE {within}"  # noqa: S608 - constants
+        " AND day BETWEEN ? AND ? AND outcome = 'ok' GROUP BY 1, 2",
         values,
     ):
-        found[session_id].seconds.append((day, seconds))
+        found[session_id].seconds[day] = _numbers.decode(seconds)
 
 
-def _counted(
-    reader: Reader, within: str, ids: Sequence[str], day_of: Callable[[int], str]
-) -> Iterator[tuple[str, str, Said]]:
-    for session_id, slot, role, count, failed in reader.each(
-        f"SELECT session_id, at / {_SLOT_MS}, json_extract({_TEXT}, '$.role'), count(*),"  # noqa: S608 - constants
-        f" total(json_extract({_TEXT}, '$.stopReason') = 'error'"
-        f" OR coalesce(json_extract({_TEXT}, '$.isError'), 0))"
-        f" FROM entry WHERE {within} AND kind IS NULL GROUP BY 1, 2, 3",
-        tuple(ids),
-    ):
-        said = Said(
-            user=count if role == "user" else 0,
-            assistant=count if role == "assistant" else 0,
-            tool_results=count if role == "toolResult" else 0,
-            errors=int(failed),
-        )
-        yield session_id, day_of(slot * _SLOT_MS), said
-
-
-def _tools(
-    reader: Reader, within: str, ids: Sequence[str], day_of: Callable[[int], str]
-) -> Iterator[tuple[str, str, str, int]]:
-    for session_id, slot, name, count in reader.each(
-        f"SELECT session_id, at / {_SLOT_MS}, json_extract(block.value, '$.name'), count(*)"  # noqa: S608 - constants
-        f" FROM entry, json_each({_TEXT}, '$.content') AS block WHERE {within} AND kind IS NULL"
-        " AND block.type = 'object' AND CASE block.type WHEN 'object'"
-        " THEN json_extract(block.value, '$.type') END = 'toolCall' GROUP BY 1, 2, 3",
-        tuple(ids),
-    ):
-        yield session_id, day_of(slot * _SLOT_MS), name, count
+_AT_ONCE: Final = 50
+_numbers: Final = msgspec.json.Decoder(list[float])
 
 
 class Point(NamedTuple):

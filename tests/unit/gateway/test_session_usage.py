@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from skerry.gateway.methods import session_usage
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Unit, archive, sessions, usage
@@ -123,3 +126,33 @@ async def test_the_usage_of_no_session_is_refused_by_name(wire: Wire) -> None:
     for method in ("sessions.usage.timeseries", "sessions.usage.logs"):
         error = (await wire.ask(method, {"key": "nobody"}))["error"]
         assert error["message"] == "No transcript found for session: nobody"
+
+
+async def test_beyond_a_limit_sessions_are_told_by_their_sums_and_a_page_is_told_so(
+    rig: Rig, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_usage, "_MOST_DETAILS", 1)
+
+    def write(unit: Unit) -> None:
+        for number in range(52):
+            one = call(100 - number, day="2026-11-20", session=f"s{number}", at=number)
+            usage.book(unit, one)
+
+    await rig.store.write(write)
+    told = await wire.call("sessions.usage", RANGE | {"limit": 100})
+    assert told["warnings"][0]["message"].startswith("2 sessions are told by their sums only.")
+    assert [len(row["usage"]) > len(TOTALS) + 1 for row in told["sessions"]] == [
+        *[True] * 50,
+        *[False] * 2,
+    ]
+    assert told["sessions"][51]["usage"]["totalTokens"] == 49
+    assert told["totals"]["totalTokens"] == sum(range(49, 101))
+    few = await wire.call("sessions.usage", RANGE | {"limit": 50})
+    assert "warnings" not in few
+
+
+async def test_no_question_about_usage_reads_a_transcript(rig: Rig, wire: Wire) -> None:
+    await two_lives(rig)
+    await rig.store.write(lambda unit: unit.execute("DROP TABLE entry"))
+    told = await wire.call("sessions.usage", RANGE)
+    assert len(told["sessions"]) == 2

@@ -15,15 +15,18 @@ from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
 from skerry.gateway.methods.usage import MOST_DAYS, RangeParams, days_of, told
-from skerry.infra.zone import day
+from skerry.infra.zone import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import Reader, sessions, usage, used
+from skerry.store.tally import Said
 from skerry.store.usage import By, Sums
-from skerry.store.used import Said, Used
+from skerry.store.used import Used
 
 _MOST_SESSIONS: Final = 1000
 _MOST_POINTS: Final = 200
+_MOST_DETAILS: Final = 20_000
+"""Days and models of sessions, about three megabytes."""
 _MOST_TEXT: Final = 2000
 _RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90, "1y": 365, "all": MOST_DAYS}
 
@@ -66,7 +69,8 @@ class _Row(Struct):
     name: str
     session: SessionEntry | None
     sums: Sums
-    used: Used
+    used: Used | None
+    """None where there were too many sessions to tell more than the sums."""
     ids: list[str]
 
 
@@ -77,20 +81,25 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
     agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
     wanted = (By.DAY, By.MODEL, By.AGENT, By.CHANNEL)
 
+    def begin_of(day: str) -> int:
+        return begin(date.fromisoformat(day), zone)
+
     def read(reader: Reader) -> Json:
         found = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
         ids = [one for one in found if one]
-        all_used = used.of(reader, ids, days, lambda at: str(day(at, zone)))
+        details = used.of(reader, ids, days, begin_of, _MOST_DETAILS)
         known = {one: sessions.get(reader, one) for one in ids}
-        rows = [_Row(one, known[one], found[one], all_used[one], [one]) for one in ids]
+        rows = [_Row(one, known[one], found[one], details.get(one), [one]) for one in ids]
         if params.include_historical or params.group_by == "family":
             rows = _families(rows)
         sums = {by: usage.grouped(reader, by, first, last, agent) for by in wanted}
         models = usage.by_day_and_model(reader, first, last, agent)
         whole = Used()
-        for row in rows:
-            whole.add(row.used)
+        for row in details.values():
+            whole.add(row)
+        short = len(ids) - len(details)
         return {
+            **({"warnings": [_shortened(short)]} if short else {}),
             "sessions": [_session(row) for row in rows],
             "totals": told(usage.total(sums[By.DAY].values())),
             "aggregates": {**_aggregates(sums, models), **_said_in_all(whole, sums[By.DAY])},
@@ -175,14 +184,20 @@ def _days(call: Call, params: SessionsUsageParams) -> list[str]:
     return [str(last - timedelta(days=back)) for back in range(_RANGES[params.range])][::-1]
 
 
+def _shortened(count: int) -> Json:
+    text = f"{count} sessions are told by their sums only. Ask for fewer days, or for one by `key`."
+    return {"path": "limit", "message": text}
+
+
 def _families(rows: Sequence[_Row]) -> list[_Row]:
     """Return one row for all sessions of a conversation."""
     found: dict[str, _Row] = {}
     for row in rows:
         key = row.session.key if row.session else row.name
-        whole = found.setdefault(key, _Row(row.name, None, Sums(), Used(), []))
+        whole = found.setdefault(key, _Row(row.name, None, Sums(), row.used and Used(), []))
         whole.sums = whole.sums.plus(row.sums)
-        whole.used.add(row.used)
+        if row.used is not None and whole.used is not None:
+            whole.used.add(row.used)
         whole.ids += row.ids
         if row.session is not None and (whole.session is None or row.session.archived is None):
             whole.session, whole.name = row.session, row.name
@@ -210,7 +225,11 @@ def _session(row: _Row) -> Json:
         "sessionId": row.name,
         "scope": "family" if is_family else "instance",
         **about,
-        "usage": {"sessionId": row.name, **told(row.sums), **_details(row.used)},
+        "usage": {
+            "sessionId": row.name,
+            **told(row.sums),
+            **(_details(row.used) if row.used else {}),
+        },
     }
 
 
@@ -330,12 +349,11 @@ def _latencies(one: Used) -> dict[str, Json]:
     """Return how long models took to answer; nothing where none did."""
     if not one.seconds:
         return {}
-    by_day: dict[str, list[float]] = {}
-    for on, seconds in one.seconds:
-        by_day.setdefault(on, []).append(seconds)
     return {
-        "latency": _latency([seconds for _, seconds in one.seconds]),
-        "dailyLatency": [{"date": on, **_latency(some)} for on, some in sorted(by_day.items())],
+        "latency": _latency([one for some in one.seconds.values() for one in some]),
+        "dailyLatency": [
+            {"date": on, **_latency(some)} for on, some in sorted(one.seconds.items())
+        ],
     }
 
 
