@@ -73,24 +73,33 @@ def again(
 
 
 def share_talk(
-    candidates: list[Candidate], scores: Scores, short: int, beside: float, beyond: float
+    candidates: list[Candidate],
+    scores: Scores,
+    short: int,
+    shares: Sequence[tuple[Floats, float, float, float]],
 ) -> None:
-    """Give long passages of conversations a share of the scores of their neighbours' words.
+    """Give long passages of conversations a share of the scores of their neighbours.
 
-    What was said before and after belongs to it, unlike in a table or a list.
+    What was said before and after belongs to it, unlike in a table or a list. For words and meaning
+    each: the scores, what counts as none, the share of a passage beside it and of one beyond.
     """
-    text = scores.text
-    high = max(float(text.max(initial=0)), _LEAST)
+    document = scores.document
     for one in candidates:
         length = int(scores.length[one.row])
         if length <= short or not is_talk(one.text):
             continue
-        gain = 0.0
-        for distance, share in ((1, beside), (2, beyond)):
-            for row in (one.row - distance, one.row + distance):
-                same = 0 <= row < len(text) and scores.document[row] == scores.document[one.row]
-                gain += share * float(text[row]) if same else 0.0
-        one.score += gain / high * _TALK / length
+        near = [
+            (row, distance)
+            for distance in (1, 2)
+            for row in (one.row - distance, one.row + distance)
+            if 0 <= row < len(document) and document[row] == document[one.row]
+        ]
+        gain = sum(
+            (beside if distance == 1 else beyond) * (float(raw[row]) - base)
+            for raw, base, beside, beyond in shares
+            for row, distance in near
+        )
+        one.score += gain * _TALK / length
     most = max((one.score for one in candidates), default=0.0)
     for one in candidates:
         one.score /= max(1.0, most)

@@ -13,9 +13,11 @@ from skerry_recall.question import Asked
 _LABEL: Final = re.compile(r"\n(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
 """Who speaks, at the beginning of a line: `Ada: `, `**Ada:** `."""
 _TURNS: Final = 2
-"""Lines that a label has at least where it names a speaker."""
+"""Different lines that a label has at least where it names a speaker."""
 _SAMPLED: Final = 12
 """Lines of a label that are looked at for it."""
+_SAME: Final = 60
+"""Characters with which two lines that begin alike are the same line."""
 _WORDS: Final = 3
 """Spaces, at least, in a line that somebody says."""
 _LOOKED: Final = 6
@@ -28,7 +30,10 @@ _ENDS: Final = "?\uff1f\u061f"
 _COPY: Final = 0.6
 """The share of the question's words from which on a line that asks is an echo of it."""
 _MENTIONED: Final = 0.6
-"""The share that a passage gets of what one of the named day gets, if its text names the day."""
+"""The share that a passage gets of what one of the named day gets, if a line of it begins with the
+day, as in a log. Accounts name the same days in most of their sentences, which tells nothing."""
+_HEAD: Final = 28
+"""Characters with which a line begins with a day: `- Thursday, 24 September 2026`."""
 _TIMES: Final = frozenset(
     _WORD.findall(
         "yesterday today tonight tomorrow last next ago since recently just morning week weeks"
@@ -118,7 +123,7 @@ def weigh(
 
 
 def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
-    """Return what a passage gets for the days of the question that are its own, or in its text."""
+    """Return what a passage gets for the days of the question: its own, or those of its lines."""
     day = moment(at, asked.zone) if at >= 0 else None
     own = max((hints.of(one) for one in asked.days if day and one.has(day)), default=0.0)
     if own:
@@ -127,7 +132,8 @@ def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
     exact = {one for one in asked.days if isinstance(one, Day) and one.is_exact}
     if day or not any(str(one.day) in text for one in exact):
         return 0.0
-    return _MENTIONED * hints.day * bool(exact.intersection(named(text)))
+    heads = "\n".join(line[:_HEAD] for line in text.splitlines())
+    return _MENTIONED * hints.day * bool(exact.intersection(named(heads)))
 
 
 def _signs(
@@ -166,7 +172,7 @@ def is_talk(text: str) -> bool:
     for _, begin in _labels(text):
         if text.count("\n", 0, begin) >= _LOOKED:
             return False
-        found += _is_sentence(text, begin)
+        found += _is_sentence(_line(text, begin))
         if found == _TURNS:
             return True
     return False
@@ -209,14 +215,19 @@ def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
 
 def _speaks(lines: Sequence[tuple[str, int]]) -> bool:
     """Return whether a label, given the texts and places of its lines, names a speaker."""
-    some = lines[:_SAMPLED]
-    return len(lines) >= _TURNS and 2 * sum(_is_sentence(*one) for one in some) >= len(some)
+    # Passages of a document overlap: the end of the line may be cut off in one of them.
+    some = {line[:_SAME]: line for one in lines[:_SAMPLED] if (line := _line(*one))}
+    return len(some) >= _TURNS and 2 * sum(map(_is_sentence, some.values())) >= len(some)
 
 
-def _is_sentence(text: str, begin: int) -> bool:
-    """Return whether a labelled line is something that is said, not the value of a field."""
+def _line(text: str, begin: int) -> str:
+    """Return the line that begins there."""
     end = text.find("\n", begin)
-    line = text[begin : end if end >= 0 else len(text)].rstrip(" *")
+    return text[begin : end if end >= 0 else len(text)].rstrip(" *")
+
+
+def _is_sentence(line: str) -> bool:
+    """Return whether a labelled line is something that is said, not the value of a field."""
     return not (line[-1:].isalnum() or line[-1:] in ",;:/") and line.count(" ") >= _WORDS
 
 

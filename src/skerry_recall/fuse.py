@@ -142,6 +142,8 @@ class _Side:
     """None is all."""
     base: float = 0.0
     """Of the raw scores, what the neighbours share is the difference from."""
+    unit: float = 0.0
+    """What a score of 1 adds to the score of a row."""
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
         """Yield what this side says of a row, its rank counted from 1."""
@@ -176,7 +178,7 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     if fresh is not None:
         total = total * fresh
     rows = _rows(total, found, scores, profile, options, limit)
-    candidates = _looked_at(rows, total, scores, profile, options)
+    candidates = _looked_at(rows, total, sides, scores, profile, options)
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
     for one, value in islice(_ordered(candidates, scores.at, profile, options, limit), limit):
@@ -295,8 +297,9 @@ def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
     allowed = _allowed(near, scores.mask)
     if profile.candidates is None:
         high = float(allowed.max())
-        part = allowed * np.float32(weight / high if high > 0 else 0)
-        return _Side("text", scores.text, near, part, part > 0)
+        unit = weight / high if high > 0 else 0.0
+        part = allowed * np.float32(unit)
+        return _Side("text", scores.text, near, part, part > 0, unit=unit)
     rows = top(allowed, limit * profile.candidates, allowed > 0)
     return _few("text", scores.text, rows, weight / (1 + np.arange(len(rows))))
 
@@ -311,12 +314,11 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
         )
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
-        if high > low:
-            part = near - np.float32(low)
-            part *= np.float32(weight / max(high - low, _SPREAD))
-        else:
+        unit = weight / max(high - low, _SPREAD)
+        part = (near - np.float32(low)) * np.float32(unit)
+        if high <= low:
             part = np.full_like(near, weight)
-        return _Side("vector", raw, near, part, None, mean)
+        return _Side("vector", raw, near, part, None, mean, unit)
     allowed = _allowed(np.maximum(raw, 0), scores.mask)
     rows = top(allowed, limit * profile.candidates, scores.mask)
     return _few("vector", raw, rows, allowed[rows] * weight)
@@ -337,7 +339,12 @@ def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _S
 
 
 def _looked_at(
-    rows: Rows, total: Floats, scores: Scores, profile: Profile, options: Options
+    rows: Rows,
+    total: Floats,
+    sides: Sequence[_Side],
+    scores: Scores,
+    profile: Profile,
+    options: Options,
 ) -> list[Candidate]:
     """Return the candidates, with their texts where a stage needs them, by the hints if any."""
     candidates = [Candidate(int(row), float(total[row])) for row in rows]
@@ -347,9 +354,12 @@ def _looked_at(
         one.text = text
     if profile.hints is None or options.asked is None:
         return candidates
-    weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
-    near = profile.text_near
-    share_talk(candidates[:POOL], scores, SHORT, weight * near.beside, weight * near.beyond)
+    nears = (profile.text_near, profile.vector_near)
+    shares = [
+        (side.raw, side.base, side.unit * near.beside, side.unit * near.beyond)
+        for side, near in zip(sides, nears, strict=False)
+    ]
+    share_talk(candidates[:POOL], scores, SHORT, shares)
     looked = again(candidates, scores, options.asked, profile.hints, profile.newer)
     return related(looked, scores, options.asked, options.scale)
 
