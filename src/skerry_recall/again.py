@@ -36,8 +36,9 @@ _TALK: Final = 40
 """Terms by which the share of a long passage of a conversation is divided by its length."""
 _FAINT: Final = 0.01
 """How good a passage is at least that only others speak for."""
-NOTHING: Final = 0.2
-"""Without a word of the question, a passage below it answers nothing."""
+_BESIDE: Final = 2.0
+_ALONE: Final = 0.75
+"""The powers of the share of the question's words in a score, beside a meaning and without one."""
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ def share_talk(
     short: int,
     shares: Sequence[tuple[Floats, float, float, float]],
 ) -> None:
-    """Give long passages of conversations a share of the scores of their neighbours.
+    """Give passages of conversations their share of the scores of neighbours, where one is long.
 
     What was said before and after belongs to it, unlike in a table or a list. For words and meaning
     each: the scores, what counts as none, the share of a passage beside it and of one beyond.
@@ -86,20 +87,22 @@ def share_talk(
     document = scores.document
     for one in candidates:
         length = int(scores.length[one.row])
-        if length <= short or not is_talk(one.text):
-            continue
         near = [
             (row, distance)
             for distance in (1, 2)
             for row in (one.row - distance, one.row + distance)
-            if 0 <= row < len(document) and document[row] == document[one.row]
+            if 0 <= row < len(document)
+            and document[row] == document[one.row]
+            and max(length, scores.length[row]) > short  # else it has its share
         ]
+        if not near or not is_talk(one.text):
+            continue
         gain = sum(
             (beside if distance == 1 else beyond) * (float(raw[row]) - base)
             for raw, base, beside, beyond in shares
             for row, distance in near
         )
-        one.score += gain * _TALK / length
+        one.score += gain * _TALK / max(length, _TALK)
     most = max((one.score for one in candidates), default=0.0)
     for one in candidates:
         one.score /= max(1.0, most)
@@ -108,28 +111,25 @@ def share_talk(
 def related(
     candidates: list[Candidate],
     scores: Scores,
-    asked: Asked,
     scale: tuple[float, float] | None,
 ) -> list[Candidate]:
     """Return the candidates, each with how well it answers, whatever the others do: 0 to 1.
 
-    That is what the words or the meaning say at least: the share of the question's words, by their
-    rarity, and the place of the cosine on the scale. No hit has less than one that comes after it
-    among the first `POOL`. Where no word is shared, no meaning is near, and the question has no
-    common word of any language, nothing answers: it is none.
+    That is what the words or the meaning say at least: a power of the share of the question's
+    words, by their rarity, and the place of the cosine on the scale. No hit has less than one that
+    comes after it among the first `POOL`.
     """
     if not candidates:
         return candidates
     rows = [one.row for one in candidates]
     words = np.minimum(scores.text[rows] / max(scores.possible, _LEAST), 1.0)
     near = np.zeros(len(rows), np.float32)
+    words **= _ALONE if scores.vector is None else _BESIDE
     if scores.vector is not None:
         low, high = scale or _scale(scores.vector)
         near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
     good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
     named = np.array([any(name == "dated" for name, _ in one.parts) for one in candidates])
-    if not asked.natural and not named.any() and not words.any() and good.max() < NOTHING:
-        return []
     good = np.where(named, np.maximum(good, _NAMED), good)
     first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
     rest = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]

@@ -32,8 +32,8 @@ _COPY: Final = 0.6
 _MENTIONED: Final = 0.6
 """The share that a passage gets of what one of the named day gets, if a line of it begins with the
 day, as in a log. Accounts name the same days in most of their sentences, which tells nothing."""
-_HEAD: Final = 28
-"""Characters with which a line begins with a day: `- Thursday, 24 September 2026`."""
+_HEAD: Final = re.compile(r"^[^\n:|\u2013\u2014]{1,32}(?=:|[ \t]*$)", re.MULTILINE)
+"""What may be the day of a line: `- Thursday, 24 September 2026`, alone or before a colon."""
 _TIMES: Final = frozenset(
     _WORD.findall(
         "yesterday today tonight tomorrow last next ago since recently just morning week weeks"
@@ -132,7 +132,7 @@ def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
     exact = {one for one in asked.days if isinstance(one, Day) and one.is_exact}
     if day or not any(str(one.day) in text for one in exact):
         return 0.0
-    heads = "\n".join(line[:_HEAD] for line in text.splitlines())
+    heads = "\n".join(one[0] for one in _HEAD.finditer(text))
     return _MENTIONED * hints.day * bool(exact.intersection(named(heads)))
 
 

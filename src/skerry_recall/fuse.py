@@ -226,19 +226,26 @@ def smoothed(
 
     `s'(i) = s(i) + beside * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
     stands beside the passage that has the question's words. Given the lengths, a passage of more
-    than `short` terms gets less, one of twice as many nothing: it holds its own context.
+    than `short` terms gets less, one of twice as many nothing: it holds its own context. One of
+    more than twice as many gives less: a short one beside it is the end of what was cut.
     """
     shares = [(1, near.beside), (2, near.beyond)]
     if not any(share for _, share in shares):
         return scores
+    brief = None
+    given = scores
+    if length is not None:
+        times = length.astype(np.float32) / np.float32(short)
+        brief = np.clip(2 - times, 0, 1)
+        given = scores * np.clip(2 - times / 2, 0, 1)
     gain = np.zeros_like(scores)
     for distance, share in shares:
         if share and len(scores) > distance:
             same = (document[distance:] == document[:-distance]) * np.float32(share)
-            gain[distance:] += same * scores[:-distance]
-            gain[:-distance] += same * scores[distance:]
-    if length is not None:
-        gain *= np.clip(2 - length.astype(np.float32) / np.float32(short), 0, 1)
+            gain[distance:] += same * given[:-distance]
+            gain[:-distance] += same * given[distance:]
+    if brief is not None:
+        gain *= brief
     gain += scores
     return gain
 
@@ -361,7 +368,7 @@ def _looked_at(
     ]
     share_talk(candidates[:POOL], scores, SHORT, shares)
     looked = again(candidates, scores, options.asked, profile.hints, profile.newer)
-    return related(looked, scores, options.asked, options.scale)
+    return related(looked, scores, options.scale)
 
 
 def _passing(

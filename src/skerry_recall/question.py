@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Final
 
-from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.dates import Day, Span, named
-from skerry_recall.fold import plain
-from skerry_recall.language import SPOKEN
 from skerry_recall.terms import FORM, MAX_QUESTION, Words
 
 _WORD: Final = re.compile(r"\w+")
 _WHEN: Final = re.compile(
     r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time|season))\b", re.IGNORECASE
 )
-_UNSPACED: Final = re.compile(rf"[{UNSPACED}]")
 _PAST: Final = re.compile(
     r"\b(?:first|originally|initially|used to|former(?:ly)?|previous(?:ly)?|before|earlier|old"
     r"|früher|damals|vorher|zuerst|ehemal\w{0,4}|alte[nrs]?|antes|avant|ancien(?:ne)?|prima"
@@ -42,8 +38,6 @@ class Asked:
     """All its words in lower case: those that are the name of a speaker say who said it."""
     when: bool = False
     """Whether it asks for a time."""
-    natural: bool = True
-    """Whether it has a common word of some language, or is in a script without spaces."""
     past: bool = False
     """Whether it asks for what was before something else."""
     days: tuple[Day | Span, ...] = ()
@@ -63,19 +57,11 @@ def read(question: str, words: Words, now: int | None = None, zone: tzinfo | Non
         terms=dict.fromkeys(words.content(question), 1.0),
         words=frozenset(_WORD.findall(question.lower())),
         when=_WHEN.search(question) is not None,
-        natural=_is_natural(question),
         past=_PAST.search(question) is not None,
         days=named(question, now, zone),
         zone=zone,
         now=now,
     )
-
-
-def _is_natural(question: str) -> bool:
-    """Return whether a question has a common word, or a script without spaces."""
-    words = {plain(word) for word in _WORD.findall(question[:MAX_QUESTION])}
-    known = any(not words.isdisjoint(some) for some in (COMMON, *SPOKEN.values()))
-    return known or _UNSPACED.search(question) is not None
 
 
 def phrases(question: str) -> list[str]:

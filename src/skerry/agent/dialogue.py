@@ -237,12 +237,13 @@ class Dialogue:
 
     def _means(self) -> ToolContext:
         """Return what a tool may use; most runs call none, and it takes half a millisecond."""
-        read = taint(self.conversation.history.messages)
+        messages = self.conversation.history.messages
+        read, since = taint(messages), min((one.timestamp for one in messages), default=None)
         actor, who = Actor.of(self._caller, read), str(self._caller.key)
         rules = gate(self._config, actor, self._runtime.records, who)
         beneath = Beneath(self._config.workspace(self._agent), rules)
         recall = Recollection(self._runtime.store, self._active)
-        return ToolContext(beneath, recall, self._caller, read)
+        return ToolContext(beneath, recall, self._caller, read, since)
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)

@@ -102,10 +102,6 @@ class Desk(Struct, frozen=True):
             changes["max_snippet_chars"] = EXCERPT
         return limits.model_copy(update=changes)
 
-    def min_score(self, agent: AgentId) -> float:
-        """Return the score below which hits are left out where nobody asks for another."""
-        return self.config().memory_search(agent).query.min_score
-
     def of(self, agent: AgentId) -> MemoryBackend | None:
         """Return the agent's memory; None where it has none."""
         return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
@@ -332,9 +328,13 @@ class Desk(Struct, frozen=True):
     def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
         """Return the question without conversations where these are switched off.
 
-        What is indexed of them goes with the next round over everything, and shows no more now.
+        What is indexed of them goes with the next round over everything, and shows no more now. A
+        question that names no least score has the configured one.
         """
         config = self.config()
+        if question.min_score is None:
+            least = config.memory_search(agent).query.min_score
+            question = replace(question, min_score=least)
         said = MemorySource.SESSIONS in config.memory_search(agent).sources
         if said and config.memory.qmd.sessions.enabled:
             return question

@@ -15,7 +15,8 @@ _MOST: Final = 200
 
 def wide(question: MemoryQuestion, limit: int) -> int:
     """Return how many hits QMD is asked for, so that `limit` may be left."""
-    narrow = question.path or question.session or question.since or question.until or question.opens
+    asked = (question.path, question.session, question.since, question.until)
+    narrow = any(asked) or question.opens or question.heard
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
@@ -24,11 +25,11 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
     `scored` says whether scores compare meaning; others have no measure to be compared with.
     """
-    if scored and hit.score < question.min_score:
+    if scored and hit.score < (question.min_score or 0.0):
         return False
     if question.session is not None and question.session != hit.session:
         return False
-    if hit.source is MemorySource.SESSIONS and not _is_open(question, hit.session):
+    if hit.source is MemorySource.SESSIONS and not _is_open(question, hit):
         return False
     if question.path is not None and not _leads(question.path, hit.path):
         return False
@@ -47,7 +48,11 @@ def dated(name: str, changed: int) -> int:
     return changed
 
 
-def _is_open(question: MemoryQuestion, session: str | None) -> bool:
+def _is_open(question: MemoryQuestion, hit: MemoryHit) -> bool:
+    """Return whether what was said may be found, and whoever asks has it not before them."""
+    session, heard = hit.session, question.heard
+    if heard and session == heard[0] and (hit.at or 0) >= heard[1]:
+        return False
     return question.opens is None or (session is not None and question.opens(session))
 
 

@@ -58,7 +58,13 @@ class Recalling(Struct, frozen=True):
         if caller is None or any(one.origin in OTHERS for one in draft.messages):
             return None
         limits = self.desk.limits(caller.key.agent)
-        question = MemoryQuestion(draft.prompt[-MOST_PROMPT:], limits.max_results * WIDER)
+        since = min((one.timestamp for one in draft.messages), default=None)
+        question = MemoryQuestion(
+            draft.prompt[-MOST_PROMPT:],
+            limits.max_results * WIDER,
+            None,
+            heard=None if since is None else (str(caller.key), since),
+        )
         try:
             answer = await self.desk.find(caller, question)
         except SkerryError as error:

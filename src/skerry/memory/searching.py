@@ -88,6 +88,7 @@ def search(
         since=question.since,
         until=question.until,
     )
+    scores = _without_heard(scores, tables, question, asking)
     scores, quoted = _lifted(scores, tables, phrases(question.text))
 
     def texts(rows: Sequence[int]) -> list[str]:
@@ -97,7 +98,7 @@ def search(
 
     half_life = weighing.half_life
     options = Options(
-        min_score=question.min_score,
+        min_score=question.min_score or 0.0,
         decay=None if half_life is None else Decay(now, half_life, weighing.floor),
         mmr=weighing.mmr,
         asked=asked,
@@ -136,6 +137,26 @@ def _documents(
 
     key = (question.sources, question.path, question.session, opened and tuple(opened))
     return asking.recall(key, make)
+
+
+def _without_heard(
+    scores: "Scores", tables: Tables, question: MemoryQuestion, asking: Asking
+) -> "Scores":
+    """Return the scores with a mask for what the model that asks has before it."""
+    if question.heard is None:
+        return scores
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    key, since = question.heard
+    said = frozenset({MemorySource.SESSIONS})
+    mine = asking.recall(
+        (said, None, key, None),
+        lambda: np.fromiter(tables.documents(said, None, key, None), np.int64),
+    )
+    if not len(mine):
+        return scores
+    mask = ~(np.isin(scores.document, mine) & (scores.at >= since))
+    return replace(scores, mask=mask if scores.mask is None else mask & scores.mask)
 
 
 def _lifted(
@@ -201,7 +222,7 @@ def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
 
 def _fits(row: Row, question: MemoryQuestion) -> bool:
     at, path = row.passage.at, question.path
-    opens = question.opens
+    opens, heard = question.opens, question.heard
     return (
         row.source in question.sources
         and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))
@@ -209,4 +230,5 @@ def _fits(row: Row, question: MemoryQuestion) -> bool:
         and (question.session is None or row.session == question.session)
         and (question.since is None or (at is not None and at >= question.since))
         and (question.until is None or (at is not None and at < question.until))
+        and (heard is None or row.session != heard[0] or at is None or at < heard[1])
     )

@@ -74,8 +74,8 @@ class MemoryQuestion(Struct, frozen=True):
 
     text: str
     limit: int = 6
-    min_score: float = 0.0
-    """0 to 1; hits below it are left out."""
+    min_score: float | None = 0.0
+    """0 to 1; hits below it are left out. None is as configured, for whoever asks the desk."""
     sources: frozenset[MemorySource] = frozenset(MemorySource)
     path: str | None = None
     """Only in this file, or, where it ends with `/`, beneath this folder."""
@@ -93,6 +93,9 @@ class MemoryQuestion(Struct, frozen=True):
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
+    heard: tuple[str, int] | None = None
+    """Without what was said in the conversation of this key from then on, in ms since 1970: a model
+    that asks has it before it already."""
 
 
 class MemoryHit(Struct, frozen=True):

@@ -34,6 +34,8 @@ class ToolContext(Struct, frozen=True):
     """Who asks, and where; None where nobody speaks: then nothing of the owner's is opened."""
     taint: frozenset[Origin] = frozenset()
     """Whose words the model has before it that are not its owner's, such as `web`."""
+    since: int | None = None
+    """When the first message was said that the model has before it, in ms since 1970."""
 
     @property
     def actor(self) -> Actor:

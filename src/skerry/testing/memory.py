@@ -56,7 +56,9 @@ class FakeBackend:
             await self.wait()
         if self.failure is not None:
             raise self.failure
-        hits = [one for one in self.hits if one.score >= question.min_score][: question.limit]
+        hits = [one for one in self.hits if one.score >= (question.min_score or 0.0)][
+            : question.limit
+        ]
         if question.explain:
             hits = [replace(one, explanation=(("text", one.score),)) for one in hits]
         return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)

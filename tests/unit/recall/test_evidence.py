@@ -41,7 +41,7 @@ def test_a_passage_of_nobody_loses_nothing_against_one_of_the_named_person() -> 
     "label", ["Ada: ", "**Ada:** ", "**Ada**: ", "- ADA: ", "> **Ada:** ", "Ada Byron: ", "Ada : "]
 )
 def test_a_speaker_is_known_however_the_name_is_written(label: str) -> None:
-    said = f"{label}I like the boat.\n" * 2
+    said = f"{label}I like the boat.\n{label}It is a fine boat.\n"
     texts = ("Bo: the boat: it is red.\nBo: I like it so.", f"It was so:\n{said}")
     assert order("What did Ada Byron paint?", *texts) == [1, 0]
 

@@ -307,19 +307,26 @@ def test_the_first_ten_are_the_same_whatever_is_asked_for() -> None:
     assert [hit.score for hit in many] == sorted((hit.score for hit in many), reverse=True)
 
 
-def test_a_question_of_no_language_finds_nothing() -> None:
-    given = scores([0.0, 0.0], [0.81, 0.79], possible=5.0)
+@pytest.mark.parametrize("question", ["zzzqqq", "who won the cup"])
+def test_what_nothing_is_near_to_has_hardly_a_score(question: str) -> None:
+    given = scores([0.0, 0.0], [0.79, 0.78], possible=5.0)
     texts = ["It rained all day.", "The boat is red."]
-    assert found(given, "zzzqqq", texts) == []
-    assert [hit.score < 0.2 for hit in found(given, "who won the cup", texts)] == [True, True]
+    assert [hit.score < 0.1 for hit in found(given, question, texts)] == [True, True]
+
+
+def test_some_of_the_words_count_less_beside_a_meaning_than_alone() -> None:
+    beside = found(scores([2.0, 0.0], [0.78, 0.78], possible=5.0), "boat", ["boat", "rain"])
+    alone = found(scores([2.0, 0.0], possible=5.0), "boat", ["boat", "rain"])
+    assert beside[0].score == pytest.approx(0.4**2)
+    assert alone[0].score == pytest.approx(0.4**0.75)
 
 
 def test_a_score_says_how_well_a_passage_answers_whatever_the_others_do() -> None:
     texts = ["The boat is red.", "It rained all day."]
-    poor = found(scores([0.5, 0.0], [0.81, 0.80], possible=5.0), "the boat", texts)
-    good = found(scores([4.5, 0.0], [0.89, 0.80], possible=5.0), "the boat", texts)
-    assert poor[0].score == pytest.approx(1 - 0.9 * 0.9)
-    assert good[0].score == pytest.approx(1 - 0.1 * 0.1)
+    poor = found(scores([0.5, 0.0], [0.81, 0.78], possible=5.0), "the boat", texts)
+    good = found(scores([4.5, 0.0], [0.88, 0.78], possible=5.0), "the boat", texts)
+    assert poor[0].score == pytest.approx(1 - 0.9 * 0.99)
+    assert good[0].score == pytest.approx(1 - 0.19 * 0.2)
     assert good[1].score == pytest.approx(0.01)
 
 

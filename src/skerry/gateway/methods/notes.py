@@ -30,7 +30,7 @@ class MemorySearchParams(Params):
     query: Annotated[str, Field(min_length=1, max_length=2000)]
     agent_id: Name | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 6
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    min_score: Annotated[float, Field(ge=0, le=1)] | None = None
     source: MemorySource | None = Field(default=None, strict=False)
     path: Name | None = None
     since: int | None = None

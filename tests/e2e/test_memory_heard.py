@@ -1,0 +1,72 @@
+"""What a model has before it takes no place in what it is told of the memory: a whole gateway."""
+
+import json
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from skerry.client.client import GatewayClient
+from skerry.testing.gateway import GatewayProcess, running_gateway
+
+QUESTION = "Where does the key of the shed hang?"
+NOTE = "The key of the shed hangs behind the clock.\n"
+SEARCH = f"call memory_search {json.dumps({'query': QUESTION})}"
+
+
+async def say(client: GatewayClient, key: str, text: str, number: int) -> None:
+    params = {"sessionKey": key, "message": text, "idempotencyKey": f"{key}{number}"}
+    await client.request("agent", params, expect_final=True)
+
+
+async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
+    """Return the results of the last search of the tool in a conversation."""
+    history = await client.request("chat.history", {"sessionKey": key})
+    *_, last = [one for one in history["messages"] if one["role"] == "toolResult"]
+    results: list[dict[str, Any]] = json.loads(last["content"][0]["text"])["results"]
+    return results
+
+
+async def indexed(client: GatewayClient, text: str) -> None:
+    """Wait until a conversation with the text is found by a person."""
+    with anyio.fail_after(60):
+        while True:
+            await client.request("memory.sync", {})
+            answer = await client.request("memory.search", {"query": text, "source": "sessions"})
+            if any(text in one["text"] for one in answer["results"]):
+                return
+            await anyio.sleep(0.2)
+
+
+def gateway(home: Path) -> AbstractAsyncContextManager[GatewayProcess]:
+    workspace = home / "workspace"
+    workspace.mkdir(parents=True)
+    (workspace / "MEMORY.md").write_text(NOTE, "utf-8")
+    search = {"provider": "none", "sync": {"sessions": {"deltaBytes": 1, "deltaMessages": 1}}}
+    defaults = {"workspace": str(workspace), "memorySearch": search}
+    return running_gateway(home=home, config={"agents": {"defaults": defaults}})
+
+
+async def test_the_present_conversation_takes_no_place_and_another_does(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as process, GatewayClient(process.address) as client:
+        for number in range(8):
+            await say(client, "main", f"{QUESTION} I ask for the {number}. time.", number)
+        await indexed(client, "I ask for the 7. time.")
+        await say(client, "main", SEARCH, 100)
+        (found,) = await told(client, "main")
+        assert found["path"] == "MEMORY.md", "neither the questions nor their echo"
+        await say(client, "agent:main:other", SEARCH, 101)
+        sources = {one["source"] for one in await told(client, "agent:main:other")}
+        assert sources == {"memory", "sessions"}, "there they were not heard"
+
+
+async def test_of_what_nobody_noted_nothing_is_found(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as process, GatewayClient(process.address) as client:
+        asked = {"query": "Which opera did the composer of the anthem finish last?"}
+        await say(client, "main", f"call memory_search {json.dumps(asked)}", 1)
+        assert await told(client, "main") == []
+        answer = await client.request("memory.search", asked)
+        assert answer["results"] == []
+        near = {"query": "the clock of the opera", "minScore": 0}
+        assert (await client.request("memory.search", near))["results"]
