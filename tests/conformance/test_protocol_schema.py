@@ -103,6 +103,7 @@ async def test_answers_about_agents_and_to_polls_are_as_the_schema_says(tmp_path
     of_session = ("sessions.branches.list", "sessions.companion.state", "progressCard.get")
     asked: dict[str, dict[str, Any]] = {one: {"sessionKey": "main"} for one in of_session} | {
         "sessions.observer.visibility": {"visible": True},
+        "migrations.memory.plan": {"agentId": "main"},
         "agents.create": {"name": "Bo"},
         "agents.files.list": {"agentId": "bo"},
         "agents.files.get": {"agentId": "bo", "name": "SOUL.md"},

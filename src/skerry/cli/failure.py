@@ -8,6 +8,7 @@ import sys
 import traceback
 from typing import Final
 
+from skerry.cli.meant import WrongUsageError
 from skerry.cli.render import notice, plain, show_json, styled
 from skerry.model.errors import GatewayRefusedError, SkerryError
 
@@ -41,6 +42,13 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
     if as_json:
         show_json({"ok": False, "error": _object(error, reason, remedy)})
     return complain(reason, remedy, command, _exit_code(error))
+
+
+def show_wrong_usage(error: WrongUsageError) -> None:
+    """Print wrong usage as one JSON object on stdout; a person was told on stderr."""
+    remedy = f"`{error.command} --help` shows what it takes."
+    told = {"code": "usage", "message": error.message, "remedy": remedy}
+    show_json({"ok": False, "error": told})
 
 
 def _texts(error: Exception) -> tuple[str, str]:

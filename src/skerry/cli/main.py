@@ -9,7 +9,7 @@ from importlib import import_module
 from skerry import __version__
 from skerry.cli import parsing_extensions
 from skerry.cli.auth_options import add_auth
-from skerry.cli.meant import Parser
+from skerry.cli.meant import Parser, WrongUsageError
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
 from skerry.cli.options import command as _command
@@ -76,7 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: after `--help`, `--version`, or wrong usage (code 2).
     """
     words = sys.argv[1:] if arguments is None else arguments
-    given = make_parser(words[0] if words else None).parse_args(words)
+    try:
+        given = make_parser(words[0] if words else None).parse_args(words)
+    except WrongUsageError as error:
+        if "--json" in words:
+            import_module("skerry.cli.failure").show_wrong_usage(error)
+        raise
     if given.module is None:
         given.parser.print_help()
         return 0

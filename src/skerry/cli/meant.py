@@ -1,14 +1,28 @@
 """Names the command that was meant, where one is written that does not exist."""
 
+import sys
 from argparse import ArgumentParser
 from typing import NoReturn
+
+
+class WrongUsageError(SystemExit):
+    """The command line is wrong, and a person was told so; ends the process with code 2."""
+
+    def __init__(self, message: str, command: str) -> None:
+        self.message = message
+        self.command = command
+        super().__init__(2)
 
 
 class Parser(ArgumentParser):
     """A parser that names the commands near one that does not exist."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and exit with code 2."""
+        """Print what is wrong on stderr.
+
+        Raises:
+            WrongUsageError: always.
+        """
         import re  # noqa: PLC0415 - only after a mistake
         from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
 
@@ -22,4 +36,6 @@ class Parser(ArgumentParser):
                 f"there is no command `{self.prog} {found[1]}`.{meant}"
                 f" `{self.prog} --help` lists all."
             )
-        super().error(message)
+        self.print_usage(sys.stderr)
+        self._print_message(f"{self.prog}: error: {message}\n", sys.stderr)
+        raise WrongUsageError(message, self.prog)

@@ -20,6 +20,7 @@ from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
 
+UNKNOWN: Final = "request.unknown_method"
 _REST: Final = "skerry.gateway.methods.rest"
 NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 
@@ -77,7 +78,14 @@ class MethodTable:
     def _call(self, frame: RequestFrame, call: Call) -> Json | Coroutine[Any, Any, Json]:
         method = self._find(frame.method)
         if method is None:
-            raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown method: {frame.method}")
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST,
+                f"unknown method: {frame.method}",
+                details={
+                    "code": UNKNOWN,
+                    "remedy": "Ask for one of `features.methods` in `hello-ok`.",
+                },
+            )
         params, warnings = given.parameters(method, bytes(frame.params))
         call.warnings.extend(warnings)
         return method.handler(call, params)

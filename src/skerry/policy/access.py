@@ -70,21 +70,31 @@ UNKNOWN: Final = ADMINS
 
 POLLED: Final[Mapping[str, Need]] = MappingProxyType(
     {
+        "approval.history": APPROVERS,
         "channels.pairing.list": PAIRERS,
+        "environments.list": READERS,
         "exec.approval.list": APPROVERS,
+        "migrations.memory.plan": ADMINS,
         "models.authStatus": READERS,
         "openclaw.approval.list": APPROVERS,
         "plugin.approval.list": APPROVERS,
+        "plugins.catalog.browse": READERS,
         "progressCard.get": READERS,
+        "projects.list": READERS,
         "question.list": QUESTIONERS,
         "sessions.branches.list": READERS,
         "sessions.companion.state": READERS,
         "sessions.observer.visibility": READERS,
         "skills.library.list": READERS,
+        "skills.proposals.list": READERS,
         "skills.search": READERS,
         "talk.catalog": READERS,
         "tasks.list": READERS,
+        "themes.list": READERS,
+        "transcripts.list": READERS,
         "update.status": ADMINS,
+        "users.list": READERS,
+        "worktrees.list": READERS,
     }
 )
 """Methods that answer with nothing to pages that ask all the same; `hello-ok` names none."""

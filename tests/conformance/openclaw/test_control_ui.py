@@ -30,8 +30,15 @@ CONFIRM: Final = {OLD: re.compile("^Confirm$"), NEW: re.compile("^Switch to ")}
 TABS: Final = {
     OLD: "overview channels instances sessions usage cron agents skills nodes config debug logs"
     " chat",
-    NEW: "usage sessions agents chat/main systems automations plugins dashboards nodes logs skills"
-    " channels config debug",
+    NEW: "usage sessions agents chat/main systems automations plugins dashboards dashboard nodes"
+    " logs skills skills/workshop channels config debug worktrees workboard terminal tasks portals"
+    " new memory-import meetings custodian apps activity settings/updates settings/talk"
+    " settings/security settings/secrets settings/profile settings/plugins settings/notifications"
+    " settings/model-setup settings/model-providers settings/memory settings/mcp"
+    " settings/lobsterdex settings/labs settings/infrastructure settings/devices settings/device"
+    " settings/connection settings/communications settings/cloud-workers settings/channels"
+    " settings/automation settings/approvals settings/ai-agents settings/agents settings/advanced"
+    " settings/about",
 }
 REFUSED: Final = {
     "": "Debug > Call was pressed with an empty method.",
@@ -43,11 +50,10 @@ REFUSED: Final = {
     "cron.add": "Cron jobs are not built yet.",
     "cron.runs": "Cron jobs are not built yet.",
     "exec.approvals.set": "Running programs is not built yet.",
-    "users.list": "One owner; no other users.",
-    "environments.list": "No environments besides this machine.",
     "system.info": "Nothing about the machine is told to a page.",
-    "plugins.catalog.browse": "Plugins are files that the owner names; no catalogue is asked.",
-    "themes.list": "Themes of a page are the page's own.",
+    "config.schema.lookup": "`config.schema` has the whole, and the page goes on with that.",
+    "doctor.memory.status": "`memory.status` and `skerry doctor` tell of the memory.",
+    "tools.github.status": "No account of GitHub is used.",
     "diagnostics.lanes": "`status` has the lanes.",
     "config.patch": "Preferences of the newer page come without a base hash; it keeps them.",
 }
@@ -55,7 +61,6 @@ REFUSED: Final = {
 RED: Final = {
     "Channel config schema unavailable.": "Channels are not built yet.",
     "must NOT have fewer than 1 characters": "Debug > Call was pressed with an empty method.",
-    "unknown method: plugins.catalog.browse": "Plugins are files that the owner names.",
 }
 """What red boxes may say, each with the reason."""
 LEFT: Final = {"Revoke": "It would end the page's own access."}

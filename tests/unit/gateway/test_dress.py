@@ -64,7 +64,7 @@ def test_version_3_keeps_the_details_of_other_errors() -> None:
 async def test_bad_frames_and_parameters_are_refused_alike(rig: Rig, protocol: int) -> None:
     async with connected(rig.url, **speaking(protocol)) as wire:
         unknown = (await wire.ask("no.such.method"))["error"]
-        assert unknown == {"code": "INVALID_REQUEST", "message": "unknown method: no.such.method"}
+        assert unknown["message"] == "unknown method: no.such.method"
         bad = (await wire.ask("agent", {}))["error"]
         assert bad["message"].startswith("invalid agent params: must have required property 'mess")
         await wire.send({"type": "req", "id": "7"})

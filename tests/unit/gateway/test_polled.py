@@ -13,6 +13,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "sessions.companion.state": {"sessionKey": "main"},
     "sessions.observer.visibility": {"visible": True},
     "progressCard.get": {"sessionKey": "main"},
+    "migrations.memory.plan": {"agentId": "main"},
 }
 
 

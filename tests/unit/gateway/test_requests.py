@@ -118,7 +118,7 @@ async def test_an_unknown_method_is_one_for_admins(rig: Rig) -> None:
     }
     async with connected(rig.url, scopes=["operator.admin"]) as admin:
         error = (await admin.ask("no.such.method"))["error"]
-    assert error == {"code": "INVALID_REQUEST", "message": "unknown method: no.such.method"}
+    assert error["message"] == "unknown method: no.such.method"
 
 
 async def test_a_second_connect_is_a_method_for_admins(rig: Rig) -> None:

@@ -3,12 +3,14 @@
 They are not among the methods that `hello-ok` names: nobody should build on them.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.gateway.methods.keys import session_key
 
 Limit = Annotated[int, Field(ge=1, le=500)]
 
@@ -76,6 +78,65 @@ class SkillsSearchParams(Params):
 
     query: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+class EnvironmentsListParams(Params):
+    """Parameters of `environments.list`; with no environments they choose nothing."""
+
+    runtime_id: Name | None = None
+    projection: Literal["profiles"] | None = None
+    include_desktop_setup: bool | None = None
+
+
+class AgentParams(Params):
+    """Parameters of `skills.proposals.list`."""
+
+    agent_id: Name | None = None
+
+
+class CatalogParams(Params):
+    """Parameters of `plugins.catalog.browse`; no catalogue is asked."""
+
+    query: Annotated[str, Field(max_length=200)] | None = None
+    search_source: Name | None = None
+    intent: Literal["all", "bundled", "trending", "official", "featured"] | None = None
+    category: Name | None = None
+    cursor: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
+class ApprovalHistoryParams(Params):
+    """Parameters of `approval.history`; with no approvals they choose nothing."""
+
+    cursor: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] | None = None
+    kind: Literal["exec", "plugin", "system-agent"] | None = None
+
+
+class TranscriptsListParams(Params):
+    """Parameters of `transcripts.list`; with no recorded meetings they choose nothing."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    cursor: Annotated[str, Field(min_length=1, max_length=1 << 20)] | None = None
+    query: Annotated[str, Field(max_length=256)] | None = None
+    provider_id: Name | None = None
+    account_id: Name | None = None
+    agent_id: Name | None = None
+    started_after: Annotated[str, Field(max_length=64)] | None = None
+    started_before: Annotated[str, Field(max_length=64)] | None = None
+
+
+class ProjectsListParams(Params):
+    """Parameters of `projects.list`; with no projects they choose nothing."""
+
+    include_observed: bool | None = None
+
+
+class MemoryPlanParams(Params):
+    """Parameters of `migrations.memory.plan`; `skerry import openclaw` takes a memory over."""
+
+    agent_id: Name
+    overwrite: bool | None = None
 
 
 def question_list(_call: Call, _params: NoParams) -> Json:
@@ -156,7 +217,70 @@ def skills_search(_call: Call, _params: SkillsSearchParams) -> Json:
     return {"results": []}
 
 
+def environments_list(_call: Call, _params: EnvironmentsListParams) -> Json:
+    """Return the environments besides this machine, of which there are none."""
+    return {"environments": []}
+
+
+def skill_proposals(call: Call, _params: AgentParams) -> Json:
+    """Return the skills that were proposed, of which there are none."""
+    at = datetime.fromtimestamp(call.context.clock.now_ms() / 1000, UTC)
+    schema = "openclaw.skill-workshop.proposals-manifest.v1"
+    return {"schema": schema, "updatedAt": at.isoformat(), "proposals": []}
+
+
+def themes_list(_call: Call, _params: NoParams) -> Json:
+    """Return the themes that are kept for a page, of which there are none."""
+    return {"themes": [], "current": {"requestedId": None}}
+
+
+def plugins_browse(_call: Call, _params: CatalogParams) -> Json:
+    """Return a catalogue's plugins, of which there are none: the owner names files."""
+    return {"items": []}
+
+
+def worktrees_list(_call: Call, _params: NoParams) -> Json:
+    """Return the working trees of repositories, of which there are none."""
+    return {"worktrees": []}
+
+
+def approval_history(_call: Call, _params: ApprovalHistoryParams) -> Json:
+    """Return what was approved, which is nothing."""
+    return {"items": []}
+
+
+def transcripts_list(_call: Call, _params: TranscriptsListParams) -> Json:
+    """Return the recorded meetings, of which there are none."""
+    return {"sessions": [], "nextCursor": None}
+
+
+def users_list(_call: Call, _params: NoParams) -> Json:
+    """Return the profiles of users, of which there are none: all belongs to the one owner."""
+    return {"profiles": []}
+
+
+def projects_list(_call: Call, _params: ProjectsListParams) -> Json:
+    """Return the projects, of which there are none."""
+    return {"projects": []}
+
+
+def memory_plan(call: Call, params: MemoryPlanParams) -> Json:
+    """Return what of other programs' memories can be taken over by a page, which is nothing."""
+    workspace = str(call.context.config().workspace(session_key(call, None, params.agent_id).agent))
+    return {"agentId": params.agent_id, "workspace": workspace, "providers": []}
+
+
 METHODS: Final = (
+    Method("environments.list", EnvironmentsListParams, environments_list),
+    Method("skills.proposals.list", AgentParams, skill_proposals),
+    Method("themes.list", NoParams, themes_list),
+    Method("plugins.catalog.browse", CatalogParams, plugins_browse),
+    Method("worktrees.list", NoParams, worktrees_list),
+    Method("approval.history", ApprovalHistoryParams, approval_history),
+    Method("transcripts.list", TranscriptsListParams, transcripts_list),
+    Method("users.list", NoParams, users_list),
+    Method("projects.list", ProjectsListParams, projects_list),
+    Method("migrations.memory.plan", MemoryPlanParams, memory_plan),
     Method("question.list", NoParams, question_list),
     Method("tasks.list", TasksListParams, tasks_list),
     Method("sessions.branches.list", OfSessionParams, branches_list),

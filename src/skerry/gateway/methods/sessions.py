@@ -49,7 +49,7 @@ class SessionsListParams(Params):
     include_unknown: bool = False
     configured_agents_only: bool = False
     require_last_interaction: bool = False
-    sort_by: Literal["updatedAt", "lastInteractionAt"] | None = None
+    sort_by: Literal["updatedAt", "lastInteractionAt", "activity"] | None = None
     active_only: bool = False
     exclude_cron: bool = False
     exclude_subagents: bool = False

@@ -1,0 +1,168 @@
+"""Each command with `--json`: a failure is one object on stdout, and an exit code that is not 0."""
+
+import io
+import json
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from skerry.cli.main import main, make_parser
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model_server import StubModelServer
+
+LEFT = {
+    "memory bench": "It measures for minutes and asks no gateway.",
+    "auth login": "It waits for a person at a browser.",
+    "models test": "It calls a model of this machine's, where there is one.",
+    "update check": "It asks a registry.",
+}
+"""Commands that are not run, each with the reason."""
+HERE = {
+    *("auth list", "backup list", "config get", "config migrate", "config validate", "doctor"),
+    *("models list", "models status", "plugins list", "hooks list", "hooks check"),
+    *("service status", "files list", "sessions recovered list", "sessions mirror", "logs"),
+    *(
+        "memory files",
+        "memory doctor",
+        "memory status",
+        "backup create",
+        "import openclaw",
+        "usage",
+    ),
+}
+"""Commands that may succeed without a gateway: they read this machine."""
+STATES = {"status", "gateway status", "service status"}
+"""Commands whose answer is the state; they exit with 1 where nothing runs."""
+
+
+def commands(parser: ArgumentParser | None = None) -> Iterator[ArgumentParser]:
+    """Give each command that has `--json` and prints JSON by it."""
+    parser = parser or make_parser()
+    groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
+    for group in groups:
+        for one in dict.fromkeys(group.choices.values()):
+            yield from commands(one)
+    if not groups and any(one.dest == "json" for one in parser._actions):
+        yield parser
+
+
+COMMANDS = {one.prog.removeprefix("skerry "): one for one in commands()}
+
+
+def words(name: str, given: str = "7") -> list[str]:
+    """Return a command with all that it must be given."""
+    needed = (
+        [*one.option_strings[-1:], given]
+        for one in COMMANDS[name]._actions
+        if one.required or (not one.option_strings and one.nargs in {"?", "*"})
+    )
+    return [*name.split(), *(word for some in needed for word in some), "--json"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    """Run a command; return its exit code and what it printed on stdout, parsed."""
+    capsys.readouterr()
+    try:
+        code = main(arguments)
+    except SystemExit as error:
+        code = int(str(error.code))
+    out = capsys.readouterr().out
+    try:
+        return code, json.loads(out)
+    except ValueError:
+        return code, [json.loads(line) for line in out.splitlines()]
+
+
+def is_failure(told: Any) -> bool:
+    """Return whether it is the object of a failure, with a remedy."""
+    error = told.get("error", {}) if isinstance(told, dict) else {}
+    return told.get("ok") is False and all(error.get(one) for one in ("code", "message", "remedy"))
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("SKERRY_GATEWAY_PORT", "1")
+    monkeypatch.setenv("SKERRY_GATEWAY_TOKEN", "x")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_wrong_usage_is_told_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = run(capsys, *words(name), "--no-such-option")
+    assert code == 2
+    assert is_failure(told)
+
+
+@pytest.mark.full("half a minute")
+@pytest.mark.parametrize("name", [one for one in COMMANDS if one not in LEFT])
+def test_without_a_gateway_a_command_fails_as_json_or_does_its_work(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, told = run(capsys, *words(name))
+    if name in STATES:
+        assert (code, told.get("running", told.get("installed"))) == (1, False)
+    elif code == 0:
+        assert name in HERE, told
+    else:
+        assert is_failure(told)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def gateway() -> AsyncIterator[GatewayProcess]:
+    async with (
+        StubModelServer(lambda _: ["hi"]) as model,
+        running_gateway(model=model.base_url) as running,
+    ):
+        yield running
+
+
+ASKING = sorted(
+    name
+    for name, one in COMMANDS.items()
+    if name not in LEFT and any("--url" in action.option_strings for action in one._actions)
+)
+"""Commands that ask a gateway."""
+
+
+@pytest.mark.full("half a minute")
+@pytest.mark.parametrize("name", [one for one in ASKING if one not in STATES])
+async def test_a_wrong_token_is_told_as_json(
+    name: str, gateway: GatewayProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reach = ("--url", gateway.address.url, "--token", "wrong")
+    code, told = await to_thread.run_sync(partial(run, capsys, *words(name), *reach))
+    assert code != 0
+    assert is_failure(told)
+
+
+OF_NOTHING = {
+    name
+    for name in ASKING
+    if any(one.dest in {"id", "name", "serial", "place"} for one in COMMANDS[name]._actions)
+    and not name.startswith("sessions recovered")
+}
+"""Commands that take the id of a thing."""
+
+
+@pytest.mark.full("half a minute")
+@pytest.mark.parametrize("name", sorted(OF_NOTHING))
+async def test_the_id_of_nothing_is_told_as_json(
+    name: str, gateway: GatewayProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reach = ("--url", gateway.address.url, "--token", gateway.token)
+    code, told = await to_thread.run_sync(partial(run, capsys, *words(name), *reach))
+    assert code != 0
+    assert is_failure(told)
+    assert "7" in told["error"]["message"]
