@@ -71,8 +71,8 @@ def _ended(pid: int) -> float:
 
 def _status(pid: int, name: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    kilobytes = next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
-    return int(kilobytes) * 1024 / 1e6
+    found = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return int(next(found, 0)) * 1024 / 1e6  # a process that has just ended has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import anyio
 
 from skerry.agent.histories import Histories
 from skerry.agent.ledger import Ledger
+from skerry.agent.prompts import Prompts
 from skerry.agent.runtime import Runtime
 from skerry.app.dispatch import Dispatch
 from skerry.commands.table import CommandTable
@@ -31,6 +32,7 @@ from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult
+from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.store import Store, nothing, open_store, sessions
@@ -160,6 +162,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             allow=ledger.allow,
             warn=ledger.warn,
             meter=ledger.meter,
+            prompts=Prompts.over(store, Records()),
         )
         dispatch = Dispatch(runtime, lanes, reach)
         yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger)

@@ -52,6 +52,8 @@ class Asking:
         self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """What the person said."""
+        self._noted = self.prompt
+        """The same behind what the gateway tells the model; it stays so in the conversation."""
         self._sent_prompt: Message = _NO_PROMPT
         self._place: int | None = 0
         self._model: ModelInfo | None = None
@@ -72,13 +74,13 @@ class Asking:
 
     def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
         """Note what the person said: the last message of the history, but where a run goes on."""
-        self.prompt = self._sent_prompt = prompt
+        self.prompt = self._noted = self._sent_prompt = prompt
         last = len(self._history.messages) - 1
         self._place = continued.place if continued is not None else last
 
     def end(self) -> None:
-        """Take back what was put before the prompt: it was for this run."""
-        self._put(self.prompt)
+        """Take back what plugins put before the prompt: it was for this run."""
+        self._put(self._noted)
         workspace = self._pipeline.context.workspace
         if workspace is not None:
             self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
@@ -177,12 +179,13 @@ class Asking:
         tools = self._runtime.offered(caller) if model.supports_tools else ()
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
+        self._noted = with_context(self.prompt, built.note) if built.note else self.prompt
         self._tools = built.tool_chars // CHARS_PER_TOKEN
         self._compactions = self._conversation.compactions
         system, context = await self._pipeline.prompt(
             self.prompt, built.text, model, history.messages, self._compactions
         )
-        self._put(with_context(self.prompt, context) if context else self.prompt)
+        self._put(with_context(self._noted, context) if context else self._noted)
         self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
         self._model = model
 
@@ -199,7 +202,7 @@ class Asking:
             self._active.request,
             self._active.session_id,
             self._pipeline.context,
-            self._conversation.compactions,
+            self._active.entry,
         )
         now = runtime.clock.now_ms()
         return await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)

@@ -154,6 +154,7 @@ class Compactor(Struct, frozen=True):
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             written = await self.runtime.store.write(write)
+            self.runtime.prompts.forget(self.whose.session_id)
         self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
         return Compacted(written, task.tokens, after, len(kept))
 

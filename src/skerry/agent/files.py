@@ -67,6 +67,10 @@ class WorkspaceFiles:
             self._kept.popitem(last=False)
         return files
 
+    def marks(self, workspace: Path, days: Sequence[str]) -> tuple[Mark, ...]:
+        """Return what differs as soon as the log of one of the days is changed or replaced."""
+        return tuple(_mark(f"{workspace}/memory/{day}.md") for day in days)
+
     async def daily(
         self, workspace: Path, days: Sequence[str], records: Records | None = None
     ) -> tuple[FileText, ...]:

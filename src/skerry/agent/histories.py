@@ -5,14 +5,16 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from skerry.agent.pipeline import with_context
 from skerry.agent.view import View
 from skerry.model.ids import SessionId
+from skerry.model.message import UserMessage
 from skerry.model.session import TranscriptEntry
 from skerry.ports.model import History
 from skerry.sessions.cutting import spoken
 from skerry.sessions.history import is_command_answer, mended
 from skerry.sessions.summary import shown
-from skerry.store import Reader, Store, compactions, sessions
+from skerry.store import Reader, Store, compactions, frozen, sessions
 
 KEPT: Final = 256
 KEPT_CHARS: Final = 32 * 1024 * 1024
@@ -91,19 +93,23 @@ class Histories(Struct):
         that it does not stand for. Returns the number of each message's entry, 0 of the summary.
         """
 
-        def read(reader: Reader) -> tuple[compactions.State, list[TranscriptEntry]]:
+        def read(
+            reader: Reader,
+        ) -> tuple[compactions.State, list[TranscriptEntry], dict[int, str]]:
             state = compactions.state(reader, session_id)
             after = state.last.first_kept - 1 if state.last else 0
             found = sessions.entries(reader, session_id, limit=-1, before=before, after=after)
-            return state, found
+            return state, found, frozen.notes(reader, session_id)
 
-        state, entries = await self.store.read(read)
+        state, entries, notes = await self.store.read(read)
         said = spoken(mended([(one.seq, one.message) for one in entries]))
         history = conversation.history
         history.cut(0)
         if state.last is not None:
             history.append(shown(state.last))
-        for _, message in said:
+        for number, message in said:
+            if isinstance(message, UserMessage) and number in notes:
+                message = with_context(message, notes[number])  # noqa: PLW2901 - as it is sent
             history.append(message)
         numbers = [0] * (state.last is not None) + [number for number, _ in said]
         conversation.compactions = state.count

@@ -11,6 +11,10 @@ from skerry.ports.prompt import PromptFile, PromptPart, PromptReport
 from skerry.store import sessions
 
 _SMALL = "This model has little room: it is not shown the files of the workspace."
+_CHANGED = (
+    "{} changed after this conversation began, and stands here as it was; the model is told to read"
+    " it anew. /context reload, /new or a compaction takes it in."
+)
 _ADDED = "Plugins may add to it when a message comes: before_prompt_build, llm_input."
 
 
@@ -42,9 +46,13 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     parts = [PromptPart(one.name, len(one.text)) for one in prompt.sections]
     if specs:
         parts.append(PromptPart("tool schemas", prompt.tool_chars))
+    notes = [_SMALL] if model.prompt_limit is not None else []
+    if prompt.changed:
+        notes.append(_CHANGED.format(", ".join(prompt.changed)))
     hooks = runtime.hooks
     building = (one for one in hooks.before_prompt_build.handlers if one.when is None)
-    added = any(building) or hooks.llm_input.handlers
+    if any(building) or hooks.llm_input.handlers:
+        notes.append(_ADDED)
     return PromptReport(
         session_key=str(key),
         session_id=session_id,
@@ -54,5 +62,5 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
         entries=session.tail if session else 0,
         conversation_tokens=session.total_tokens if session else 0,
-        notes=[*([_SMALL] if model.prompt_limit is not None else []), *([_ADDED] if added else [])],
+        notes=notes,
     )

@@ -339,7 +339,7 @@ async def _core(
         allow=ledger.allow,
         warn=ledger.warn,
         records=records,
-        prompts=Prompts(records=records),
+        prompts=Prompts.over(store, records),
         meter=ledger.meter,
     )
     again = await unless_damaged(store, _left_open(runtime, settings.config, ledger)) or []

@@ -5,13 +5,17 @@ from typing import Final
 
 import msgspec
 
+from skerry.agent.runtime import Runtime
 from skerry.app.desk import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
+from skerry.model.ids import SessionKey
 from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
+from skerry.store import Unit, frozen, sessions
 
-_FORMS: Final = ("list", "detail", "json")
+_RELOAD: Final = "reload"
+_FORMS: Final = ("list", "detail", "json", _RELOAD)
 
 
 def prompt_commands(desk: Desk) -> list[Command]:
@@ -24,6 +28,8 @@ def prompt_commands(desk: Desk) -> list[Command]:
         form = call.arguments.lower() or "list"
         if form not in _FORMS:
             raise CommandError(f"/context takes {', '.join(_FORMS)}.")
+        if form == _RELOAD:
+            return await _reload(desk.dispatcher.runtime, call.key)
         try:
             found = await report(desk.dispatcher.runtime, call.key)
         except ModelError as error:
@@ -38,7 +44,7 @@ def prompt_commands(desk: Desk) -> list[Command]:
     return [
         Command(
             "context",
-            "says what a message is sent with, and what each part costs",
+            "says what a message is sent with and what it costs; `reload` reads the files anew",
             context,
             accepts_arguments=True,
             listed=True,
@@ -46,6 +52,16 @@ def prompt_commands(desk: Desk) -> list[Command]:
             category="status",
         )
     ]
+
+
+async def _reload(runtime: Runtime, key: SessionKey) -> str:
+    def melt(unit: Unit) -> None:
+        if (session := sessions.find(unit, str(key))) is not None:
+            frozen.melt(unit, session.session_id)
+
+    await runtime.store.write(melt)
+    runtime.prompts.forget()
+    return "The next message is sent with the files of the workspace as they are then."
 
 
 def _lines(found: PromptReport, *, detail: bool) -> Sequence[str]:

@@ -18,7 +18,7 @@ from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
-from skerry.store import tally
+from skerry.store import frozen, tally
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed
@@ -43,6 +43,8 @@ class Redacted(Struct, frozen=True):
     answers: int = 0
     """Kept answers to repeated requests."""
     labels: int = 0
+    prompts: int = 0
+    """Texts that system prompts began with, and notes of what changed since."""
     sessions: tuple[str, ...] = ()
     """Ids of the sessions whose transcripts changed."""
 
@@ -61,6 +63,7 @@ class Redacted(Struct, frozen=True):
             self.replies + other.replies,
             self.answers + other.answers,
             self.labels + other.labels,
+            self.prompts + other.prompts,
             tuple(dict.fromkeys((*self.sessions, *other.sessions))),
         )
 
@@ -235,6 +238,21 @@ _TABLES: Final = (
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
     _Table("answered", ("serial",), ("answer",), "? IS NOT NULL", lambda _: Redacted(answers=1)),
     _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
+    _Table(
+        "frozen_text",
+        ("digest",),
+        ("text",),
+        "digest IN (SELECT digest FROM frozen_part JOIN session USING (session_id)"
+        " WHERE agent_id = ?)",
+        lambda _: Redacted(prompts=1),
+    ),
+    _Table(
+        "frozen_note",
+        ("session_id", "seq"),
+        ("text",),
+        _OF_SESSION,
+        lambda _: Redacted(prompts=1),
+    ),
 )
 
 
@@ -264,6 +282,8 @@ def _change(
         texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
         if texts == row:
             continue
+        if table.name == "frozen_text":  # half a text would not be what the file says either
+            frozen.melt_text(unit, key[0])
         if table.name == "entry" and key[2] is None:
             _index_anew(unit, key, bytes(row[0]), redaction)
         values = ", ".join(f"{name} = ?" for name in table.texts)

@@ -7,7 +7,7 @@ import msgspec
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
-from skerry.store import archive, indexing, sessions, settled, tally
+from skerry.store import archive, frozen, indexing, sessions, settled, tally
 from skerry.store.mirror import transcript_file
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
@@ -87,6 +87,7 @@ def remove(unit: Unit, session_id: str) -> bool:
         return False
     settled.forget_session(unit, session_id)
     indexing.forget(unit, session_id)
+    frozen.end(unit, session_id)
     unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
     tally.remove(unit, session_id)
     unit.execute("DELETE FROM mirror WHERE session_id = ?", (session_id,))

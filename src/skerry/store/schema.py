@@ -32,6 +32,8 @@ reached   one row: which database this is, and how often the mirror has noted ho
 
 from typing import Final
 
+from skerry.store.schema_later import LATER
+
 STEPS: Final = (
     """
     CREATE TABLE session (
@@ -380,21 +382,5 @@ STEPS: Final = (
         PRIMARY KEY (day, agent)
     ) WITHOUT ROWID
     """,
-    """
-    CREATE TABLE tally (
-        session_id TEXT NOT NULL, quarter INTEGER NOT NULL, role TEXT NOT NULL, tool TEXT NOT NULL,
-        count INTEGER NOT NULL, failed INTEGER NOT NULL, PRIMARY KEY
-        (session_id, quarter, role, tool)) WITHOUT ROWID;
-    INSERT INTO tally SELECT session_id, at / 900000, json_extract(body, '$.role'), '', count(*),
-        total(coalesce(json_extract(body, '$.stopReason') = 'error', 0)
-            OR coalesce(json_extract(body, '$.isError'), 0))
-        FROM (SELECT session_id, at, CAST(body AS TEXT) AS body FROM entry WHERE kind IS NULL)
-        WHERE json_valid(body) AND json_extract(body, '$.role') IS NOT NULL GROUP BY 1, 2, 3;
-    INSERT INTO tally SELECT session_id, at / 900000, 'toolCall',
-        coalesce(json_extract(c.value, '$.name'), ''), count(*), 0 FROM
-        (SELECT session_id, at, CAST(body AS TEXT) AS body FROM entry WHERE kind IS NULL),
-        json_each(iif(json_valid(body), body, '{}'), '$.content') AS c WHERE
-        iif(c.type = 'object', json_extract(c.value, '$.type'), 0) = 'toolCall' GROUP BY 1, 2, 4;
-    CREATE INDEX model_call_of_session ON model_call (session_id, day)
-    """,
+    *LATER,
 )

@@ -18,6 +18,8 @@ from skerry.store.schema import STEPS
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
 """Tables that never go back. Every table by which somebody is let in belongs here."""
+FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
+"""Tables that end with a restore: what prompts began with was judged by records of that time."""
 RECORDS: Final = "file_record"
 """Of which the replaced database's rows win; where it cannot be read, the backup's hold."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
@@ -49,6 +51,8 @@ def keep(replaced: Path, made: Path) -> Kept:
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
+        for name in FROZEN:
+            connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
         for name in TABLES:
             connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
             columns, found = (rows or {}).get(name, ((), ()))

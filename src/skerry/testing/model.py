@@ -145,8 +145,10 @@ def echo(request: ModelRequest) -> Sequence[Step]:
 def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
     """Return the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
 
-    `number` of messages makes the call's id.
+    `number` of messages makes the call's id. What the gateway tells before them is passed over.
     """
+    if text.startswith("[From the gateway: "):
+        text = text.partition("]\n\n")[2]
     if after_tool:
         return ["result: ", text]
     if text.startswith("call "):

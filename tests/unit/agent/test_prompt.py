@@ -117,13 +117,18 @@ async def test_the_first_request_is_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("identity-files-injected")
-async def test_a_change_of_a_file_counts_from_the_next_turn_on(tmp_path: Path) -> None:
+async def test_a_change_of_a_file_is_told_and_counts_from_the_next_session_on(
+    tmp_path: Path,
+) -> None:
     async with seeded(tmp_path) as (core, model):
         await core.ask("one")
         (core.workspace / "SOUL.md").write_text("Speak like a pirate.", encoding="utf-8")
         await core.ask("two")
-    assert "Speak like a pirate." not in systems(model)[0]
-    assert "### SOUL.md\nSpeak like a pirate." in systems(model)[1]
+        await core.ask("elsewhere", key=SessionKey.parse("agent:main:other"))
+    first, second, other = systems(model)
+    assert first == second
+    assert "SOUL.md changed after this conversation began" in str(model.seen[1].messages[-1])
+    assert "### SOUL.md\nSpeak like a pirate." in other
 
 
 @pytest.mark.requirement("identity-file-identity-md")
@@ -202,7 +207,7 @@ async def test_a_session_begins_with_the_notes_of_today_and_yesterday(tmp_path: 
     assert "Wednesday, 2023-11-15 (Pacific/Kiritimati)" in first
 
 
-async def test_a_new_day_is_told_once(tmp_path: Path) -> None:
+async def test_a_session_of_another_day_has_that_day(tmp_path: Path) -> None:
     clock = FakeClock()
     async with seeded(tmp_path, clock=clock) as (core, model):
         await core.ask("one")

@@ -21,6 +21,7 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
             await core.dispatch.submit(asked)
             await core.dispatch.wait(asked.run_id, 60)
     core.dispatch.runtime.histories.clear()  # they are kept up to a limit of their own
+    core.dispatch.runtime.prompts.forget()  # the same
     for kept in (model.seen, core.events, core.woken):
         kept.clear()
     gc.collect()

@@ -1,0 +1,184 @@
+"""RSS and CPU a message over many minutes of traffic: conversations that grow and are compacted.
+
+`python -m bench.soak --minutes 20` measures so long, after a warm-up in which every conversation is
+compacted; it stops by itself. Among `make bench` it takes `MINUTES`.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import anyio
+
+from bench.measure import Driver, Gateway, driver, figure, gateway
+from skerry.testing.gateway import model_config
+from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
+
+MINUTES: Final = 20
+MOST_MINUTES: Final = 240
+WARM_MINUTES: Final = 8
+"""In so many every conversation is compacted once: before that, each request is longer than the last."""
+SESSIONS: Final = 20
+RATE: Final = 4.0
+"""Messages a second, of all conversations together."""
+TOOLS: Final = 20
+"""One message of a conversation in so many calls a tool."""
+READS: Final = 10
+"""After so many messages a client reads a conversation, as a page does."""
+WINDOW: Final = 32_000
+SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
+"""What the model answers to a tool's result, and as a summary."""
+WORDS: Final = (
+    "the harbour pilot wrote that north wind and a spring tide close the narrow channel before"
+    " noon so every boat waits behind the island until water falls and light comes back"
+).split()
+ENDS: Final = 5
+"""So many minutes at the begin are compared with as many at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What one minute of traffic was."""
+
+    messages: int
+    cpu_ms: float
+    """Of all processes, a message."""
+    rss: float
+    """Of the gateway's own process at the end of the minute, in MB."""
+    anonymous: float
+    """What of it is no mapped file."""
+    together: float
+    """Of all processes, in MB."""
+    files: int
+    """Open file descriptors."""
+
+
+def text(place: int, chance: random.Random) -> str:
+    """Return what a person writes: mostly prose of 20 to 90 words, now and then a tool's call."""
+    if place % TOOLS == TOOLS - 1:
+        return 'call session_search {"query": "narrow channel before noon"}'
+    return " ".join(chance.choices(WORDS, k=chance.randint(20, 90))) + f" ({place})."
+
+
+def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
+    """Return the echo of a person's words; to all else something short."""
+    is_talk = body.get("tools") and body["messages"][-1]["role"] == "user"
+    return echo_chat(body) if is_talk else [SHORT]
+
+
+class Traffic:
+    """Says something in one conversation after the other, at an even pace."""
+
+    def __init__(self, client: Driver, reader: Driver) -> None:
+        self.said = 0
+        self._client = client
+        self._reader = reader
+        self._chance = random.Random(1)  # noqa: S311 - the same words each time
+        self._begin = time.perf_counter()
+
+    async def minute(self) -> int:
+        """Go on for a minute; return how many messages were answered in it."""
+        end, before = time.perf_counter() + 60, self.said
+        while time.perf_counter() < end:
+            session = f"soak-{self.said % SESSIONS}"
+            await self._client.say(session, text(self.said // SESSIONS, self._chance))
+            await self._client.final()
+            self.said += 1
+            if self.said % READS == 0:
+                asked = {"sessionKey": session, "limit": 120}
+                await self._reader.answer("chat.history", asked)
+            await anyio.sleep(max(self._begin + self.said / RATE - time.perf_counter(), 0))
+        return self.said - before
+
+
+def status(pid: int, name: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:"))) / 1e3
+
+
+async def measured(running: Gateway, traffic: Traffic) -> Minute:
+    before = running.tree.cpu()
+    messages = await traffic.minute()
+    used = running.tree.cpu() - before
+    pid = running.tree.pid
+    return Minute(
+        messages,
+        used / max(messages, 1) * 1e3,
+        status(pid, "VmRSS"),
+        status(pid, "RssAnon"),
+        running.tree.rss(),
+        len(list(Path(f"/proc/{pid}/fd").iterdir())),
+    )
+
+
+def told(name: str, found: Minute) -> None:
+    """Print a minute beside the figures, for whoever watches."""
+    print(
+        f"{name}: {found.messages} messages, CPU {found.cpu_ms:.2f} ms a message,"
+        f" RSS {found.rss:.1f} MB ({found.anonymous:.1f} anonymous; all processes"
+        f" {found.together:.1f}), {found.files} files open",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+async def main(minutes: int) -> None:
+    model = StubModelServer(reply)
+    model.keep_requests = False
+    with TemporaryDirectory(prefix="skerry-") as home:
+        async with model:
+            config = model_config(model.base_url)
+            config["models"]["providers"]["test"]["models"][0]["contextWindow"] = WINDOW
+            config["agents"]["defaults"]["limits"] = {"day": {"modelCalls": 0, "toolCalls": 0}}
+            with gateway(Path(home), config) as running:
+                async with driver(running) as client, driver(running) as reader:
+                    traffic = Traffic(client, reader)
+                    warm = []
+                    for place in range(WARM_MINUTES):
+                        warm.append(await measured(running, traffic))
+                        told(f"warm-up {place + 1}", warm[-1])
+                    found = []
+                    for place in range(minutes):
+                        found.append(await measured(running, traffic))
+                        told(f"minute {place + 1}", found[-1])
+                    store = sum(
+                        one.stat().st_size for one in Path(home).rglob("*") if one.is_file()
+                    )
+    ends = min(ENDS, minutes // 2 or 1)
+    first, last = found[:ends], found[-ends:]
+    said = sum(one.messages for one in found)
+    compare = [
+        (statistics.mean(getattr(one, name) for one in part) for part in (first, last))
+        for name in ("rss", "together", "cpu_ms")
+    ]
+    (rss, rss_end), (together, together_end), (cpu, cpu_end) = compare
+    figure(
+        f"RSS of the last {ends} of {minutes} minutes, MB",
+        "",
+        f"{rss_end:.1f}",
+        f"the first {ends}: {rss:.1f}; after one minute of the warm-up {warm[0].rss:.1f};"
+        f" all processes {together:.1f} and {together_end:.1f}; {said} messages in {SESSIONS}"
+        f" conversations; files open {found[0].files} and {found[-1].files};"
+        f" on disk {store / 1e6:.0f} MB",
+    )
+    figure(
+        f"CPU a message in the last {ends} minutes, ms",
+        "",
+        f"{cpu_end:.2f}",
+        f"the first {ends}: {cpu:.2f}; one of {TOOLS} searches the conversations, after {READS} a"
+        " page reads one; in the first minute of the warm-up"
+        f" {warm[0].cpu_ms:.2f}",
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
+    parser.add_argument("--minutes", type=int, default=MINUTES, metavar="N")
+    anyio.run(main, parser.parse_args().minutes, backend_options={"use_uvloop": True})

@@ -1,0 +1,77 @@
+"""What the system prompt of each session began with; a text that several began with is stored once.
+
+A note is what a session was told since, before the message of its number.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from skerry.store.unit import Reader, Unit
+
+_OF: Final = "session_id = ? AND audience = ?"
+
+
+def find(reader: Reader, session_id: str, audience: str) -> tuple[bytes, dict[str, str]] | None:
+    """Return what is kept for a session and whoever hears it, with the texts by their digest."""
+    row = reader.one(f"SELECT body FROM frozen WHERE {_OF}", (session_id, audience))  # noqa: S608 - constant
+    if row is None:
+        return None
+    texts = reader.all(
+        f"SELECT digest, text FROM frozen_part JOIN frozen_text USING (digest) WHERE {_OF}",  # noqa: S608 - constant
+        (session_id, audience),
+    )
+    return row[0], dict(texts)
+
+
+def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping[str, str]) -> None:
+    """Keep it in place of what was kept; nothing of a session that has ended meanwhile."""
+    current = unit.one("SELECT 1 FROM session WHERE session_id = ? AND current", (session_id,))
+    _drop(unit, _OF, (session_id, audience))
+    if current is None:
+        return
+    unit.execute("INSERT INTO frozen VALUES (?, ?, ?)", (session_id, audience, body))
+    unit.executemany("INSERT OR IGNORE INTO frozen_text VALUES (?, ?)", texts.items())
+    parts = ((digest, session_id, audience) for digest in texts)
+    unit.executemany("INSERT INTO frozen_part VALUES (?, ?, ?)", parts)
+
+
+def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
+    """Keep what stands before message `seq` when it is sent."""
+    unit.execute("INSERT OR REPLACE INTO frozen_note VALUES (?, ?, ?)", (session_id, seq, text))
+
+
+def notes(reader: Reader, session_id: str) -> dict[int, str]:
+    """Return the notes of a session by the number of their message."""
+    return dict(reader.all("SELECT seq, text FROM frozen_note WHERE session_id = ?", (session_id,)))
+
+
+def melt(unit: Unit, session_id: str) -> None:
+    """Let the session's next prompt be made anew."""
+    _drop(unit, "session_id = ?", (session_id,))
+
+
+def end(unit: Unit, session_id: str) -> None:
+    """Remove the notes too: the messages before which they stood are not sent as they were."""
+    melt(unit, session_id)
+    unit.execute("DELETE FROM frozen_note WHERE session_id = ?", (session_id,))
+
+
+def melt_text(unit: Unit, digest: str) -> None:
+    """Let every session that began with the text have its next prompt made anew."""
+    for (session_id,) in unit.all(
+        "SELECT DISTINCT session_id FROM frozen_part WHERE digest = ?", (digest,)
+    ):
+        melt(unit, session_id)
+    unit.execute("DELETE FROM frozen_text WHERE digest = ?", (digest,))
+
+
+def _drop(unit: Unit, where: str, whose: tuple[str, ...]) -> None:
+    """Remove rows, and the texts that nobody else began with."""
+    held = unit.all(f"SELECT DISTINCT digest FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
+    unit.execute(f"DELETE FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
+    unit.execute(f"DELETE FROM frozen WHERE {where}", whose)  # noqa: S608 - constant
+    unit.executemany(
+        "DELETE FROM frozen_text WHERE digest = ?"
+        " AND digest NOT IN (SELECT digest FROM frozen_part)",
+        held,
+    )
