@@ -24,7 +24,7 @@ from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 MINUTES: Final = 20
 MOST_MINUTES: Final = 240
 WARM_MINUTES: Final = 8
-"""In so many every conversation is compacted once: before that, each request is longer than the last."""
+"""In so many every conversation is compacted once; before that, requests only grow."""
 SESSIONS: Final = 20
 RATE: Final = 4.0
 """Messages a second, of all conversations together."""
@@ -38,7 +38,7 @@ SHORT: Final = "The pilot waits for the tide; the boats lie behind the island un
 WORDS: Final = (
     "the harbour pilot wrote that north wind and a spring tide close the narrow channel before"
     " noon so every boat waits behind the island until water falls and light comes back"
-).split()
+)
 ENDS: Final = 5
 """So many minutes at the begin are compared with as many at the end."""
 
@@ -64,7 +64,7 @@ def text(place: int, chance: random.Random) -> str:
     """Return what a person writes: mostly prose of 20 to 90 words, now and then a tool's call."""
     if place % TOOLS == TOOLS - 1:
         return 'call session_search {"query": "narrow channel before noon"}'
-    return " ".join(chance.choices(WORDS, k=chance.randint(20, 90))) + f" ({place})."
+    return " ".join(chance.choices(WORDS.split(), k=chance.randint(20, 90))) + f" ({place})."
 
 
 def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
@@ -98,6 +98,15 @@ class Traffic:
         return self.said - before
 
 
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def on_disk(folder: str) -> float:
+    """Return what the files have, in MB."""
+    return sum(one.stat().st_size for one in Path(folder).rglob("*") if one.is_file()) / 1e6
+
+
 def status(pid: int, name: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:"))) / 1e3
@@ -114,7 +123,7 @@ async def measured(running: Gateway, traffic: Traffic) -> Minute:
         status(pid, "VmRSS"),
         status(pid, "RssAnon"),
         running.tree.rss(),
-        len(list(Path(f"/proc/{pid}/fd").iterdir())),
+        open_files(pid),
     )
 
 
@@ -148,9 +157,7 @@ async def main(minutes: int) -> None:
                     for place in range(minutes):
                         found.append(await measured(running, traffic))
                         told(f"minute {place + 1}", found[-1])
-                    store = sum(
-                        one.stat().st_size for one in Path(home).rglob("*") if one.is_file()
-                    )
+                    store = on_disk(home)
     ends = min(ENDS, minutes // 2 or 1)
     first, last = found[:ends], found[-ends:]
     said = sum(one.messages for one in found)
@@ -166,7 +173,7 @@ async def main(minutes: int) -> None:
         f"the first {ends}: {rss:.1f}; after one minute of the warm-up {warm[0].rss:.1f};"
         f" all processes {together:.1f} and {together_end:.1f}; {said} messages in {SESSIONS}"
         f" conversations; files open {found[0].files} and {found[-1].files};"
-        f" on disk {store / 1e6:.0f} MB",
+        f" on disk {store:.0f} MB",
     )
     figure(
         f"CPU a message in the last {ends} minutes, ms",

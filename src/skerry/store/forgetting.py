@@ -282,22 +282,28 @@ def _change(
         texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
         if texts == row:
             continue
-        if table.name == "frozen_text":  # half a text would not be what the file says either
-            frozen.melt_text(unit, key[0])
         if table.name == "entry" and key[2] is None:
             _index_anew(unit, key, bytes(row[0]), redaction)
         values = ", ".join(f"{name} = ?" for name in table.texts)
         unit.execute(f"UPDATE {table.name} SET {values} WHERE {where}", (*texts, *key))  # noqa: S608 - names of ours
-        if table.name == "entry":
-            # A file that is written anew from the beginning, also by the next start.
-            unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
-            if _called(row[0]) != _called(texts[0]):
-                tally.recount(unit, key[0])
-            unit.touched.append(key[0])
-        if table.name == "run":  # else it could be guessed, and tried
-            unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
+        _follow(unit, table, key, row[0], texts[0])
         changed += table.counted(key)
     return changed
+
+
+def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any) -> None:
+    """Change what was made of a row that changed."""
+    match table.name:
+        case "entry":
+            # A file that is written anew from the beginning, also by the next start.
+            unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
+            if _called(old) != _called(new):
+                tally.recount(unit, key[0])
+            unit.touched.append(key[0])
+        case "run":  # else it could be guessed, and tried
+            unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
+        case "frozen_text":  # half a text would not be what the file says either
+            frozen.melt_text(unit, key[0])
 
 
 def _called(body: Any) -> list[str]:
