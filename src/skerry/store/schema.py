@@ -8,8 +8,8 @@ entry     the transcript, one row a message, numbered from 1 in each session; `k
 run       one row an accepted run; its id is the caller's idempotency key, so the row is also what
           a repeated key is answered from; `serial` is the order of acceptance
 inbound   one row a message that a platform delivered, so that no message is taken twice
-frozen    what the system prompt of a session began with, one row an audience; `frozen_text` has each
-          text once, `frozen_part` says who has it, `frozen_note` what was told since, by message
+frozen    what the system prompt of a session began with, one row an audience; `frozen_text` has
+          each text once, `frozen_part` who has it, `frozen_note` what was told since, by message
 outbox    one row a part to deliver, with its final text
 mirror    how far the JSONL file of each session is written
 device_grant    what a paired device may do, one row a role
