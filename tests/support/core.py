@@ -36,6 +36,7 @@ from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.store import Store, nothing, open_store, sessions
+from skerry.store.calls import CallLog
 from skerry.testing.model import ScriptedModels
 from skerry.tools.edit import Edit
 from skerry.tools.read import Read
@@ -142,7 +143,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     opening = opening or open_store(home / "state.sqlite", reach=reach)
     models = model if isinstance(model, ScriptedModels) else ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
-        ledger = Ledger(store, lambda: config, clock)
+        ledger = Ledger(store, lambda: config, clock, CallLog(home))
         await ledger.open()
         runtime = Runtime(
             store=store,
@@ -158,8 +159,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             deliver=woken.append,
             leash=Leash(clock, grace=0.01),
             commands=commands or CommandTable(),
-            on_call=ledger.book,
-            allow=ledger.allow,
+            accounts=ledger,
             warn=ledger.warn,
             meter=ledger.meter,
             prompts=Prompts.over(store, Records()),

@@ -1,7 +1,9 @@
 """A call of a model, as the ledger has it."""
 
+from skerry.agent.failover import NoAccounts
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
+from skerry.ports.tries import ModelCallEnded
 from skerry.store.usage import BookedCall, Outcome
 
 
@@ -34,3 +36,14 @@ def call(  # noqa: PLR0913 - each has a default; a test names what it needs
         counted=True,
         seconds=0.5,
     )
+
+
+class Books(NoAccounts):
+    """Permits every call and keeps what became of each."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelCallEnded] = []
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Keep it."""
+        self.calls.append(call)

@@ -7,6 +7,7 @@ fault whom another candidate could stand in for: it ends the call at once and co
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -26,33 +27,52 @@ from skerry.ports.tries import ABORTED, OWN_FAULT, Attempt, Candidate, ModelCall
 
 logger = logging.getLogger(__name__)
 
-OnCall = Callable[[ModelCallEnded], None]
 Ask = Callable[[Candidate], Awaitable[ModelReply]]
 
 
-def unheard(_: ModelCallEnded) -> None:
-    """Book nothing."""
+class Accounts(Protocol):
+    """Permits and books model calls."""
+
+    def allow(self, wanted: Wanted) -> None:
+        """Return if a run may ask its model.
+
+        Raises:
+            BudgetError: what may be used today is used up.
+        """
+        ...
+
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Note that a call begins, so that a kill leaves its trace; return the call's id."""
+        ...
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Book a call that ended; must not block."""
+        ...
 
 
-def allowed(_: Wanted) -> None:
-    """Let every run ask its model."""
+class NoAccounts:
+    """Permits every call and books none."""
+
+    def allow(self, wanted: Wanted) -> None:
+        """Permit it."""
+
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Note nothing."""
+        del candidate, wanted
+        return ""
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Book nothing."""
 
 
 class Failover:
     """Finds who answers the calls of one run; who answered last is asked first again."""
 
-    def __init__(
-        self,
-        models: Models,
-        wanted: Wanted,
-        on_call: OnCall = unheard,
-        allow: Callable[[Wanted], None] = allowed,
-    ) -> None:
+    def __init__(self, models: Models, wanted: Wanted, accounts: Accounts | None = None) -> None:
         self._models = models
-        self._allow = allow
+        self._accounts = accounts or NoAccounts()
         self.wanted = wanted
         """What is asked for; counts until the first call."""
-        self._on_call = on_call
         self._tries: Tries | None = None
         self.current: Candidate | None = None
         """Who was asked last."""
@@ -77,7 +97,7 @@ class Failover:
             BudgetError: what may be used today is used up; only the first call is refused.
         """
         if self._tries is None:
-            self._allow(self.wanted)
+            self._accounts.allow(self.wanted)
             self._tries = self._models.tries(self.wanted)
         asked = False
         while True:
@@ -101,6 +121,7 @@ class Failover:
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
         """Return the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
+        call_id = self._accounts.begin(candidate, self.wanted)
         begin = clock()
         self._spent = Usage()
         failure: RunFailure | None = ABORTED
@@ -120,7 +141,7 @@ class Failover:
         finally:
             if failure is ABORTED:
                 tries.released(candidate)
-            self._on_call(
+            self._accounts.book(
                 ModelCallEnded(
                     model.provider,
                     model.id,
@@ -130,6 +151,7 @@ class Failover:
                     seconds=clock() - begin,
                     error=failure,
                     wanted=self.wanted,
+                    call_id=call_id,
                 )
             )
 

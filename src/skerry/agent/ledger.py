@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Any, Final
 
+import anyio.to_thread
+
 from skerry.agent.budgets import Warned, refusal, standings, warning
 from skerry.agent.metering import Meter
-from skerry.auth.order import split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import Calendar, host_zone
@@ -19,25 +20,26 @@ from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedErr
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
-from skerry.model.session import SessionEntry
-from skerry.ports.tries import ABORTED, ModelCallEnded, Wanted
-from skerry.store import Store, Unit, runs, usage
+from skerry.ports.tries import ABORTED, Candidate, ModelCallEnded, Wanted
+from skerry.store import Store, Unit, usage
+from skerry.store.calls import CallLog
 from skerry.store.usage import BookedCall, Outcome, Sums
 
 logger = logging.getLogger(__name__)
 
 NOWHERE: Final = "none"
 """The channel of a call that was not made for one."""
-UNKNOWN: Final = "unknown"
-"""Provider and model of a call that was lost with the process, where none is configured."""
 _KEPT_DAYS: Final = 2
 
 
 class Ledger:
     """The book of one gateway. `open` it before the first run."""
 
-    def __init__(self, store: Store, config: Callable[[], Config], clock: Clock) -> None:
+    def __init__(
+        self, store: Store, config: Callable[[], Config], clock: Clock, calls: CallLog
+    ) -> None:
         self._store = store
+        self._calls = calls
         self._config = config
         self._clock = clock
         self._calendar = Calendar()
@@ -51,6 +53,7 @@ class Ledger:
         """Read what the last days used. Where that fails, budgets let nothing through."""
         first = str(self._today() - timedelta(days=_KEPT_DAYS))
         try:
+            await self._book_unbooked()
             found = await self._store.read(lambda reader: usage.by_day_and_agent(reader, first))
             self._warned = await self._store.read(usage.warned)
             await self.meter.open()
@@ -64,17 +67,10 @@ class Ledger:
 
     def book(self, call: ModelCallEnded) -> None:
         """Book a call with the next unit that is written: that of its response, mostly."""
-        now, wanted, error = self._clock.now_ms(), call.wanted, call.error
-        used = call.usage
+        error, used = call.error, call.usage
         tokens = used.input + used.output + used.cache_read + used.cache_write
-        booked = BookedCall(
-            at=now,
-            day=str(self._day(now)),
-            run_id=wanted.run_id or "",
-            session_id=wanted.session_id,
-            agent=wanted.agent,
-            channel=wanted.channel or NOWHERE,
-            purpose=wanted.purpose,
+        booked = self._row(
+            call.wanted,
             provider=call.provider,
             model=call.model,
             profile=call.profile,
@@ -83,7 +79,9 @@ class Ledger:
             outcome=_outcome(error),
             counted=tokens > 0 or _bills_nothing(error),
             seconds=call.seconds,
+            call_id=call.call_id or self._calls.new_id(),
         )
+        self._calls.end(booked)
         sums = usage.sums_of(booked)
         self._add(booked.day, booked.agent, sums)
         self.meter.called(booked.run_id, sums)
@@ -91,44 +89,58 @@ class Ledger:
         write = self._store.ride if error is None else self._store.post
         write(lambda unit: usage.book(unit, booked))
 
-    def lost(self, run: runs.OpenRun, session: SessionEntry | None = None) -> BookedCall:
-        """Return what stands for the call that a run was in when the process died.
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Note beside the database that a call begins; return its id.
 
-        The provider may have billed it; nobody here knows what. The model is the one that is asked
-        first in the session; which other one may have stood in for it died with the process.
+        If the process ends in the call, the next start books it as lost: the provider may have
+        billed it, and nobody here can tell what.
         """
-        now, request = self._clock.now_ms(), run.request
-        provider, model = self._asked(request, session)
-        booked = BookedCall(
+        call_id = self._calls.new_id()
+        self._calls.begin(
+            self._row(
+                wanted,
+                provider=candidate.model.provider,
+                model=candidate.model.id,
+                profile=candidate.profile,
+                usage=Usage(),
+                priced=False,
+                outcome=Outcome.LOST,
+                counted=False,
+                seconds=0.0,
+                call_id=call_id,
+            )
+        )
+        return call_id
+
+    def _row(self, wanted: Wanted, **call: Any) -> BookedCall:
+        """Return the row of a call that begins or ends now."""
+        now = self._clock.now_ms()
+        return BookedCall(
             at=now,
             day=str(self._day(now)),
-            run_id=request.run_id,
-            session_id=run.session_id,
-            agent=request.key.agent,
-            channel=request.reply_to.channel if request.reply_to else NOWHERE,
-            purpose=request.purpose,
-            provider=provider,
-            model=model,
-            profile="",
-            usage=Usage(),
-            priced=False,
-            outcome=Outcome.LOST,
-            counted=False,
-            seconds=0.0,
+            run_id=wanted.run_id or "",
+            session_id=wanted.session_id,
+            agent=wanted.agent,
+            channel=wanted.channel or NOWHERE,
+            purpose=wanted.purpose,
+            **call,
         )
-        self._add(booked.day, booked.agent, usage.sums_of(booked))
-        return booked
 
-    def _asked(self, request: RunRequest, session: SessionEntry | None) -> tuple[str, str]:
-        """Return provider and model that a run asks: the session's own, the agent's, the last."""
-        own = session.settings.model if session else None
-        name = own or self._config().primary_model(request.key.agent) or ""
-        provider, known, model = split_reference(name)[0].partition("/")
-        if known:
-            return provider, model
-        if session is not None and session.model:  # an alias, or the first that can be used
-            return session.provider, session.model
-        return UNKNOWN, UNKNOWN
+    async def _book_unbooked(self) -> None:
+        """Book the calls that the last process noted beside the database and did not book."""
+        noted = await anyio.to_thread.run_sync(self._calls.read)
+        if not noted:
+            return
+        missing = await self._store.read(lambda reader: usage.unbooked(reader, noted))
+        if missing:
+            logger.warning("%d model calls of the last process are booked now", len(missing))
+
+            def book(unit: Unit) -> None:
+                for call in missing:
+                    usage.book(unit, call)
+
+            await self._store.write(book)
+        await anyio.to_thread.run_sync(self._calls.clear)
 
     def allow(self, wanted: Wanted) -> None:
         """Return if a run may ask its model.

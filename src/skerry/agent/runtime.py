@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct, field
 
 from skerry.agent.budgets import Warned
-from skerry.agent.failover import Failover, OnCall, allowed, unheard
+from skerry.agent.failover import Accounts, Failover, NoAccounts
 from skerry.agent.histories import Histories
 from skerry.agent.metering import Meter
 from skerry.agent.prompts import Prompts
@@ -66,10 +66,8 @@ class Runtime(Struct, frozen=True):
     """Says how much the platform takes at once."""
     typing: Callable[[ReplyTo], Awaitable[None]] = no_signal
     """Shows on the platform that an answer is being written."""
-    on_call: OnCall = unheard
-    """Books each call of a model; must not block."""
-    allow: Callable[[Wanted], None] = allowed
-    """Asked before a run's first call of a model. Raises `BudgetError`."""
+    accounts: Accounts = field(default_factory=NoAccounts)
+    """Permits and books the calls of models."""
     warn: Callable[[RunRequest], Warned | None] = no_warning
     """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     records: Records = field(default_factory=Records)
@@ -86,7 +84,7 @@ class Runtime(Struct, frozen=True):
 
     def asking(self, wanted: Wanted) -> Failover:
         """Return who finds a model that answers, within the budgets, with every call booked."""
-        return Failover(self.models, wanted, self.on_call, self.allow)
+        return Failover(self.models, wanted, self.accounts)
 
     def limits(self, request: RunRequest) -> Limits | None:
         """Return how long the request's session lives; None where no person speaks to a model."""

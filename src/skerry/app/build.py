@@ -66,6 +66,7 @@ from skerry.ports.model import Models
 from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
 from skerry.store import DATABASE, Store, nothing, open_store, runs
+from skerry.store.calls import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
 
@@ -316,7 +317,8 @@ async def _core(
         for one in outside.adapters
     }
     delivery = Delivery(senders)
-    ledger = Ledger(store, lambda: settings.config, outside.clock)
+    calls = CallLog(settings.config.state_dir)
+    ledger = Ledger(store, lambda: settings.config, outside.clock, calls)
     await ledger.open()
     records = await stored_records(store, outside.clock)
     runtime = Runtime(
@@ -335,14 +337,13 @@ async def _core(
         room=delivery.room,
         typing=delivery.typing,
         leash=Leash(outside.clock),
-        on_call=ledger.book,
-        allow=ledger.allow,
+        accounts=ledger,
         warn=ledger.warn,
         records=records,
         prompts=Prompts.over(store, records),
         meter=ledger.meter,
     )
-    again = await unless_damaged(store, _left_open(runtime, settings.config, ledger)) or []
+    again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         sending: Iterator[Service] = (sender.run for sender in senders.values())
@@ -360,7 +361,7 @@ async def _core(
         yield dispatch, delivery, ledger
 
 
-async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[runs.OpenRun]:
+async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
     """Close what the last process left open and cannot run again; return what is to run."""
     store = runtime.store
     if not await store.read(runs.any_open):
@@ -370,9 +371,7 @@ async def _left_open(runtime: Runtime, config: Config, ledger: Ledger) -> list[r
 
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    known = Known(
-        ledger.lost, harmless, lambda request: runtime.commands.given(request) is not None
-    )
+    known = Known(harmless, lambda request: runtime.commands.given(request) is not None)
     return await recover(store, runtime.clock, runtime.parts, runtime.hooks, policy, known)
 
 

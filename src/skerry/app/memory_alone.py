@@ -21,6 +21,7 @@ from skerry.memory.desk import Desk
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.store import nothing
+from skerry.store.calls import CallLog
 
 if TYPE_CHECKING:  # loaded with the memory itself
     from skerry.memory.builtin import BuiltinMemory
@@ -106,7 +107,7 @@ async def open_memory(
     async with open_state(config, reach) as (store, mirror):
         redactor, clock = Redactor(), SystemClock()
         redactor.know(secrets(config, environ))
-        ledger = Ledger(store, lambda: config, clock)
+        ledger = Ledger(store, lambda: config, clock, CallLog(config.state_dir))
         await ledger.open()
         own = BuiltinMemories(lambda: config, store, clock, redactor, reach)
         async with (

@@ -41,11 +41,9 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
-from skerry.model.session import SessionEntry
 from skerry.sessions.history import is_note, open_calls
 from skerry.sessions.sending import sends_to
-from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions, usage
-from skerry.store.usage import BookedCall
+from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +63,6 @@ Parts = Callable[[ReplyTo, str], list[str]]
 class Known:
     """What others know of a run that was open."""
 
-    lost: Callable[[runs.OpenRun, SessionEntry | None], BookedCall] | None = None
-    """How the ledger is to have the call that it may have been in."""
     harmless: frozenset[str] = frozenset()
     """Tools that have no effect: a call that broke off may be made again."""
     is_command: Callable[[RunRequest], bool] = lambda _: False
@@ -88,9 +84,6 @@ async def recover(
     found = await store.read(partial(_sorted, policy=policy, known=known))
     now = clock.now_ms()
     closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
-    begun = [one for one in found.again if one.entry and one.host is None]
-    begun += [one.run for one in found.interrupted]
-    calls = await _lost(store, begun, known)
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
@@ -100,25 +93,9 @@ async def recover(
             _close(unit, one)
         for broken, guests in found.broken:
             _close_broken(unit, broken, guests, now, parts)
-        for call in calls:
-            usage.book(unit, call)
         return found.again
 
     return await store.write(write)
-
-
-async def _lost(store: Store, begun: Sequence[runs.OpenRun], known: Known) -> list[BookedCall]:
-    """Return what the ledger is to have of the calls that these runs may have been in."""
-    if known.lost is None:
-        return []
-    asking = await store.read(
-        lambda reader: [
-            (run, sessions.get(reader, run.session_id))
-            for run in begun
-            if _was_asking(reader, run, known)
-        ]
-    )
-    return [known.lost(*one) for one in asking]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +184,6 @@ def _goes_on(
     if not said or any(one.run_id not in own for one in said):
         return False
     return all(call.name in known.harmless for call in open_calls(one.message for one in said))
-
-
-def _was_asking(reader: Reader, run: runs.OpenRun, known: Known) -> bool:
-    """Return whether the run may have been in a call of its model: not in one of a tool."""
-    if known.is_command(run.request):
-        return False
-    said = said_in(reader, run.session_id, run.request.run_id, run.entry)
-    return not open_calls(said)
 
 
 async def _closing(

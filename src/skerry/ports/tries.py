@@ -110,6 +110,8 @@ class ModelCallEnded(Struct, frozen=True):
     seconds: float
     error: RunFailure | None
     wanted: Wanted
+    call_id: str = ""
+    """What the ledger returned as the call began; empty where it was not told."""
 
     @property
     def purpose(self) -> Purpose:

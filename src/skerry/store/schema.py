@@ -385,4 +385,5 @@ STEPS: Final = (
     ) WITHOUT ROWID
     """,
     *LATER,
+    "ALTER TABLE model_call ADD COLUMN call_id TEXT NOT NULL DEFAULT ''",
 )

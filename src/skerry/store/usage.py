@@ -4,7 +4,7 @@ The sums are written with the rows and outlive them: a question about a year rea
 rows, however many calls there were.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from operator import add
 from typing import Final, NamedTuple
@@ -60,6 +60,8 @@ class BookedCall(Struct, frozen=True):
     counted: bool
     """Whether it is known how many tokens it used."""
     seconds: float
+    call_id: str = ""
+    """Names it in the file of calls too; empty in rows that are older than that file."""
 
 
 class Sums(NamedTuple):
@@ -106,7 +108,12 @@ OF_CALLS: Final = (
 _GROUP: Final = {By.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
 _ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in Sums._fields)
-_CALL: Final = f"INSERT INTO model_call VALUES (NULL{', ?' * 21})"  # noqa: S608 - a constant
+_CALL: Final = (
+    "INSERT INTO model_call (at, day, run_id, session_id, agent, channel, purpose, provider, model,"
+    " profile, input, output, cache_read, cache_write, input_cost, output_cost, cache_read_cost,"
+    " cache_write_cost, outcome, counted, seconds, call_id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _DAY: Final = f"INSERT INTO usage_day VALUES (?{', ?' * 18}) ON CONFLICT DO UPDATE SET {_ADDED}"  # noqa: S608 - constants
 
 
@@ -149,9 +156,23 @@ def book(unit: Unit, call: BookedCall) -> None:
             call.outcome,
             call.counted,
             call.seconds,
+            call.call_id,
         ),
     )
     unit.execute(_DAY, (call.day, *about, *sums))
+
+
+def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall]:
+    """Return those of the calls, by their ids, that the ledger does not have.
+
+    It looks for them in the newest rows, twice as many as there are calls: a row is written after
+    the call's lines in the file that these come from, and seldom without them.
+    """
+    rows = reader.all(
+        "SELECT call_id FROM model_call ORDER BY serial DESC LIMIT ?", (2 * len(calls) + 100,)
+    )
+    booked = {row[0] for row in rows}
+    return [call for key, call in calls.items() if key not in booked]
 
 
 def daily(reader: Reader, first: str, last: str, agent: str | None = None) -> dict[str, Sums]:

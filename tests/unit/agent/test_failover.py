@@ -17,9 +17,10 @@ from skerry.model.errors import (
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
-from skerry.ports.tries import Attempt, Candidate, ModelCallEnded, Tries, Wanted
+from skerry.ports.tries import Attempt, Candidate, Tries, Wanted
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from tests.support.ledger import Books
 
 
 @dataclass
@@ -62,8 +63,9 @@ class Rig:
     def __init__(self, *candidates: Candidate) -> None:
         self.models = Several(None, candidates=candidates)
         self.told: list[LoopEvent] = []
-        self.booked: list[ModelCallEnded] = []
-        failover = Failover(self.models, Wanted(purpose=Purpose.CRON), self.booked.append)
+        books = Books()
+        self.booked = books.calls
+        failover = Failover(self.models, Wanted(purpose=Purpose.CRON), books)
         self.speaker = Speaker(failover, self.told.append, FakeClock(7).now_ms)
 
 

@@ -17,11 +17,12 @@ from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
-from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelCost
 from skerry.ports.tries import Wanted
 from skerry.sessions.history import is_note
-from skerry.store import Store, runs, sessions
+from skerry.store import Store
+from skerry.store.calls import CallLog
+from skerry.store.usage import daily
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
@@ -137,7 +138,7 @@ async def test_an_agent_s_budget_stops_no_other_agent(tmp_path: Path) -> None:
         await core.ask("first")
         assert (await core.ask("second")).error is not None
         other = core.dispatch.runtime
-        other.allow(other.asking(wanted("other")).wanted)
+        other.accounts.allow(other.asking(wanted("other")).wanted)
 
 
 async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> None:
@@ -233,22 +234,25 @@ async def test_status_and_doctor_say_how_budgets_stand(tmp_path: Path) -> None:
         assert "usage.budgets.agents.main: $4.00 of $4.00" in check.message
 
 
-async def test_a_call_that_died_with_the_process_is_booked_for_its_model(tmp_path: Path) -> None:
+async def test_a_call_that_died_with_the_process_is_booked_as_lost_for_who_was_asked(
+    tmp_path: Path,
+) -> None:
     agents = AgentsConfig(defaults=AgentDefaults(model={"primary": "acme/large@work"}))
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]]), agents=agents) as core:
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(60):
             await gate.reached.wait()
-        (run,) = await core.store.read(runs.unfinished)
-        session = await core.store.read(lambda reader: sessions.get(reader, run.session_id))
-        assert session is not None
-        own = replace(session, settings=SessionSettings(model="acme/small"))
-        booked = [core.ledger.lost(run, one) for one in (None, session, own)]
-    names = [(one.provider, one.model) for one in booked]
-    assert names == [("acme", "large"), ("acme", "large"), ("acme", "small")]
-    async with open_core(tmp_path / "other", ScriptedModel([["x"]])) as core:
-        auto = replace(session, provider="acme", model="found")
-        booked = [core.ledger.lost(run, one) for one in (auto, None)]
-    names = [(one.provider, one.model) for one in booked]
-    assert names == [("acme", "found"), ("unknown", "unknown")]
+        noted = CallLog(tmp_path).read()
+    (call,) = noted.values()
+    other = tmp_path / "other"
+    other.mkdir()
+    log = CallLog(other)
+    log.begin(call)
+    async with open_core(other, ScriptedModel([["x"]])) as core:
+        rows = "SELECT run_id, provider, model, outcome, counted FROM model_call"
+        booked = await core.store.read(lambda reader: reader.all(rows))
+        assert booked == [("one", call.provider, call.model, "lost", 0)]
+        sums = await core.store.read(lambda reader: daily(reader, "0", "9"))
+        assert [(one.calls, one.failed, one.uncounted) for one in sums.values()] == [(1, 1, 1)]
+        assert not log.read()

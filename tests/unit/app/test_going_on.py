@@ -70,7 +70,7 @@ async def restarted(
     """Start again; give the core, and how the run ended."""
     async with open_core(home, model, tools=tools) as core:
         harmless = frozenset(tool.spec.name for tool in tools if tool.reads_only)
-        known = Known(core.ledger.lost, harmless)
+        known = Known(harmless)
         clock = SystemClock()
         found = await recover(core.store, clock, lambda _, text: [text], core.hooks, known=known)
         for run in found:

@@ -16,6 +16,7 @@ from skerry.providers.retry import RetryingProvider
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModels
 from skerry.testing.model_server import Cut, HttpStep, StubModelServer
+from tests.support.ledger import Books
 
 MODEL = ModelInfo("stub", "m", "Stub", cost=ModelCost(input=1_000_000))
 BEGUN = Usage(8, 1, 4, 0, 13)
@@ -47,14 +48,14 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
 
 async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> ModelCallEnded:
     """Return what is booked of one call over a provider that tries again."""
-    calls: list[ModelCallEnded] = []
+    books = Books()
     async with StubModelServer(script) as stub, HttpClient() as http:
 
         async def at_once(_: float) -> None:
             await anyio.lowlevel.checkpoint()
 
         retrying = RetryingProvider(provider(http, stub), sleep=at_once)
-        failover = Failover(ScriptedModels(retrying, MODEL), Wanted(), calls.append)
+        failover = Failover(ScriptedModels(retrying, MODEL), Wanted(), books)
         speaker = Speaker(failover, lambda _: None, FakeClock().now_ms)
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
@@ -64,7 +65,7 @@ async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> M
                     while not speaker.partial:
                         await anyio.lowlevel.checkpoint()
                     tasks.cancel_scope.cancel()
-    (call,) = calls
+    (call,) = books.calls
     return call
 
 

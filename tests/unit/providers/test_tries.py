@@ -19,7 +19,7 @@ from skerry.model.ids import AgentId
 from skerry.model.message import AssistantMessage, user
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 from skerry.providers.exchange import Endpoint
 from skerry.providers.resolve import Target
@@ -27,6 +27,7 @@ from skerry.providers.tries import Entry
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
+from tests.support.ledger import Books
 
 Script = Callable[[str, str], Sequence[HttpStep]]
 """What the server says to a key and a model."""
@@ -45,7 +46,7 @@ class Rig:
         self.clock = FakeClock()
         self.script: Script = lambda key, model: [f"{model} by {key}"]
         self.asked: list[tuple[str, str]] = []
-        self.booked: list[ModelCallEnded] = []
+        self.books = Books()
         self.told: list[LoopEvent] = []
         self.environ: dict[str, str] = {}
 
@@ -87,7 +88,7 @@ class Rig:
 
     def speaker(self, reference: str | None = "p/m", **changes: Any) -> Speaker:
         wanted = Wanted(reference, **({"session_id": "s"} | changes))
-        failover = Failover(self.catalog, wanted, self.booked.append)
+        failover = Failover(self.catalog, wanted, self.books)
         return Speaker(failover, self.told.append, self.clock.now_ms)
 
     async def say(self, reference: str | None = "p/m", **changes: Any) -> AssistantMessage:
@@ -197,7 +198,7 @@ async def test_an_abort_rests_nobody(rig: Rig) -> None:
         await gate.reached.wait()
         tasks.cancel_scope.cancel()
     assert rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms()) == []
-    (booked,) = rig.booked
+    (booked,) = rig.books.calls
     assert booked.error is not None
     assert booked.error.code == "run.aborted"
 
@@ -218,7 +219,7 @@ async def test_a_profile_of_an_agent_is_loaded_with_its_first_run(tmp_path: Path
     async with Rig(tmp_path, [], {}).open() as rig:
         rig.write("main", ["three"])
         assert (await rig.say()).text == "m by three"
-        assert rig.booked[0].profile == "p:three"
+        assert rig.books.calls[0].profile == "p:three"
 
 
 async def test_sessions_take_turns_and_each_keeps_to_its_own(rig: Rig) -> None:
