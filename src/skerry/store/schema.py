@@ -385,5 +385,4 @@ STEPS: Final = (
     ) WITHOUT ROWID
     """,
     *LATER,
-    "ALTER TABLE model_call ADD COLUMN call_id TEXT NOT NULL DEFAULT ''",
 )

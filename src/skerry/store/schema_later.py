@@ -30,4 +30,5 @@ LATER: Final = (
     CREATE TABLE frozen_note (session_id TEXT NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,
         PRIMARY KEY (session_id, seq)) WITHOUT ROWID
     """,
+    "ALTER TABLE model_call ADD COLUMN call_id TEXT NOT NULL DEFAULT ''",
 )

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.model.message import Usage
-from skerry.store import DATABASE, open_store, usage
+from skerry.store import DATABASE, Unit, open_store, usage
 from skerry.store.calls import BOOKED_MS, FILE, MAX_BYTES, OLDER, CallLog
 from skerry.store.usage import BookedCall, Outcome
 
@@ -66,6 +66,7 @@ def test_the_files_stay_small_and_keep_the_calls_that_are_open(tmp_path: Path) -
     log = CallLog(tmp_path)
     hanging = began(log)
     log.begin(hanging)
+    call = hanging
     for _ in range(4 * MAX_BYTES // 300):
         call = began(log)
         log.begin(call)
@@ -103,6 +104,11 @@ async def test_the_ledger_lacks_what_it_has_no_row_of(tmp_path: Path) -> None:
     for call in calls:
         log.end(call)
     async with open_store(tmp_path / DATABASE) as store:
-        await store.write(lambda unit: [usage.book(unit, call) for call in calls[1:4]])
+
+        def book(unit: Unit) -> None:
+            for call in calls[1:4]:
+                usage.book(unit, call)
+
+        await store.write(book)
         missing = await store.read(lambda reader: usage.unbooked(reader, log.read()))
     assert missing == [calls[0], calls[4]]
