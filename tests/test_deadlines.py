@@ -30,6 +30,7 @@ WITHOUT: Final = {
     "agent/files.py:WorkspaceFiles.daily": DISK,
     "agent/files.py:WorkspaceFiles.read": DISK,
     "agent/flushing.py:MemoryAppend.run": DISK,
+    "agent/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,
     "app/dispatch.py:Dispatch.alone.hold": "holds the lane while one change is written",
     "app/dispatch.py:Dispatch.submit": COMMIT,
