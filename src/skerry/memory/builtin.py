@@ -295,9 +295,12 @@ class BuiltinMemory:
         if embedder is None or not text.strip():
             return None, "", None
         from skerry.memory.asking import LoadingError, ask  # noqa: PLC0415 - as said above
+        from skerry.memory.lacking import has_vectors  # noqa: PLC0415 - as said above
         from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
 
         model, waits = embedder.model, None
+        if not await self._mended(partial(has_vectors, self._index)):
+            return None, str(model), None  # to embed it costs a tenth of a second
         self._fallback = None
         try:
             vector = await ask(embedder, text, seconds, patience)
@@ -334,12 +337,11 @@ class BuiltinMemory:
         try:
             with self._index.reading() as (tables, collection, behind):
                 if collection is None:
-                    waits = MemoryFallback(NAME, behind)
-                    return by_words(tables, question), False, waits, notes
-                if vector is not None:
+                    return by_words(tables, question), False, MemoryFallback(NAME, behind), notes
+                if label:
                     from skerry.memory.lacking import lacking  # noqa: PLC0415 - as said above
 
-                    lack = lacking(tables, label, len(vector))
+                    lack = lacking(tables, label, 0 if vector is None else len(vector))
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
                 notes = (*notes, behind) if behind else notes

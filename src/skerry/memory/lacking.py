@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.memory.derived import EMBEDDED_WITH, SIZE
+from skerry.memory.index import Index
 from skerry.memory.tables import Tables
 from skerry.model.memory import MemoryFallback, MemorySource
 
@@ -34,7 +35,7 @@ def lacking(tables: Tables, label: str, size: int) -> Lacking:
     if not there:
         return Lacking(meant=False)
     ours, before = tables.meta(EMBEDDED_WITH) == label, int(tables.meta(SIZE) or 0)
-    if ours and have and before != size:
+    if ours and have and size and before != size:
         fallback = MemoryFallback(provider, resized(label, size, before))
         return Lacking(meant=False, fallback=fallback, resized=True)
     refused = without(tables, label) if have < there else None
@@ -47,6 +48,12 @@ def lacking(tables: Tables, label: str, size: int) -> Lacking:
     notes = waits.get(MemorySource.MEMORY.value, 0)
     told = f"{notes} of {there} passages wait for their vectors; until then words find them."
     return Lacking(fallback=refused, notes=(told,) if notes else ())
+
+
+def has_vectors(index: Index) -> bool:
+    """Return whether the meaning of a question can be compared with any passage. Blocks."""
+    with index.tables() as tables:
+        return tables.vector_counts()[0] > 0
 
 
 def without(tables: Tables, label: str) -> MemoryFallback | None:

@@ -249,3 +249,17 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
     await kept.memory.sync()
     assert len(kept.given) - before == 2, "the question, and the text of the zeros"
     assert (await kept.memory.status()).vectors == NOTES
+
+
+async def test_a_question_is_embedded_only_where_a_passage_has_a_vector(kept: Kept) -> None:
+    kept.refuses = is_any
+    await kept.memory.sync()
+    asked = len(kept.server.asked)
+    found = await kept.find("all about the boat")
+    assert len(kept.server.asked) == asked
+    assert (found.mode, found.hits[0].path) == (MemoryMode.TEXT, "memory/boat.md")
+    assert found.fallback is not None
+    kept.refuses = is_none
+    await kept.memory.sync(force=True)
+    assert (await kept.find("ship")).mode is MemoryMode.HYBRID
+    assert kept.given[-1] == "ship"
