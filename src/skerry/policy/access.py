@@ -71,6 +71,7 @@ UNKNOWN: Final = ADMINS
 POLLED: Final[Mapping[str, Need]] = MappingProxyType(
     {
         "approval.history": APPROVERS,
+        "artifacts.list": READERS,
         "channels.pairing.list": PAIRERS,
         "environments.list": READERS,
         "exec.approval.list": APPROVERS,

@@ -54,6 +54,7 @@ REFUSED: Final = {
     "config.schema.lookup": "`config.schema` has the whole, and the page goes on with that.",
     "doctor.memory.status": "`memory.status` and `skerry doctor` tell of the memory.",
     "tools.github.status": "No account of GitHub is used.",
+    "device.pair.setupCode": "A device asks by itself and waits; no code is made for it.",
     "diagnostics.lanes": "`status` has the lanes.",
     "config.patch": "Preferences of the newer page come without a base hash; it keeps them.",
 }
@@ -91,11 +92,13 @@ class Face:
 
     async def settled(self) -> None:
         """Wait until everything that the page asked is answered, and it asks no more at once."""
-        with anyio.fail_after(60):
+        with anyio.move_on_after(60):
             while True:
                 await self.page.wait_for_timeout(500)  # nothing tells that a page has all it wants
                 if self.seen.connected() and not self.seen.waiting():
                     return
+        state = f"connected: {self.seen.connected()}, not answered: {self.seen.waiting()}"
+        pytest.fail(f"The page at {self.page.url} does not come to rest; {state}")
 
     async def content(self) -> None:
         """Fail where the page shows that something did not fit."""

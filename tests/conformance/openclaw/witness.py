@@ -37,7 +37,21 @@ class Witness:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def _socket(self, socket: WebSocket) -> None:
-        socket.on("framesent", lambda text: self.asked.append(json.loads(text)))
+        own: list[Frame] = []
+
+        def sent(text: str | bytes) -> None:
+            own.append(json.loads(text))
+            self.asked.append(own[-1])
+
+        def closed(_: object) -> None:
+            # A button that leaves the page gets no answer to what this one has asked.
+            waiting = set(self.waiting())
+            self.asked = [
+                one for one in self.asked if one not in own or one.get("method") not in waiting
+            ]
+
+        socket.on("framesent", sent)
+        socket.on("close", closed)
         socket.on("framereceived", lambda text: self.answered.append(json.loads(text)))
 
     def clear(self) -> None:
@@ -54,10 +68,11 @@ class Witness:
             if one.get("type") == "res" and isinstance(one.get("payload"), dict)
         )
 
-    def waiting(self) -> bool:
-        """Return whether a request has no answer yet."""
+    def waiting(self) -> list[str]:
+        """Return the methods of requests that have no answer yet."""
         answered = {one["id"] for one in self.answered if one.get("type") == "res"}
-        return any(one["id"] not in answered for one in self.asked if one.get("type") == "req")
+        asked = (one for one in self.asked if one.get("type") == "req")
+        return [one["method"] for one in asked if one["id"] not in answered]
 
     def methods(self) -> list[str]:
         """Return the methods that were asked for, in order."""

@@ -126,6 +126,19 @@ class TranscriptsListParams(Params):
     started_before: Annotated[str, Field(max_length=64)] | None = None
 
 
+class ArtifactsListParams(Params):
+    """Parameters of `artifacts.list`; with no artifacts they choose nothing."""
+
+    session_key: Name | None = None
+    run_id: Name | None = None
+    task_id: Name | None = None
+    agent_id: Name | None = None
+    message_role: Literal["assistant"] | None = None
+    type: Literal["image"] | None = None
+    limit: Annotated[int, Field(ge=1, le=4)] | None = None
+    cursor: Name | None = None
+
+
 class ProjectsListParams(Params):
     """Parameters of `projects.list`; with no projects they choose nothing."""
 
@@ -226,7 +239,7 @@ def skill_proposals(call: Call, _params: AgentParams) -> Json:
     """Return the skills that were proposed, of which there are none."""
     at = datetime.fromtimestamp(call.context.clock.now_ms() / 1000, UTC)
     schema = "openclaw.skill-workshop.proposals-manifest.v1"
-    return {"schema": schema, "updatedAt": at.isoformat(), "proposals": []}
+    return {"schema": schema, "updatedAt": at.isoformat(), "proposals": [], "installedSkills": []}
 
 
 def themes_list(_call: Call, _params: NoParams) -> Json:
@@ -254,6 +267,11 @@ def transcripts_list(_call: Call, _params: TranscriptsListParams) -> Json:
     return {"sessions": [], "nextCursor": None}
 
 
+def artifacts_list(_call: Call, _params: ArtifactsListParams) -> Json:
+    """Return what runs have made besides messages, which is nothing."""
+    return {"artifacts": []}
+
+
 def users_list(_call: Call, _params: NoParams) -> Json:
     """Return the profiles of users, of which there are none: all belongs to the one owner."""
     return {"profiles": []}
@@ -278,6 +296,7 @@ METHODS: Final = (
     Method("worktrees.list", NoParams, worktrees_list),
     Method("approval.history", ApprovalHistoryParams, approval_history),
     Method("transcripts.list", TranscriptsListParams, transcripts_list),
+    Method("artifacts.list", ArtifactsListParams, artifacts_list),
     Method("users.list", NoParams, users_list),
     Method("projects.list", ProjectsListParams, projects_list),
     Method("migrations.memory.plan", MemoryPlanParams, memory_plan),
