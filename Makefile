@@ -50,8 +50,8 @@ requirements: setup ## Write into tests/requirements.toml which test proves whic
 reference: setup ## Write the pages of docs/reference from the source
 	@$(BIN)/python -m scripts.reference && $(BIN)/python -m scripts.protocol && $(BIN)/python -m scripts.hooks
 
-bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one)
-	@$(BIN)/python -m bench $(ONLY)
+bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one; ONLY=soak takes MINUTES)
+	@$(BIN)/python -m bench $(ONLY) $(if $(MINUTES),--minutes $(MINUTES))
 
 clean: ## Remove what the other targets made
 	@rm -rf .venv .venv-llmock .venv-sdk tests/conformance/node/node_modules tests/conformance/qmd/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -15,6 +15,8 @@ FOLDER = Path(__file__).resolve().parent
 DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
 TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+", re.MULTILINE)
 HELPERS = {"measure"}
+LONG = {"soak"}
+"""Benchmarks of many minutes, which run only where they are named."""
 
 
 def yardstick() -> float:
@@ -26,9 +28,11 @@ def yardstick() -> float:
     return (time.process_time() - begin) * 1e3
 
 
-def run(name: str) -> list[str]:
+def run(name: str, minutes: str | None) -> list[str]:
     """Run one benchmark; return its lines, or none if it could not run."""
     command = [sys.executable, "-m", f"bench.{name}"]
+    if minutes and name in LONG:
+        command += ["--minutes", minutes]
     with subprocess.Popen(command, cwd=FOLDER.parent, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines: list[str] = []
@@ -61,12 +65,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="all without any")
     parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")
+    parser.add_argument("--minutes", help="of those that take many")
     given = parser.parse_args()
-    every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS
+    every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS - LONG
     found: dict[str, list[str]] = {}
     marks = [yardstick()]
     for name in given.names or sorted(every):
-        found[name] = run(name)
+        found[name] = run(name, given.minutes)
         marks.append(yardstick())
     figure(
         "the same work, ms", "", f"{min(marks):.0f} to {max(marks):.0f}", "CPU; tells of neighbours"

@@ -1,7 +1,7 @@
 """RSS and CPU a message over many minutes of traffic: conversations that grow and are compacted.
 
 `python -m bench.soak --minutes 20` measures so long, after a warm-up in which every conversation is
-compacted; it stops by itself. Among `make bench` it takes `MINUTES`.
+compacted; it stops by itself. `make bench ONLY=soak MINUTES=20` does the same.
 """
 
 import argparse
@@ -23,10 +23,10 @@ from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
 MINUTES: Final = 20
 MOST_MINUTES: Final = 240
-WARM_MINUTES: Final = 8
+WARM_MINUTES: Final = 5
 """In so many every conversation is compacted once; before that, requests only grow."""
 SESSIONS: Final = 20
-RATE: Final = 4.0
+RATE: Final = 6.0
 """Messages a second, of all conversations together."""
 TOOLS: Final = 20
 """One message of a conversation in so many calls a tool."""
