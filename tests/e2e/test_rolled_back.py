@@ -169,9 +169,10 @@ async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_p
         await gateway.start()
         assert await said(gateway, "trip", "other") == ["old 0", "old 2", "else"]
         told_by = await ready(gateway)
-        assert (told_by["storage"], told_by["ready"]) == ("corrupt", False)
+        assert (told_by["storage"], told_by["ready"], told_by["failing"]) == ("corrupt", True, [])
         async with GatewayClient(gateway.address) as client:
             health = await client.request("health", {"probe": True})
+        assert not health["ok"]
         assert "entry 3 of session" in health["storage"]["message"]
         assert "recovered" in health["storage"]["remedy"]
         await say(gateway, "trip", ["it goes on"])

@@ -25,7 +25,7 @@ class StoreDamagedError(StoreFailedError):
 
 
 class Storage(StrEnum):
-    """How the database does. All but `ok` mean that the gateway is not ready."""
+    """How the database does; `Condition.works` decides whether the gateway is ready."""
 
     OK = "ok"
     CHECKING = "checking"
@@ -112,6 +112,15 @@ class Condition(Struct):
         if self.writing is not Storage.OK:
             return self.writing
         return Storage.CHECKING if self.checking else Storage.OK
+
+    @property
+    def works(self) -> bool:
+        """Return whether the gateway can serve with it.
+
+        Entries that cannot be read do not count: no restart and no other gateway brings them back,
+        so a load balancer that takes this gateway out would only turn every other message away.
+        """
+        return not self.damage and self.writing is Storage.OK and not self.checking
 
     @property
     def told(self) -> tuple[str, str]:

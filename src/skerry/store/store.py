@@ -85,11 +85,11 @@ class Store:
         self._writer.ride(work)
 
     async def works(self) -> bool:
-        """Return whether what is written gets onto the disk; it is tried where it last failed."""
+        """Return whether the gateway can serve; a write is tried where the last one failed."""
         if self.condition.writing is not Storage.OK:
             with anyio.move_on_after(TRY_SECONDS), suppress(StoreFailedError):
                 await self._writer.write(_try)
-        return self.condition.storage is Storage.OK
+        return self.condition.works
 
     def refuse_damaged(self) -> None:
         """Refuse new work where the file is damaged: what is written beside it may be lost too.

@@ -1,5 +1,6 @@
 """A row whose bytes have changed is skipped and named; those beside it are read and go on."""
 
+import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -62,6 +63,9 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         assert "entry 2 of session s1" in store.condition.told[0]
         assert "recovered" in store.condition.told[1]
         store.refuse_damaged()  # new work is taken
+        assert await store.works()
+        store.condition.met(sqlite3.OperationalError("the disk"))
+        assert not store.condition.works
         if broken != "its place":
             assert set(await texts(store)) >= {"one", "three"}
         await store.write(partial(say, texts=["four"]))
