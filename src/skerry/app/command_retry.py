@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.dispatch import Dispatcher
-from skerry.sessions.retry import NOTHING, to_retry
+from skerry.sessions.retry import NOTHING, as_asked_by, to_retry
 from skerry.store import Store
 
 
@@ -27,7 +25,7 @@ def retry_command(
         )
         if request is None:
             return NOTHING
-        await dispatcher().submit(replace(request, scopes=call.scopes))
+        await dispatcher().submit(as_asked_by(request, call.scopes))
         return "🔁 Running your last message again."
 
     text = "runs your last message again, where it was interrupted or failed"

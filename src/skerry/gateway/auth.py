@@ -10,10 +10,9 @@ from msgspec import Struct, field
 
 from skerry.config.gateway import AuthConfig, AuthMode
 from skerry.gateway.peer import Peer
-from skerry.policy.access import OPERATOR_SCOPES, READ, WRITE
+from skerry.policy.access import OPERATOR_SCOPES, READ
 
-_UNASKED: Final = (READ, WRITE)
-
+_UNASKED: Final = (READ,)
 _FIRST_DELAY: Final = 0.25
 _LONGEST_DELAY: Final = 2.0
 _FORGET_AFTER: Final = 60.0
@@ -26,7 +25,7 @@ LOCKED_SECONDS: Final = 300.0
 def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
     """Return the scopes that an operator asks for: of the claimed ones those that exist.
 
-    Who claims nothing asks for reading and writing, never for admin.
+    Who claims nothing asks for reading alone.
     """
     if scopes is None:
         return _UNASKED

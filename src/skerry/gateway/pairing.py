@@ -1,6 +1,7 @@
 """Pairing: what a device is let in with, who approves it, and how that is taken back."""
 
 import secrets
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 from uuid import uuid4
@@ -113,11 +114,23 @@ def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongTok
 def _missing(unit: Unit, asks: Asks, grant: Grant | None) -> str:
     """Return why the device has to be approved, or nothing."""
     if grant is not None and grant.revoked_at is None:
+        if _kind(grant.about) != _kind(asks.about):
+            return "metadata-upgrade"
         enough = all(allows(grant.scopes, scope) for scope in asks.wish.scopes)
         return "" if enough else "scope-upgrade"
     if any(one.revoked_at is None for one in devices.grants(unit, asks.device_id)):
         return "role-upgrade"
     return "not-paired"
+
+
+def _kind(about: About) -> tuple[str, str]:
+    """Return which kind of machine the device claims to be, pinned when it was approved.
+
+    Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without anybody's word.
+    """
+    name = unicodedata.normalize("NFKC", about.platform).casefold()
+    platform = "".join(char for char in name if not char.isdecimal() and char not in " ._-")
+    return platform, about.device_family or ""
 
 
 def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:

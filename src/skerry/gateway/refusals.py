@@ -146,6 +146,7 @@ _PAIRING: Final = {
     "not-paired": "device is not approved yet",
     "role-upgrade": "device is asking for a higher role than currently approved",
     "scope-upgrade": "device is asking for more scopes than currently approved",
+    "metadata-upgrade": "device claims another platform or family than was approved",
 }
 
 

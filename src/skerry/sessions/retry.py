@@ -9,6 +9,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ImageBlock, TextBlock, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest, StopReason
+from skerry.policy.access import ADMIN, allows
 from skerry.store import Reader, runs, sessions
 from skerry.store.runs import EndedRun, OpenRun
 
@@ -57,6 +58,18 @@ def to_retry(
             images=(*request.images, *(image for one in entered for image in one.images)),
         )
     return None
+
+
+def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunRequest:
+    """Return the request as somebody with these scopes may repeat it.
+
+    What its first sender set for it alone (model, thinking, directives) stays only where who
+    repeats it has all of the first sender's scopes. None are those of the owner in a chat.
+    """
+    first = (ADMIN,) if request.scopes is None else request.scopes
+    if scopes is None or all(allows(scopes, one) for one in first):
+        return replace(request, scopes=scopes)
+    return replace(request, scopes=scopes, model=None, thinking=None, inline=None)
 
 
 def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:

@@ -38,7 +38,7 @@ class Request(Struct, frozen=True):
     scopes: tuple[str, ...]
     about: About
     reason: str
-    """`not-paired`, `role-upgrade` or `scope-upgrade`."""
+    """`not-paired`, `role-upgrade`, `scope-upgrade` or `metadata-upgrade`."""
     created_at: int
 
 

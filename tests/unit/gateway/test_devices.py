@@ -9,7 +9,7 @@ import pytest
 from skerry.store import devices
 from tests.support.device import REMOTE, Device, text
 from tests.support.gateway import TOKEN, Rig, running_gateway
-from tests.support.wire import OPERATOR, connected, dial
+from tests.support.wire import OPERATOR, connect_params, connected, dial
 
 READ = ["operator.read"]
 
@@ -373,4 +373,26 @@ async def _fail(device: Device, rig: Rig, headers: dict[str, str], auth: dict[st
         async with dial(rig.url, additional_headers=headers) as wire:
             await device.connect(wire, auth=auth)
     except Exception:  # noqa: BLE001, S110 - it may be told after the deadline of its handshake
+        pass
+
+
+@pytest.mark.abuse(15)
+@pytest.mark.parametrize("platform", ["darwin", "l\u0456nux", "linux-android"], ids=ascii)
+async def test_a_device_that_claims_another_platform_is_approved_anew(
+    rig: Rig, platform: str
+) -> None:
+    device = Device()
+    client = connect_params()["client"]
+    async with device.connected(rig.url, scopes=READ):
+        pass
+    newer = client | {"platform": f"{client['platform'].upper()} 7.1"}
+    auth = {"deviceToken": device.token}
+    async with device.connected(rig.url, REMOTE, scopes=READ, auth=auth, client=newer):
+        pass
+    other = client | {"platform": platform}
+    error = await device.refused(rig.url, REMOTE, scopes=READ, auth=auth, client=other)
+    assert error["details"]["reason"] == "metadata-upgrade"
+    async with connected(rig.url) as admin:
+        await admin.call("device.pair.approve", {"requestId": error["details"]["requestId"]})
+    async with device.connected(rig.url, REMOTE, scopes=READ, auth=auth, client=other):
         pass

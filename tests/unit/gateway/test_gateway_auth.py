@@ -6,11 +6,11 @@ from skerry.config.gateway import AuthConfig
 from skerry.gateway import auth
 from skerry.gateway.auth import LOCKED_AFTER, Failures, Shown
 from skerry.gateway.peer import Peer
-from skerry.policy.access import READ, WRITE
+from skerry.policy.access import READ
 
 
-def test_who_claims_nothing_is_no_admin() -> None:
-    assert auth.claimed(None) == (READ, WRITE)
+def test_who_claims_nothing_may_only_read() -> None:
+    assert auth.claimed(None) == (READ,)
 
 
 def test_tokens_of_any_text_can_be_compared() -> None:

@@ -2,13 +2,11 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
 from skerry.model.run import AdmissionStatus
-from skerry.sessions.retry import NOTHING, to_retry
+from skerry.sessions.retry import NOTHING, as_asked_by, to_retry
 
 
 class RetryParams(Params):
@@ -26,7 +24,7 @@ async def chat_retry(call: Call, params: RetryParams) -> Json:
     )
     if request is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, NOTHING, details={"code": "NOTHING_TO_RETRY"})
-    admission = await context.dispatcher.submit(replace(request, scopes=call.scopes))
+    admission = await context.dispatcher.submit(as_asked_by(request, call.scopes))
     begun = admission.status is AdmissionStatus.ACCEPTED
     return {"runId": request.run_id, "status": "started" if begun else "in_flight"}
 

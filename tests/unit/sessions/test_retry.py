@@ -1,0 +1,42 @@
+"""What of a message is repeated, by who repeats it."""
+
+import pytest
+from msgspec.structs import replace
+
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.run import RunRequest
+from skerry.model.thinking import ThinkingLevel
+from skerry.policy.access import ADMIN, READ, WRITE
+from skerry.sessions.retry import as_asked_by
+
+CHOSEN = RunRequest(
+    RunId("r"),
+    SessionKey.parse("agent:main:main"),
+    "hello",
+    model="acme/large",
+    thinking=ThinkingLevel.HIGH,
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ((ADMIN,), (WRITE,), False),
+        (None, (WRITE,), False),
+        ((WRITE,), (READ,), False),
+        ((WRITE,), (WRITE,), True),
+        ((READ,), (WRITE,), True),
+        ((ADMIN,), (ADMIN,), True),
+        (None, (ADMIN,), True),
+        ((ADMIN,), None, True),
+    ],
+)
+def test_settings_of_one_message_stay_where_who_repeats_it_may_as_much(
+    first: tuple[str, ...] | None, second: tuple[str, ...] | None, *, kept: bool
+) -> None:
+    request = replace(CHOSEN, scopes=first)
+    again = as_asked_by(request, second)
+    assert (again.text, again.scopes) == ("hello", second)
+    assert (again.model, again.thinking) == (
+        ("acme/large", ThinkingLevel.HIGH) if kept else (None, None)
+    )
