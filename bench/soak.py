@@ -162,7 +162,7 @@ async def main(minutes: int) -> None:
     first, last = found[:ends], found[-ends:]
     said = sum(one.messages for one in found)
     compare = [
-        (statistics.mean(getattr(one, name) for one in part) for part in (first, last))
+        [statistics.mean(getattr(one, name) for one in part) for part in (first, last)]
         for name in ("rss", "together", "cpu_ms")
     ]
     (rss, rss_end), (together, together_end), (cpu, cpu_end) = compare
