@@ -101,6 +101,7 @@ async def test_two_tabs_show_the_same(browser: Chromium) -> None:
     script = answering(island=["A skerry is ", gate, "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         one = await browser.open(address(gateway))
+        await expect_online(one)  # It has kept the token that the second tab starts with.
         two = await browser.open(gateway.url + "/", beside=one)
         await expect_online(two)
         await say(one, "island")

@@ -220,7 +220,7 @@ async def test_an_unknown_role_is_refused(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("claimed", "granted"),
     [
-        (None, ["operator.read", "operator.write"]),
+        (None, ["operator.read"]),
         ([], []),
         (["operator.read", "root", "operator.read"], ["operator.read"]),
         (OPERATOR, OPERATOR),
