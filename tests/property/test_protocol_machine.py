@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from skerry.gateway.dispatch import MethodTable
 from skerry.policy import access
-from skerry.policy.access import OPERATOR_SCOPES, Role
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import OPERATOR_SCOPES, Role, Verb
+from skerry.policy.decide import Actor, Request, decide
 from tests.support.device import Device
 from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Frame, Wire, connected, dial, request

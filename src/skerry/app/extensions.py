@@ -13,6 +13,7 @@ from skerry.commands.table import Command, CommandTable
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
+from skerry.policy.access import TOOLS
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool
 from skerry.store import Store
@@ -29,8 +30,12 @@ class Extensions(Struct, frozen=True):
     plugins: "Plugins | None"
 
 
-class _Tools(Mapping[str, Tool]):
-    """Our own tools by name, made when somebody first looks: the first message is soon enough."""
+class OwnTools(Mapping[str, Tool]):
+    """Our own tools by name, made when somebody first looks: the first message is soon enough.
+
+    Raises:
+        RuntimeError: one has no row in the policy.
+    """
 
     def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
         self._memory = memory
@@ -43,7 +48,10 @@ class _Tools(Mapping[str, Tool]):
         from skerry.tools.write import Write  # noqa: PLC0415
 
         ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch(), *self._memory())
-        return {tool.spec.name: tool for tool in ours}
+        made = {tool.spec.name: tool for tool in ours}
+        if unruled := sorted(made.keys() - TOOLS.keys()):
+            raise RuntimeError(f"policy/access.py has no row for: {', '.join(unruled)}")
+        return made
 
     def __getitem__(self, name: str) -> Tool:
         return self._made[name]
@@ -54,7 +62,8 @@ class _Tools(Mapping[str, Tool]):
     def __len__(self) -> int:
         return len(self._made)
 
-    def values(self) -> ValuesView[Tool]:  # what each turn asks; the mixin's looks up every key
+    def values(self) -> ValuesView[Tool]:
+        """Return the tools, as each turn asks: the mixin's looks up every key."""
         return self._made.values()
 
 
@@ -65,7 +74,7 @@ async def load_extensions(
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    tools = _Tools(memory.tools)
+    tools = OwnTools(memory.tools)
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.

@@ -20,8 +20,8 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.rights import Rights
 from skerry.model.run import Opening, RunRequest
-from skerry.policy.access import ADMIN, WRITE, Need, command_scope, strongest
-from skerry.policy.decide import Actor, Decision, Request, Verb, decide
+from skerry.policy.access import ADMIN, WRITE, Need, Verb, command_scope, strongest
+from skerry.policy.decide import Actor, Decision, Request, decide
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from skerry.model.event import (
 )
 from skerry.model.ids import RunId
 from skerry.policy import access
-from skerry.policy.access import ANYBODY, READERS, Need, Role
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import ANYBODY, READERS, Need, Role, Verb
+from skerry.policy.decide import Actor, Request, decide
 
 THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256

@@ -35,8 +35,8 @@ from skerry.gateway.refusals import HandshakeError
 from skerry.infra import heap
 from skerry.infra.threads import in_daemon_thread
 from skerry.policy import access
-from skerry.policy.access import Role
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import Role, Verb
+from skerry.policy.decide import Actor, Request, decide
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from skerry.gateway.methods import chat, runs, subscriptions, system
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.model.rights import MissingScopeError
 from skerry.policy import access
-from skerry.policy.decide import Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import Request, decide
 from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from skerry.model.errors import SkerryError, ToolError
 from skerry.model.noted import tidy
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.decide import Request, Verb, decide
+from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext
 from skerry.sdk.commands import CommandCall, CommandError
 
@@ -58,7 +58,7 @@ class MemoryWrite:
         caller = context.caller
         if caller is None or not self._desk.is_open(caller):
             raise ToolError("Nothing was noted: memory is not used in this conversation.")
-        decision = decide(Request(context.actor, Verb.NOTE))
+        decision = effect(context.actor, self.spec.name)
         if not decision.allowed:
             raise ToolError(_refusal(params, decision.reason))
         if gives_orders(params.text):

@@ -13,7 +13,8 @@ from skerry.hooks.events import WEBCHAT
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.memory import MemoryHit, MemorySource
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import Actor, Request, decide
 
 _KINDS: Final = {"dm": "direct"}
 

@@ -24,7 +24,7 @@ from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.model.noted import clean
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.decide import Request, Verb, decide
+from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext
 
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
@@ -72,7 +72,7 @@ class MemorySearch:
         params = MemorySearchParams.model_validate(arguments)
         if context.caller is None:
             return _json(failed(_NOBODY, GO_ON))
-        if not decide(Request(context.actor, Verb.RECALL)).allowed:
+        if not effect(context.actor, self.spec.name).allowed:
             return _json(failed(_SHARED, GO_ON))
         agent = context.caller.key.agent
         limits = self._desk.limits(agent)
@@ -115,7 +115,7 @@ class MemoryGet:
         params = MemoryGetParams.model_validate(arguments)
         refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
         caller = context.caller
-        if caller is None or not decide(Request(context.actor, Verb.RECALL)).allowed:
+        if caller is None or not effect(context.actor, self.spec.name).allowed:
             return _json({**refused, "error": _SHARED if caller else _NOBODY})
         agent = caller.key.agent
         try:

@@ -18,7 +18,7 @@ from skerry.model.memory import MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.decide import Request, Verb, decide
+from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext
 from skerry.sdk.commands import CommandCall, CommandError
 
@@ -57,7 +57,7 @@ class MemoryForget:
         caller = context.caller
         if caller is None or not self.is_offered(caller):
             raise ToolError("Nothing was forgotten: only your owner may ask for it, alone.")
-        decision = decide(Request(context.actor, Verb.NOTE))
+        decision = effect(context.actor, self.spec.name)
         if not decision.allowed:
             raise ToolError(
                 f"Nothing was forgotten: {decision.reason}. Your owner can send: /forget WORDS"

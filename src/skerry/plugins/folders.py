@@ -33,7 +33,8 @@ from skerry.model.ids import AgentId
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
 from skerry.plugins.source import PluginSource, read_source
-from skerry.policy.decide import OWNER, Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import OWNER, Request, decide
 from skerry.policy.files import FileKind, Thing
 from skerry.policy.records import Records
 

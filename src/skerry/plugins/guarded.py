@@ -104,7 +104,8 @@ class GuardedTool:
     def is_offered(self, caller: Caller) -> bool:
         """Return whether the plugin offers it to the caller; one that fails at it does not."""
         try:
-            return bool(offered([self._tool], caller))
+            granted = frozenset({self.spec.name})  # the configuration was asked before
+            return bool(offered([self._tool], caller, granted))
         except Exception:
             logger.exception("the tool %s is not offered: its plugin failed", self.spec.name)
             return False

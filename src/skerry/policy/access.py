@@ -1,8 +1,8 @@
-"""The table of needs: role, scope and rights for each method, event and command.
+"""The table of needs: what each method, event, command and tool asks of whoever wants it.
 
 A method without a row stops the start; an event without one cannot be sent; a command of ours
-without one needs the admin scope. Scopes are those of the published protocol where it has the
-method. `policy.decide` reads the table.
+without one needs the admin scope; a tool of ours without one stops the first run. Scopes are those
+of the published protocol where it has the method. `policy.decide` reads the table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,6 +32,29 @@ OPERATOR_SCOPES: Final = frozenset(
         "operator.talk.secrets",
     }
 )
+
+
+class Verb(StrEnum):
+    """An effect that somebody asks for."""
+
+    CALL = "call"
+    """A method of the gateway."""
+    RECEIVE = "receive"
+    """An event of the gateway."""
+    GIVE = "give"
+    """A slash command or a directive."""
+    USE = "use"
+    """A tool."""
+    RECALL = "recall"
+    """Reading the memory through its tools."""
+    NOTE = "note"
+    """Changing the memory through its tools."""
+    READ = "read"
+    """A file, through a tool."""
+    WRITE = "write"
+    """A file, through a tool."""
+    OBEY = "obey"
+    """Taking what a file holds as the owner's instruction: in a prompt, at boot, as a hook."""
 
 
 class Role(StrEnum):
@@ -262,6 +285,22 @@ def strongest(scopes: Iterable[str]) -> str:
     wanted = frozenset(scopes)
     return next((one for one in (READ, WRITE) if wanted <= {READ, one}), ADMIN)
 
+
+TOOLS: Final[Mapping[str, Verb]] = MappingProxyType(
+    {
+        "edit": Verb.WRITE,
+        "memory_append": Verb.WRITE,
+        "memory_forget": Verb.NOTE,
+        "memory_get": Verb.RECALL,
+        "memory_search": Verb.RECALL,
+        "memory_write": Verb.NOTE,
+        "read": Verb.READ,
+        "session_search": Verb.USE,
+        "write": Verb.WRITE,
+    }
+)
+"""The effect of each tool of ours, asked for beside its use; `use` is none that outlives the call.
+Those that need the memory are offered to the owner alone, whatever the configuration grants."""
 
 EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
     {

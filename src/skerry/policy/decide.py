@@ -6,7 +6,6 @@ is no.
 """
 
 from collections.abc import Callable
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -16,35 +15,12 @@ from skerry.model.caller import Caller
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.policy.access import ANYBODY, Need, Role, allows
+from skerry.policy.access import ANYBODY, TOOLS, Need, Role, Verb, allows
 from skerry.policy.files import KEPT, FileKind, Thing
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """People whose words show that a conversation is not the owner's alone."""
 _FOR_OWNER: Final = frozenset({Origin.OWNER, Origin.BOOT})
-
-
-class Verb(StrEnum):
-    """An effect that somebody asks for."""
-
-    CALL = "call"
-    """A method of the gateway."""
-    RECEIVE = "receive"
-    """An event of the gateway."""
-    GIVE = "give"
-    """A slash command or a directive."""
-    USE = "use"
-    """A tool."""
-    RECALL = "recall"
-    """Reading the memory through its tools."""
-    NOTE = "note"
-    """Changing the memory through its tools."""
-    READ = "read"
-    """A file, through a tool."""
-    WRITE = "write"
-    """A file, through a tool."""
-    OBEY = "obey"
-    """Taking what a file holds as the owner's instruction: in a prompt, at boot, as a hook."""
 
 
 class Actor(Struct, frozen=True):
@@ -189,6 +165,13 @@ RULES: Final = (
     ),
     Rule("met", _DOOR | _COMMANDS, _always, allowed=True),
     Rule("owners-tools", _TOOLS, lambda r: r.actor.acts_for_owner, allowed=True),
+    Rule(
+        "memory-tool",
+        _TOOLS,
+        lambda r: TOOLS.get(r.name) in _MEMORY,
+        allowed=False,
+        reason=lambda r: f"only the owner may use the tool {r.name}",
+    ),
     Rule("granted-tool", _TOOLS, lambda r: r.name in r.granted, allowed=True),
     Rule(
         "no-tools",
@@ -291,3 +274,12 @@ def decide(request: Request) -> Decision:
             lacks = request.need.scope if rule.name == "scope" else None
             return Decision(rule.allowed, rule.name, rule.reason(request), lacks)
     return Decision(allowed=False, rule="default", reason="no rule allows it")
+
+
+def effect(actor: Actor, tool: str) -> Decision:
+    """Return whether a tool of ours may do what its row says; a file is asked about as it opens.
+
+    A tool without a row may do nothing.
+    """
+    verb = TOOLS.get(tool)
+    return decide(Request(actor, verb, tool)) if verb else Decision(allowed=False, rule="default")

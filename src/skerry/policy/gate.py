@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from skerry.infra.beneath import Opened
 from skerry.model.noted import origins
 from skerry.model.origin import Origin
-from skerry.policy.decide import OWNER, Actor, Decision, Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
 from skerry.policy.files import FileKind, Thing, kind_of
 from skerry.policy.records import FileRecord, Records
 

@@ -10,7 +10,8 @@ from skerry.model.caller import Caller
 from skerry.model.origin import Origin
 from skerry.model.recall import Found
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import Actor, Request, decide
 
 
 class Recall(Protocol):

@@ -5,8 +5,8 @@ import pytest
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.methods import chat, rest, runs, subscriptions, system
 from skerry.policy import access
-from skerry.policy.access import ADMIN, PAIRING, READ, WRITE, Need, Role
-from skerry.policy.decide import Actor, Request, Verb, decide
+from skerry.policy.access import ADMIN, PAIRING, READ, WRITE, Need, Role, Verb
+from skerry.policy.decide import Actor, Request, decide
 from tests.support.gateway import Rig
 from tests.support.wire import connected
 

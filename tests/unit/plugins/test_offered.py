@@ -74,3 +74,9 @@ def test_what_tools_ask_alike_is_asked_once() -> None:
     assert offered(tools, STRANGER) == []
     assert offered(tools, STRANGER, frozenset({"shared", "weather"})) == tools[2:]
     assert asked == [OWNER, STRANGER]
+
+
+def test_a_tool_of_a_plugin_that_the_configuration_grants_is_a_guests_too() -> None:
+    tool = GuardedTool(Runner(FakeClock()), "sky", Weather(lambda _: True))
+    assert not offered([tool], STRANGER)
+    assert offered([tool], STRANGER, frozenset({tool.spec.name})) == [tool]

@@ -14,8 +14,18 @@ from skerry.infra.beneath import Opened
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy import access
-from skerry.policy.access import ADMIN, COMMANDS, METHODS, OPERATOR_SCOPES, READ, WRITE, Need, Role
-from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, Verb, decide
+from skerry.policy.access import (
+    ADMIN,
+    COMMANDS,
+    METHODS,
+    OPERATOR_SCOPES,
+    READ,
+    WRITE,
+    Need,
+    Role,
+    Verb,
+)
+from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
 from skerry.policy.files import KEPT, FileKind, Thing, kind_of
 from skerry.testing.model import ScriptedModels
 

@@ -4,7 +4,8 @@ from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError, missing_scope
 from skerry.model.errors import ModelUnavailableError
 from skerry.policy import access
-from skerry.policy.decide import Request, Verb, decide
+from skerry.policy.access import Verb
+from skerry.policy.decide import Request, decide
 
 
 def need_admin(call: Call) -> None:

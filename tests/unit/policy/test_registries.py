@@ -1,0 +1,274 @@
+"""Walks the registries: each method, command, directive and tool has a row, each row its object."""
+
+import ast
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skerry
+from skerry.agent.workspace import BOOT, ORDER
+from skerry.app.build import Application
+from skerry.app.extensions import OwnTools
+from skerry.commands import directives
+from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.method import Method
+from skerry.hooks.hooks import Hooks
+from skerry.infra.beneath import Beneath, Opened
+from skerry.memory.desk import Desk
+from skerry.memory.plugin import register
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+from skerry.policy import access, decide
+from skerry.policy.access import ADMIN, COMMANDS, METHODS, TOOLS, Role, Verb
+from skerry.policy.decide import Actor, effect
+from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
+from skerry.policy.gate import Gate
+from skerry.policy.records import Records
+from skerry.ports.tool import Tool, ToolContext, offered
+from skerry.sdk.api import PluginApi, sealed
+from skerry.testing.clock import FakeClock
+from tests.support.whole import whole_gateway
+
+SOURCE = Path(skerry.__file__).parent
+GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT, Origin.STRANGER)
+
+
+@asynccontextmanager
+async def gateway(home: Path) -> AsyncIterator[Application]:
+    """Give a gateway with nothing but what is ours."""
+    async with whole_gateway(home, Hooks()) as (application, _):
+        yield application
+
+
+async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
+    """Return for each registry the names of what there is, and those of its rows."""
+    async with gateway(home) as application:
+        commands = {one.name for one in application.context.commands}
+        tools = set(application.dispatch.runtime.tools)
+    made = {one.name for one in vars(MethodTable())["_methods"].values()}
+    made |= {one.name for one in MethodTable().methods}
+    return {
+        "methods": (made, set(access.METHODS)),
+        "commands": (commands, set(access.COMMANDS)),
+        "directives": (set(directives.NAMES), set(access.COMMANDS) & set(directives.NAMES)),
+        "tools": (tools | {"memory_append"}, set(access.TOOLS)),  # of the flush alone
+    }
+
+
+async def strays(home: Path) -> dict[str, set[str]]:
+    """Return what has no row, and the rows that have no object, of each registry."""
+    found = await registries(home)
+    return {name: there ^ rows for name, (there, rows) in found.items() if there ^ rows}
+
+
+async def test_everything_has_its_row_and_every_row_its_object(tmp_path: Path) -> None:
+    assert await strays(tmp_path / "home") == {}
+    assert specs() == set(TOOLS), "no tool is made elsewhere in the source"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "where"),
+    [
+        ("COMMANDS", "new", ["commands"]),
+        ("COMMANDS", "think", ["commands", "directives"]),
+        ("TOOLS", "memory_append", ["tools"]),
+    ],
+)
+async def test_a_row_that_is_taken_away_or_added_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, row: str, where: list[str]
+) -> None:
+    rows: Mapping[str, Any] = getattr(access, table)
+    monkeypatch.setattr(access, table, {name: one for name, one in rows.items() if name != row})
+    assert await strays(tmp_path / "less") == {name: {row} for name in where}
+    monkeypatch.setattr(access, table, {**rows, "nothing": rows[row]})
+    assert await strays(tmp_path / "more") == {where[0]: {"nothing"}}
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_each_row_of_a_method_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "METHODS", {one: n for one, n in METHODS.items() if one != name})
+    with pytest.raises(RuntimeError, match=f"no row for: {name}$"):
+        _ = MethodTable().methods
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_each_row_of_a_method_has_one(name: str) -> None:
+    found = {one.name: one for one in MethodTable().methods}
+    assert isinstance(found[name], Method)
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS.keys() - {"memory_append"}))
+def test_each_row_of_a_tool_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {one: verb for one, verb in TOOLS.items() if one != name}
+    monkeypatch.setattr("skerry.app.extensions.TOOLS", rows)
+    with pytest.raises(RuntimeError, match=f"no row for: {name}$"):
+        _ = list(OwnTools(memory_tools))
+    monkeypatch.setattr(decide, "TOOLS", rows)
+    assert not effect(decide.OWNER, name).allowed
+
+
+def memory_tools() -> list[Tool]:
+    api = PluginApi("memory-core", ())
+    register(api, Desk(pytest.fail, pytest.fail, FakeClock()))  # type: ignore[arg-type]  # not asked
+    return list(sealed(api).tools)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_each_row_of_a_command_names_a_method_and_gives_its_scope(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = COMMANDS[name]
+    need = access.SETTINGS if method == access.PATCH else METHODS[method]
+    assert need.role is Role.OPERATOR
+    assert access.command_scope(name) == need.scope
+    monkeypatch.setattr(access, "COMMANDS", {n: m for n, m in COMMANDS.items() if n != name})
+    assert access.command_scope(name) == "", "then it needs the admin scope"
+
+
+async def test_every_directive_is_a_command_and_so_is_every_alias(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as application:
+        commands = application.context.commands
+        for alias, name in {**directives.ALIASES, **{n: n for n in directives.NAMES}}.items():
+            command = commands.find(alias) or commands.find(name)
+            assert command is not None, alias
+            assert command.name == name
+            assert command.need.scope == access.command_scope(name)
+            found = directives.directives(f"/{alias} {level(name)}", lambda _: True)
+            assert [one.name for one in found] == [name], alias
+        assert set(directives.LEVELS) <= set(directives.NAMES)
+
+
+def level(name: str) -> str:
+    return str(next(iter(directives.LEVELS.get(name, ("m",)))))
+
+
+async def test_a_command_whose_row_is_gone_is_for_admins_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(tmp_path / "home") as application:
+        assert application.context.commands.find("help") is not None
+        monkeypatch.setattr(access, "COMMANDS", {})
+        assert {one.need.scope for one in application.context.commands} == {ADMIN}
+
+
+class Seen(Gate, frozen=True):
+    """A gate that notes what is asked of it."""
+
+    asked: list[Verb] | None = None
+
+    def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
+        assert self.asked is not None
+        self.asked.append(verb)
+        return super()._refusal(verb, opened, closed)
+
+
+class Open:
+    """Nothing is closed."""
+
+    def reading(self, _: Path) -> str | None:
+        return None
+
+    def writing(self, _: Path) -> str | None:
+        return None
+
+
+ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "edit": {"path": "note.txt", "oldText": "note", "newText": "word"},
+    "read": {"path": "note.txt"},
+    "write": {"path": "other.txt", "content": "x"},
+}
+FILE_VERBS = {Verb.READ, Verb.WRITE}
+
+
+@pytest.mark.parametrize("name", sorted(one for one, verb in TOOLS.items() if verb in FILE_VERBS))
+async def test_a_tool_asks_the_policy_for_what_its_row_says(tmp_path: Path, name: str) -> None:
+    async with gateway(tmp_path / "home") as application:
+        tool: Tool | None = application.dispatch.runtime.tools.get(name)
+        root = application.settings.config.workspace(AgentId("main"))
+    if tool is None:
+        from skerry.agent.flushing import MemoryAppend  # noqa: PLC0415 - is in no registry
+
+        tool = MemoryAppend("2026-11-22", 0)
+    asked: list[Verb] = []
+    gate = Seen(Open(), frozenset({root}), records=Records(), asked=asked)
+    workspace = Beneath(root, rules=gate)
+    arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))
+    result = await tool.run(arguments, ToolContext(workspace))
+    assert not result.is_error
+    assert TOOLS[name] in asked
+    assert set(asked) <= FILE_VERBS
+    assert (Verb.WRITE in asked) is (TOOLS[name] is Verb.WRITE)
+
+
+MEMORY_ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "memory_forget": {"text": "the dentist in Mill Road"},
+    "memory_get": {"path": "MEMORY.md"},
+    "memory_search": {"query": "dentist"},
+    "memory_write": {"text": "The dentist is in Mill Road."},
+}
+OWNER = Caller(SessionKey.parse("agent:main:main"), PeerKind.DIRECT, Origin.OWNER, is_private=True)
+
+
+@pytest.mark.parametrize("name", sorted(MEMORY_ARGUMENTS))
+async def test_a_tool_of_the_memory_does_what_its_row_allows(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(tmp_path / "home") as application:
+        tool = application.dispatch.runtime.tools[name]
+        root = application.settings.config.workspace(AgentId("main"))
+        context = ToolContext(Beneath(root), caller=OWNER)
+        assert await outcome(tool, name, context), "the control"
+        rows = {one: verb for one, verb in TOOLS.items() if one != name}
+        monkeypatch.setattr(decide, "TOOLS", rows)
+        assert not await outcome(tool, name, context), "without its row it does nothing"
+
+
+async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
+    """Return whether the tool did its work."""
+    try:
+        result = await tool.run(dict(MEMORY_ARGUMENTS[name]), context)
+    except ToolError:
+        return False
+    return '"disabled"' not in result.text.replace(" ", "") and not result.is_error
+
+
+async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as application:
+        tools = list(application.dispatch.runtime.tools.values())
+    given = {one.spec.name for one in offered(tools, GUEST, frozenset(TOOLS))}
+    assert given == {n for n, v in TOOLS.items() if v not in {Verb.RECALL, Verb.NOTE}} - {
+        "memory_append"
+    }
+    for name, verb in TOOLS.items():
+        asked = decide.Request(Actor.of(GUEST), Verb.USE, name, granted=frozenset(TOOLS))
+        assert decide.decide(asked).allowed is (verb not in {Verb.RECALL, Verb.NOTE}), name
+
+
+def test_every_file_that_a_prompt_or_a_boot_reads_is_kept_for_the_owner() -> None:
+    root = frozenset({Path("/w")})
+    for name in (*ORDER, BOOT):
+        assert kind_of(Opened(Path("/w") / name), root) in {
+            FileKind.INSTRUCTIONS,
+            FileKind.MEMORY,
+        }, name
+    assert {one.casefold() for one in (*ORDER, BOOT)} - {"memory.md"} <= INSTRUCTIONS
+
+
+def specs() -> set[str]:
+    """Return the names of all tools that the source makes; a plugin's are variables."""
+    found: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        if "testing" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ToolSpec":
+                first = node.args[0]
+                if isinstance(first, ast.Constant):
+                    found.add(str(first.value))
+    return found
