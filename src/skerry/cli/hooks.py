@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import sqlite3
 from argparse import Namespace
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,12 @@ from skerry.cli.config import change
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import one_line, show, show_json, styled
 from skerry.config.load import load_good
+from skerry.config.root import Config
+from skerry.infra import sqlite
 from skerry.plugins.folders import HANDLER, HookReport, HookStatus, find_hooks
+from skerry.policy.records import Records
+from skerry.store import DATABASE, files
+from skerry.store.unit import Reader
 
 _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "failed": "red"}
 
@@ -19,7 +26,7 @@ _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "f
 def run(arguments: Namespace) -> int:
     """Run `skerry hooks ...`; return the exit code."""
     config = load_good(os.environ, fetch=False).config
-    found = [one.report for one in find_hooks(config, os.environ)]
+    found = [one.report for one in find_hooks(config, os.environ, _records(config))]
     match arguments.action:
         case "list":
             return _list(found, as_json=arguments.json)
@@ -38,6 +45,24 @@ def run(arguments: Namespace) -> int:
             return change({f"{_entry(report)}.enabled": False})
 
 
+def _records(config: Config) -> Records:
+    """Return who wrote which file, as the database has it, also while a gateway runs.
+
+    Raises:
+        FailedError: it cannot be read: nobody is then told that a file is the owner's.
+    """
+    path = config.state_dir / DATABASE
+    if not path.exists():
+        return Records()
+    try:
+        with closing(sqlite.connect(path, read_only=True)) as connection:
+            return Records(files.every(Reader(connection)))
+    except sqlite3.Error as error:
+        message = f"Who wrote the files of the hooks cannot be read: {error}."
+        remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
+        raise FailedError(message, remedy) from error
+
+
 def _list(found: list[HookReport], *, as_json: bool) -> int:
     if as_json:
         show_json([asdict(one) for one in found])
@@ -47,6 +72,9 @@ def _list(found: list[HookReport], *, as_json: bool) -> int:
         show(f"{mark} {one_line(f'{one.emoji} {one.name}').strip()}  {one_line(one.description)}")
         if one.reason:
             show(f"{'':8} {one_line(one.reason)}")
+        for file in one.files:
+            mark = one_line(file.told)
+            show(f"{'':8} {styled(mark, 'yellow') if file.doubt else styled(mark, 'dim')}")
     return 0
 
 
@@ -78,6 +106,7 @@ def _info(report: HookReport, *, as_json: bool) -> int:
         ("from", f"{report.place} {report.path}"),
         ("page", report.homepage),
         ("sha256", report.sha256),
+        *(("file", one.told) for one in report.files),
     )
     for label, text in rows:
         if text.strip():

@@ -30,12 +30,10 @@ from skerry.infra.clock import Clock
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
+from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
 from skerry.plugins.source import PluginSource, read_source
-from skerry.policy.access import Verb
-from skerry.policy.decide import OWNER, Request, decide
-from skerry.policy.files import FileKind, Thing
 from skerry.policy.records import Records
 
 logger = logging.getLogger(__name__)
@@ -43,6 +41,8 @@ logger = logging.getLogger(__name__)
 HOOK_MD: Final = "HOOK.md"
 HANDLER: Final = "handler.py"
 LOAD_SECONDS: Final = 10.0
+MAX_HEAD: Final = 65_536
+"""Bytes of a HOOK.md."""
 MAX_FOLDERS: Final = 100
 """Looked at in one directory."""
 
@@ -74,6 +74,8 @@ class HookReport:
     homepage: str = ""
     sha256: str = ""
     """Of its handler.py, where it could be read."""
+    files: tuple[HookFile, ...] = ()
+    """Who wrote each of its files; none for ours."""
 
     def failed(self, error: PluginError) -> "HookReport":
         """Return it as one that cannot be loaded."""
@@ -86,23 +88,25 @@ class Found:
 
     report: HookReport
     about: Declared | None = None
+    head: bytes = b""
+    """What its HOOK.md holds."""
     source: PluginSource | None = None
     handle: Callable[[HookEvent], Any] | None = None
 
 
 def find_hooks(
-    config: Config, environ: Mapping[str, str], records: Records | None = None
+    config: Config, environ: Mapping[str, str], records: Records, *, noting: bool = False
 ) -> list[Found]:
     """Return every hook there is, by name, and what a start would make of it; runs nothing.
 
-    With `records` none takes part whose files hold what a run with others' words wrote.
+    None takes part whose files hold what a run with others' words wrote. `noting` those that take
+    part makes records of files that have none.
     """
     found = {one.report.name: one for one in _ours(config)}
     for place, directory in _directories(config):
         for folder in _folders(directory):
             one = _folder(config, environ, place, folder)
-            if records is not None:
-                one = _doubted(config, one, records)
+            one = _judged(config, one, records, noting=noting)
             found[one.report.name] = one
     return sorted(found.values(), key=lambda one: one.report.name)
 
@@ -112,11 +116,11 @@ async def load_hooks(
     hooks: Hooks,
     environ: Mapping[str, str],
     clock: Clock,
-    records: Records | None = None,
+    records: Records,
 ) -> list[HookReport]:
     """Let every hook that takes part do so; one that fails is reported and harms no other."""
     reports = []
-    for one in find_hooks(config, environ, records):
+    for one in find_hooks(config, environ, records, noting=True):
         report = one.report
         if report.status is HookStatus.ENABLED and report.name != BOOT_MD:
             try:
@@ -177,7 +181,8 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     report = HookReport(name, "", place, str(folder), (), HookStatus.ENABLED)
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     try:
-        about = declared(_text(folder / HOOK_MD), name)
+        head = _head(folder / HOOK_MD)
+        about = declared(_text(head), name)
     except PluginError as error:
         return Found(report.failed(error))
     entry = config.hooks.internal.entries.get(about.name) or HookEntryConfig()
@@ -195,6 +200,7 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     try:
         _check(about.name, path)
         source = read_source(path, entry.sha256, workspaces, setting)
+        read_source(folder / HOOK_MD, sha256(head).hexdigest(), ())  # nobody else's
     except PluginError as error:
         if switched.status is HookStatus.DISABLED:
             return Found(switched)
@@ -204,30 +210,32 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     if lacks and switched.status is HookStatus.ENABLED:
         reason = f"It needs {', '.join(lacks)}."
         switched = replace(switched, status=HookStatus.MISSING, reason=reason, remedy="Add it.")
-    return Found(switched, about, source)
+    return Found(switched, about, head, source)
 
 
-def _doubted(config: Config, found: Found, records: Records) -> Found:
-    """Return a hook as failed where its files are a copy of what a run with others' words wrote.
+def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> Found:
+    """Return a hook with who wrote its files; as failed where they hold what does not count.
 
-    Its owner goes on by writing it anew, or by pinning the hash of what they read.
+    That is a copy of what a run with others' words wrote. Its owner goes on by writing it anew, or
+    by pinning the hash of what they read.
     """
-    if found.report.status is not HookStatus.ENABLED or found.source is None:
-        return found
-    about = Path(found.report.path) / HOOK_MD
-    digests = {HOOK_MD: sha256(_text(about).encode()).hexdigest()}
-    entry = config.hooks.internal.entries.get(found.report.name)
-    if entry is None or not entry.sha256:
-        digests[HANDLER] = found.source.sha256
-    for name, digest in digests.items():
-        taint = records.copied(bytes.fromhex(digest))
-        thing = Thing(FileKind.LOADED, str(about.with_name(name)), taint=taint)
-        decision = decide(Request(OWNER, Verb.OBEY, thing=thing))
-        if not decision.allowed:
-            message = f"{name} does not count as yours: {decision.reason}."
-            remedy = "Read it, and write anew what you want of it."
-            return Found(found.report.failed(PluginError(message, remedy)))
-    return found
+    report = found.report
+    entry = config.hooks.internal.entries.get(report.name)
+    seen = noting and report.status is HookStatus.ENABLED
+    read = {HOOK_MD: found.head, HANDLER: found.source.code if found.source else b""}
+    pins = {HANDLER: entry.sha256 if entry else None}
+    files = []
+    for name, data in read.items():
+        path = Path(report.path).resolve() / name
+        if data:  # else the status tells why it cannot be read
+            files.append(author(path, data, records, pins.get(name), seen=seen))
+    report = replace(report, files=tuple(files))
+    doubted = next((one for one in files if one.doubt), None)
+    if report.status is HookStatus.ENABLED and doubted is not None:
+        message = f"{doubted.name} does not count as yours: {doubted.doubt}."
+        remedy = "Read it, and write anew what you want of it."
+        return Found(report.failed(PluginError(message, remedy)))
+    return replace(found, report=report)
 
 
 def _check(name: str, path: Path) -> None:
@@ -238,12 +246,22 @@ def _check(name: str, path: Path) -> None:
         raise PluginError(f"{path} leads out of its folder.", "Put the file there.")
 
 
-def _text(path: Path) -> str:
+def _head(path: Path) -> bytes:
     try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(65_536)
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            data = file.read(MAX_HEAD + 1)
+    except OSError as error:
         raise PluginError(f"{path} cannot be read: {error}.") from error
+    if len(data) > MAX_HEAD:
+        raise PluginError(f"{path} has more than {MAX_HEAD} bytes.", "Shorten it.")
+    return data
+
+
+def _text(head: bytes) -> str:
+    try:
+        return head.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise PluginError(f"{HOOK_MD} is no text in UTF-8: {error}.") from error
 
 
 async def _loaded(found: Found) -> Callable[[HookEvent], Any]:

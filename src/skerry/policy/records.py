@@ -51,7 +51,7 @@ class Records:
         self.cleared = 0
         """How often the owner cleared one."""
         self._by_path: dict[str, FileRecord] = {}
-        self._tainted: dict[bytes, frozenset[Origin]] = {}
+        self._tainted: dict[bytes, FileRecord] = {}
         for one in found:
             self._add(one)
 
@@ -66,7 +66,28 @@ class Records:
 
     def copied(self, digest: bytes) -> frozenset[Origin]:
         """Return the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
-        return self._tainted.get(digest, frozenset())
+        found = self._tainted.get(digest)
+        return found.taint if found else frozenset()
+
+    def written(self, path: str, digest: bytes) -> FileRecord | None:
+        """Return the record of exactly this content: the file's, or of what it is a copy of."""
+        known = self._by_path.get(path)
+        if known is not None and known.digest == digest and known.who != HAND:
+            return known
+        of_copy = self._tainted.get(digest)
+        return of_copy or (known if known is not None and known.digest == digest else None)
+
+    def loaded(self, path: str, digest: bytes, size: int) -> FileRecord:
+        """Return the record of a file that is run or obeyed by its content alone, as a hook is.
+
+        Its taint is that of what it is a copy of; who writes it anew is rid of it.
+        """
+        known = self.written(path, digest)
+        if known is None or known.path != path:
+            who = known.who if known else HAND
+            known = FileRecord(path, digest, size, who, known.taint if known else frozenset())
+            self.note(known)
+        return known
 
     def trust(self, path: str, digest: bytes, size: int) -> None:
         """Take exactly this content of a file as the owner's: they saw it and said so."""
@@ -101,4 +122,6 @@ class Records:
     def _add(self, record: FileRecord) -> None:
         self._by_path[record.path] = record
         if record.taint:
-            self._tainted[record.digest] = record.taint
+            before = self._tainted.get(record.digest)
+            if before is None or record.who != HAND:  # who wrote it tells more than who copied it
+                self._tainted[record.digest] = record

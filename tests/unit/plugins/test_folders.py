@@ -51,12 +51,12 @@ def config(home: Path, entries: Mapping[str, Any], **internal: Any) -> Config:
 @asynccontextmanager
 async def loaded(config: Config) -> AsyncGenerator[tuple[Hooks, dict[str, HookReport]]]:
     async with Hooks(FakeClock()) as hooks:
-        reports = await load_hooks(config, hooks, {}, FakeClock())
+        reports = await load_hooks(config, hooks, {}, FakeClock(), Records())
         yield hooks, {one.name: one for one in reports}
 
 
 def by_name(config: Config) -> dict[str, HookReport]:
-    return {one.report.name: one.report for one in find_hooks(config, {})}
+    return {one.report.name: one.report for one in find_hooks(config, {}, Records())}
 
 
 def test_our_own_are_there_and_only_the_checklist_is_on(tmp_path: Path) -> None:

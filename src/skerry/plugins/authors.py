@@ -1,0 +1,73 @@
+"""Who wrote the files of a hook, and whose words the writer had read."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from skerry.policy.access import Verb
+from skerry.policy.decide import OWNER as ANYBODY
+from skerry.policy.decide import Request, decide
+from skerry.policy.files import FileKind, Thing
+from skerry.policy.gate import GATEWAY
+from skerry.policy.records import HAND, OWNER, FileRecord, Records
+
+PIN: Final = "pin"
+"""The writer, where the configuration has the hash of what the owner read."""
+_WRITERS: Final = {
+    "": "nothing tells who wrote it",
+    GATEWAY: "a person at the gateway",
+    HAND: "by hand, outside the gateway",
+    OWNER: "confirmed by the owner",
+    PIN: "pinned by its hash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HookFile:
+    """One file of a hook, as it is now."""
+
+    name: str
+    sha256: str
+    writer: str = ""
+    """A conversation, `gateway`, `owner`, `hand` or `pin`; empty where nothing tells."""
+    origins: tuple[str, ...] = ()
+    """Whose words, beside the owner's, the writer had read."""
+    doubt: str = ""
+    """Why it does not count as the owner's; empty where it does."""
+
+    @property
+    def told(self) -> str:
+        """Return who wrote it, as a person reads it."""
+        by = _WRITERS.get(self.writer, f"written by {self.writer}")
+        if not self.origins:
+            return f"{self.name}: {by}"
+        return f"{self.name}: {by}, which had read words of others ({', '.join(self.origins)})"
+
+
+def author(
+    path: Path, data: bytes, records: Records, pinned: str | None, *, seen: bool
+) -> HookFile:
+    """Return who wrote a file with this content.
+
+    Args:
+        path: Canonical and absolute.
+        data: What the file holds.
+        records: What is known.
+        pinned: The hash that the configuration has for it.
+        seen: Whether the file is about to be loaded: what nothing tells of was then put there
+            by hand, and is noted so.
+    """
+    digest = sha256(data)
+    found: FileRecord | None = records.written(str(path), digest.digest())
+    if pinned == digest.hexdigest():
+        origins = tuple(sorted(found.taint)) if found else ()
+        return HookFile(path.name, digest.hexdigest(), PIN, origins)
+    if seen:
+        found = records.loaded(str(path), digest.digest(), len(data))
+    if found is None:
+        return HookFile(path.name, digest.hexdigest())
+    thing = Thing(FileKind.LOADED, str(path), taint=found.taint)
+    decision = decide(Request(ANYBODY, Verb.OBEY, thing=thing))
+    origins = tuple(sorted(found.taint))
+    return HookFile(path.name, digest.hexdigest(), found.who, origins, decision.reason)
