@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from types import ModuleType
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from skerry.model.ids import AgentId
 from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
-from skerry.plugins.source import PluginSource, read_source
+from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
 from skerry.policy.records import Records
 
 logger = logging.getLogger(__name__)
@@ -225,8 +226,9 @@ def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> 
     read = {HOOK_MD: found.head, HANDLER: found.source.code if found.source else b""}
     pins = {HANDLER: entry.sha256 if entry else None}
     files = []
-    for name, data in read.items():
+    for name, checked in read.items():
         path = Path(report.path).resolve() / name
+        data = checked or _peek(path)
         if data:  # else the status tells why it cannot be read
             files.append(author(path, data, records, pins.get(name), seen=seen))
     report = replace(report, files=tuple(files))
@@ -255,6 +257,15 @@ def _head(path: Path) -> bytes:
     if len(data) > MAX_HEAD:
         raise PluginError(f"{path} has more than {MAX_HEAD} bytes.", "Shorten it.")
     return data
+
+
+def _peek(path: Path) -> bytes:
+    """Return what a file holds that is not loaded, to tell who wrote it."""
+    try:
+        status = path.lstat()
+        return path.read_bytes() if S_ISREG(status.st_mode) and status.st_size < MAX_BYTES else b""
+    except OSError:
+        return b""
 
 
 def _text(head: bytes) -> str:

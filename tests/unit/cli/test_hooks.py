@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from skerry.store import DATABASE
 
 from .conftest import Command
 
@@ -66,3 +70,29 @@ async def test_one_that_is_not_there_is_named_with_those_that_are(command: Comma
     done = await command("hooks", "info", "nothing")
     assert done.returncode == 1
     assert b"boot-md, command-logger, session-memory" in done.stderr
+
+
+async def test_who_wrote_its_files_is_shown_before_and_after_the_gateway_saw_them(
+    state: Path, command: Command
+) -> None:
+    put(state / "hooks" / "greet")
+    put(state / "workspace" / "hooks" / "inside")
+    listed = (await command("hooks", "list")).stdout.decode()
+    assert listed.count("HOOK.md: nothing tells who wrote it") == 2
+    await command("hooks", "enable", "inside", "--pin")
+    shown = (await command("hooks", "info", "inside")).stdout.decode()
+    assert "handler.py: pinned by its hash" in shown
+    found = {
+        one["name"]: one for one in json.loads((await command("hooks", "list", "--json")).stdout)
+    }
+    assert found["boot-md"]["files"] == []
+    assert [one["name"] for one in found["greet"]["files"]] == ["HOOK.md", "handler.py"]
+
+
+async def test_a_database_that_cannot_be_read_is_said_so(state: Path, command: Command) -> None:
+    put(state / "hooks" / "greet")
+    with closing(sqlite3.connect(state / DATABASE)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    done = await command("hooks", "list")
+    assert done.returncode == 1
+    assert b"cannot be read" in done.stderr
