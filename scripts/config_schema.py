@@ -10,14 +10,17 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 from textwrap import dedent
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.base import Section
 from skerry.config.root import Config
 from skerry.config.schema import FILE
+from skerry.config.session import duration, size, span
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 _OWN: Final = ("stateDir", "path", "included")
@@ -78,6 +81,22 @@ def _describe(node: _Node, section: type[Section]) -> None:
                 field = section.model_fields.get(name)
                 if field is not None and field.alias in node["properties"]:
                     node["properties"][field.alias].setdefault("description", text)
+    for field in section.model_fields.values():
+        if field.alias in node["properties"] and (written := _as_written(field)):
+            about = node["properties"][field.alias].get("description", "")
+            node["properties"][field.alias] = {**written, "description": about}
+
+
+def _as_written(field: FieldInfo) -> _Node | None:
+    """Return the schema of a duration or a size, which the file has as text: `30d`, `500mb`."""
+    marks = [*field.metadata]
+    for one in get_args(field.annotation):
+        marks += getattr(one, "__metadata__", ())
+    made = {one.func for one in marks if isinstance(one, BeforeValidator)}
+    if not made & {duration, size}:
+        return None
+    default = {} if field.default is None else {"default": span(field.default)}
+    return {"type": ["string", "number"], **default}
 
 
 def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,8 @@ def kind(node: dict[str, Any]) -> str:
         return "secret"
     if "enum" in node:
         return ", ".join(f'`"{one}"`' for one in node["enum"])
-    name = str(node.get("type", "value"))
+    types = node.get("type", "value")
+    name = " or ".join(types) if isinstance(types, list) else str(types)
     least, most = node.get("minimum"), node.get("maximum")
     if least is not None and most is not None:
         return f"{name}, {least} to {most}"

@@ -10,6 +10,7 @@ from typing import Any, Final
 from skerry.config.redact import holds_secrets
 
 FILE: Final = Path(__file__).with_suffix(".json")
+_UNKNOWN_TO_FORMS: Final = {"patternProperties", "propertyNames", "maxProperties"}
 _Node = dict[str, Any]
 
 
@@ -23,8 +24,9 @@ def schema() -> _Node:
 def for_forms() -> tuple[bytes, bytes]:
     """Return the schema as forms take it, and what they show beside each key, encoded.
 
-    Forms of OpenClaw edit no section that allows further keys by `true`, and no value that may be
-    of two kinds: they get the first open, and of the second the kind that a form can fill.
+    Forms of OpenClaw edit no section that allows further keys by `true`, no value that may be of
+    two kinds, and none with a limit that they do not know: they get the first open, of the second
+    the kind that a form can fill, and of the third what the gateway checks in any case.
     """
     tree = schema()
     return json.dumps(_simple(tree)).encode(), json.dumps(hints(tree)).encode()
@@ -34,7 +36,9 @@ def _simple(node: _Node) -> _Node:
     if options := node.get("anyOf"):
         about: _Node = {key: node[key] for key in ("description", "default") if key in node}
         return {**_simple(_fillable(options)), **about}
-    found = {key: value for key, value in node.items() if key != "patternProperties"}
+    found = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
+    if isinstance(node.get("type"), list):
+        found["type"] = node["type"][0]
     if "properties" in node:
         found["properties"] = {key: _simple(one) for key, one in node["properties"].items()}
     if isinstance(node.get("items"), dict):

@@ -60,7 +60,7 @@ SPAN: Final = PlainSerializer(span, return_type=str, when_used="json")
 """Shows a duration as it is written: as a bare number it would be days."""
 
 
-def _size(value: object) -> object:
+def size(value: object) -> object:
     """Return bytes of a text such as `500mb`; a bare number is bytes."""
     found = _SIZE.fullmatch(str(value).strip().lower())
     if found is None:
@@ -135,7 +135,7 @@ class MaintenanceConfig(Section):
     archived ones removed after it."""
     max_entries: int = Field(default=500, ge=1, le=1_000_000)
     """Conversations of an agent; of more, those unused for longest are archived."""
-    max_disk_bytes: Annotated[int, BeforeValidator(_size), Field(ge=1 << 20)] | None = None
+    max_disk_bytes: Annotated[int, BeforeValidator(size), Field(ge=1 << 20)] | None = None
     """Text such as `500mb`: what transcripts may take; the oldest archived ones give way."""
 
 

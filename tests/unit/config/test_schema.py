@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 
 from scripts import config_schema
 from scripts.reference import PAGE, page
@@ -31,9 +32,17 @@ def test_the_schema_beside_the_source_is_current() -> None:
     assert schema() == config_schema.schema()
 
 
+WORDS = {
+    *("$schema", "title", "description", "default", "type", "properties", "additionalProperties"),
+    *("required", "items", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern", "format"),
+}
+"""What the form of OpenClaw 2026.9.6 knows; it shows no key that says anything else of itself."""
+
+
 def closed(node: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Give the places that the form of OpenClaw 2026.2.17 does not let anybody edit."""
-    if {"anyOf", "oneOf", "allOf"} & node.keys():
+    """Give the places that the forms of OpenClaw do not let anybody edit."""
+    if node.keys() - WORDS:
         yield path
         return
     below = {f"{path}.{key}": one for key, one in node.get("properties", {}).items()}
@@ -59,6 +68,17 @@ def test_a_form_can_edit_every_key(tree: dict[str, Any]) -> None:
     assert auth["token"]["description"]
     model = for_a_form["properties"]["agents"]["properties"]["defaults"]["properties"]["model"]
     assert "primary" in model["properties"]
+
+
+@pytest.mark.parametrize("section", ["pruneAfter", "maxDiskBytes"])
+@pytest.mark.parametrize("value", ["30d", 30])
+def test_a_duration_and_a_size_stand_in_the_schema_as_a_person_writes_them(
+    tree: dict[str, Any], section: str, value: object
+) -> None:
+    file = {"session": {"maintenance": {section: value}}}
+    assert list(Draft7Validator(tree).iter_errors(file)) == []
+    kept = tree["properties"]["session"]["properties"]["maintenance"]["properties"]
+    assert kept["pruneAfter"]["default"] == "30d"
 
 
 def test_the_schema_for_forms_is_made_once_for_whoever_asks_at_the_same_time() -> None:
