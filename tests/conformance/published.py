@@ -25,8 +25,14 @@ SOURCES = {
 """The two programs, and between them the schema that is published by itself."""
 
 
+_OTHER = {"agent.identity.get": "AgentIdentityParams"}
+"""Definitions that are not named after their method."""
+
+
 def definition(method: str) -> str:
     """Return the name that a method's parameters have in the schemas."""
+    if method in _OTHER:
+        return _OTHER[method]
     parts = re.split(r"[.-]", method)
     return "".join(part[:1].upper() + part[1:] for part in parts) + "Params"
 

@@ -97,6 +97,7 @@ POLLED: Final[Mapping[str, Need]] = MappingProxyType(
         "artifacts.list": READERS,
         "channels.pairing.list": PAIRERS,
         "environments.list": READERS,
+        "exec.approval.grants.list": APPROVERS,
         "exec.approval.list": APPROVERS,
         "migrations.memory.plan": ADMINS,
         "models.authStatus": READERS,

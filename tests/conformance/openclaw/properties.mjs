@@ -47,5 +47,7 @@ function properties(schema, above = "") {
 
 const told = {};
 for (const [name, schema] of Object.entries(schemas))
-  if (/Params(Schema)?$/.test(name)) told[name.replace(/Schema$/, "")] = properties(schema);
+  if (/Params(Schema)?$/.test(name))
+    // Of some 2026.9 exports only the function that judges by the schema, which it carries.
+    told[name.replace(/^validate|Schema$/g, "")] = properties(schema.schema ?? schema);
 console.log(JSON.stringify(told));

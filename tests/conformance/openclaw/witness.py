@@ -23,11 +23,30 @@ UNUSABLE = (".callout.danger", "text=Unsupported schema node")
 
 
 @dataclass(slots=True)
-class Witness:
-    """What a page sent, got and complained of."""
+class Talk:
+    """What went over one connection of a page."""
 
     asked: list[Frame] = field(default_factory=list)
     answered: list[Frame] = field(default_factory=list)
+    over: bool = False
+    """Nobody answers any more what it has asked."""
+
+    @property
+    def requests(self) -> dict[str, str]:
+        """The method of each request, by its id."""
+        return {one["id"]: one["method"] for one in self.asked if one.get("type") == "req"}
+
+    @property
+    def responses(self) -> list[Frame]:
+        """The answers to requests."""
+        return [one for one in self.answered if one.get("type") == "res"]
+
+
+@dataclass(slots=True)
+class Witness:
+    """What a page sent, got and complained of, since `clear`."""
+
+    talks: list[Talk] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Exceptions that nothing in the page caught."""
 
@@ -37,54 +56,51 @@ class Witness:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def _socket(self, socket: WebSocket) -> None:
-        own: list[Frame] = []
-
-        def sent(text: str | bytes) -> None:
-            own.append(json.loads(text))
-            self.asked.append(own[-1])
-
-        def closed(_: object) -> None:
-            # A button that leaves the page gets no answer to what this one has asked.
-            waiting = set(self.waiting())
-            self.asked = [
-                one for one in self.asked if one not in own or one.get("method") not in waiting
-            ]
-
-        socket.on("framesent", sent)
-        socket.on("close", closed)
-        socket.on("framereceived", lambda text: self.answered.append(json.loads(text)))
+        # A page has one connection. That of a page that was left is not told to be closed, and
+        # its last requests are told late.
+        for before in self.talks:
+            before.over = True
+        talk = Talk()
+        self.talks.append(talk)
+        socket.on("close", lambda _: setattr(talk, "over", True))
+        socket.on("framesent", lambda text: talk.asked.append(json.loads(text)))
+        socket.on("framereceived", lambda text: talk.answered.append(json.loads(text)))
 
     def clear(self) -> None:
-        """Forget what was seen."""
-        self.asked.clear()
-        self.answered.clear()
+        """Forget what was seen; what these connections still say belongs to the page before."""
+        self.talks = []
         self.errors.clear()
 
     def connected(self) -> bool:
-        """Return whether a connection was let in."""
+        """Return whether a connection was let in and goes on."""
         return any(
-            one.get("ok") and one["payload"].get("type") == "hello-ok"
-            for one in self.answered
-            if one.get("type") == "res" and isinstance(one.get("payload"), dict)
+            isinstance(one.get("payload"), dict) and one["payload"].get("type") == "hello-ok"
+            for talk in self.talks
+            if not talk.over
+            for one in talk.responses
         )
 
     def waiting(self) -> list[str]:
         """Return the methods of requests that have no answer yet."""
-        answered = {one["id"] for one in self.answered if one.get("type") == "res"}
-        asked = (one for one in self.asked if one.get("type") == "req")
-        return [one["method"] for one in asked if one["id"] not in answered]
+        return [
+            method
+            for talk in self.talks
+            if not talk.over
+            for number, method in talk.requests.items()
+            if number not in {one["id"] for one in talk.responses}
+        ]
 
     def methods(self) -> list[str]:
         """Return the methods that were asked for, in order."""
-        return [one["method"] for one in self.asked if one.get("type") == "req"]
+        return [method for talk in self.talks for method in talk.requests.values()]
 
     def refused(self, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
         """Return each method that was refused and has no reason, with the gateway's message."""
-        names = {one["id"]: one["method"] for one in self.asked if one.get("type") == "req"}
         found = [
-            (names.get(one["id"], "?"), one["error"]["message"])
-            for one in self.answered
-            if one.get("type") == "res" and not one["ok"]
+            (talk.requests.get(one["id"], "?"), one["error"]["message"])
+            for talk in self.talks
+            for one in talk.responses
+            if not one["ok"]
         ]
         return [(method, why) for method, why in found if method not in reasons]
 

@@ -113,6 +113,12 @@ class ApprovalHistoryParams(Params):
     kind: Literal["exec", "plugin", "system-agent"] | None = None
 
 
+class GrantsListParams(Params):
+    """Parameters of `exec.approval.grants.list`; with no grants they choose nothing."""
+
+    limit: Limit | None = None
+
+
 class TranscriptsListParams(Params):
     """Parameters of `transcripts.list`; with no recorded meetings they choose nothing."""
 
@@ -262,6 +268,11 @@ def approval_history(_call: Call, _params: ApprovalHistoryParams) -> Json:
     return {"items": []}
 
 
+def grants_list(_call: Call, _params: GrantsListParams) -> Json:
+    """Return what jobs may do without being asked again, which is nothing."""
+    return {"grants": []}
+
+
 def transcripts_list(_call: Call, _params: TranscriptsListParams) -> Json:
     """Return the recorded meetings, of which there are none."""
     return {"sessions": [], "nextCursor": None}
@@ -295,6 +306,7 @@ METHODS: Final = (
     Method("plugins.catalog.browse", CatalogParams, plugins_browse),
     Method("worktrees.list", NoParams, worktrees_list),
     Method("approval.history", ApprovalHistoryParams, approval_history),
+    Method("exec.approval.grants.list", GrantsListParams, grants_list),
     Method("transcripts.list", TranscriptsListParams, transcripts_list),
     Method("artifacts.list", ArtifactsListParams, artifacts_list),
     Method("users.list", NoParams, users_list),
