@@ -15,8 +15,10 @@ from skerry.model.ids import AccountId, ChannelId, RunId, SessionId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.run import RunRequest, RunResult
 from skerry.model.session import SessionSettings
+from skerry.ports.tool import Tool
 from skerry.store import Unit, archive, outbox, sessions
 from skerry.testing.model import ScriptedModel, Step
+from skerry.tools.read import Read
 from tests.support.core import MAIN, Core, open_core
 
 CHANNEL, ACCOUNT = ChannelId("memory"), AccountId("default")
@@ -73,11 +75,15 @@ async def chat(
     home: Path,
     script: Sequence[Sequence[Step]],
     hooks: Hooks | None = None,
+    tools: tuple[Tool, ...] = (Read(),),
     **defaults: Any,
 ) -> AsyncGenerator[Chat]:
     agents = AgentsConfig(defaults=AgentDefaults.model_validate(defaults))
     model = ScriptedModel(script)
-    async with open_core(home, model, agents=agents, hooks=hooks, granted=("read",)) as core:
+    granted = tuple(tool.spec.name for tool in tools)
+    async with open_core(
+        home, model, agents=agents, hooks=hooks, tools=tools, granted=granted
+    ) as core:
         yield Chat(core)
 
 

@@ -20,6 +20,7 @@ from skerry.agent.means import run_context, taint
 from skerry.agent.metering import RunMeter
 from skerry.agent.pipeline import Pipeline
 from skerry.agent.recall import Recollection
+from skerry.agent.resuming import going_on
 from skerry.agent.runtime import Runtime
 from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
@@ -57,6 +58,7 @@ from skerry.model.message import (
 from skerry.model.run import RunFailure, StopReason
 from skerry.model.session import SessionSettings
 from skerry.policy.decide import Actor
+from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.sessions.history import command_answer
 from skerry.store import Unit, runs, sessions
@@ -116,7 +118,7 @@ class Dialogue:
             )
         )
         self._done = active.continued.messages if active.continued else ()
-        self.speaker.take_up(self._done)
+        self.speaker.take_up(self._done, active.sent or "" if active.continued else "")
         self._limits = RunMeter(runtime.meter, active.request, self._emit, self._done)
         self.failure: RunFailure | None = None
         whose = Whose.of(active, defaults.wanted)
@@ -199,14 +201,19 @@ class Dialogue:
                 speaker, models = self.speaker, self._runtime.models
                 text, reference = self._asking.prompt.text, speaker.reference
                 speaker.reference = await self._pipeline.resolve(text, reference, models)
-            response = await self.speaker.respond(self._asking.request)
+            if self.speaker.resumed:  # clients that come now read it too
+                self._publish(self._active, TextDelta(self.speaker.resumed))
+            response = await self.speaker.respond(self._request)
             while await self._asking.too_long(self.speaker.failure, response):
-                response = await self.speaker.respond(self._asking.request)
+                response = await self.speaker.respond(self._request)
             self.speaker.failure = self._asking.given_up(self.speaker.failure)
             response = await self._pipeline.llm_output(response)
             return self._limits.admitted(response)
         finally:
             self._begin_checkpoint()
+
+    async def _request(self, model: ModelInfo) -> ModelRequest:
+        return going_on(await self._asking.request(model), self.speaker.resumed)
 
     async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
         """Return the answer to the command that the prompt is."""

@@ -1,8 +1,8 @@
 """Sends what a run says while it goes on: blocks of its text, its reasoning, its tool calls.
 
 A block leaves when its outbox row is written, and the same unit marks the run: one with blocks that
-is interrupted is closed, not run again, and what they said is not said twice. What has not left
-when the run ends goes with its end.
+is interrupted goes on behind them, or is closed, and what they said is not said twice. What has not
+left when the run ends goes with its end.
 """
 
 import logging
@@ -21,7 +21,7 @@ from skerry.agent.ending import Block, passed, said_by, told_at_end
 from skerry.agent.runtime import Runtime
 from skerry.config.root import Config
 from skerry.hooks.events import RunContext
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import ActiveRun, Continued
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import (
     LoopEvent,
@@ -39,7 +39,7 @@ from skerry.model.run import Purpose, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.replies.chunking import Chunker, Coalescer
 from skerry.replies.cutting import Piece
-from skerry.replies.shaping import Show, shaped
+from skerry.replies.shaping import Shaped, Show, shaped
 from skerry.replies.style import (
     Level,
     Style,
@@ -104,6 +104,8 @@ class Replying:
         self._thoughts = Chunker(style.chunking)
         self._joining = Coalescer(style.joined_from, style.joined_to, style.chunking.unit)
         self._said = _Said()
+        self._taken: _Said | None = None
+        self._continued: Continued | None = None
         self._queue: deque[_Waiting] = deque()
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
@@ -116,6 +118,17 @@ class Replying:
     def streams(self) -> bool:
         """Return whether the text leaves in blocks."""
         return self.style.streams
+
+    def take_up(self, continued: Continued) -> None:
+        """Go on behind what an earlier process has sent of the run."""
+        self._continued = continued
+        self.blocks, said = continued.blocks, continued.said
+        if said:
+            self._taken = _Said([said], cut=len(said), stored=len(said))
+            self._chunker.take_up(said)
+        elif said is None and self.streams:  # it was to leave at the end
+            for one in said_by(continued.messages, self._show):
+                self._notice(self._prefixed(one.text))
 
     async def __aenter__(self) -> Self:
         tasks = await self._stack.enter_async_context(anyio.create_task_group())
@@ -139,7 +152,7 @@ class Replying:
             case MessageWithdrawn():
                 self._begin_anew()
             case MessageStart(None):
-                self._said = _Said()
+                self._said, self._taken = self._taken or _Said(), None
             case MessageEnd(AssistantMessage() as message):
                 self._end(message)
             case ToolExecutionStart(call) if self.style.verbose is not Level.OFF:
@@ -173,7 +186,7 @@ class Replying:
         if not self.streams:
             left += [
                 Block(self._prefixed(said.text), self._quote(said.marks))
-                for said in said_by(messages, self._show)
+                for said in self._unsent(messages)
             ]
         line = footer(self.style.usage, result.usage, result.session_key)
         if line and left:
@@ -182,6 +195,15 @@ class Replying:
         elif line and self.blocks:
             left.append(Block(line))
         return [*left, *told_at_end(result)]
+
+    def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
+        """Return what no block has said, where the text leaves at the end."""
+        before = self._continued
+        if before is None or before.said is None:
+            return said_by(messages, self._show)
+        first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [Shaped("")]
+        text = first.text.removeprefix(before.said).strip("\n")
+        return [replace(first, text=text), *rest] if text else rest
 
     # What is heard
 
@@ -244,8 +266,12 @@ class Replying:
             found = shaped(message.text, self._show)
             text = found.text
             self._said.marks = found.marks or self._said.marks
+        sent = "".join(self._said.text)[: self._said.cut]  # before a restart
+        if not text.startswith(sent):
+            self._begin_anew()
+            sent = ""
         self._said.text = [text]
-        self._push(self._chunker.feed(text), wake=False)
+        self._push(self._chunker.feed(text[len(sent) :]), wake=False)
 
     def _notice(self, text: str) -> None:
         self._queue.append(_Waiting(text, self._said))
@@ -351,4 +377,7 @@ def replying(
             return text  # what a command answers is said by no model
         return f"{prefix(before, known)} {text}"
 
-    return Replying(runtime, context, to, sent, show, prefixed)
+    found = Replying(runtime, context, to, sent, show, prefixed)
+    if active.continued is not None:
+        found.take_up(active.continued)
+    return found

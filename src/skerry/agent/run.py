@@ -157,15 +157,16 @@ class Run(Struct, frozen=True):
                 sessions.entries(reader, session_id, limit=-1, after=entry),
                 sessions.settings(reader, session_id),
                 sessions.tail(reader, session_id),
+                outbox.next_block(reader, active.request.run_id),
             )
         )
-        entries, settings, tail = found
+        entries, settings, tail, blocks = found
         active.settings = active.request.settled(settings)
         conversation = await histories.get(session_id, tail + 1)
         numbers = await histories.load(conversation, session_id, tail + 1)
         said = [one.message for one in entries if one.run_id in own and not is_note(one.message)]
         place = numbers.index(entry) if entry in numbers else None
-        active.continued = Continued(tuple(said), place)
+        active.continued = Continued(tuple(said), place, blocks, active.sent)
         return conversation
 
     async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:

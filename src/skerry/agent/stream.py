@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from msgspec.structs import replace
 
 from skerry.agent.failover import Failover
+from skerry.agent.resuming import Seam, joined
 from skerry.model.errors import ModelError
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn, ThinkingUpdate
 from skerry.model.message import (
@@ -55,6 +56,9 @@ class Speaker:
         self._shaper = Shaper(self._think, show)
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
+        self.resumed = ""
+        """What the person has of the response that comes, from before a restart."""
+        self._seam = Seam("")
         self._listener = Listener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """What a person should know of how models were asked, in order."""
@@ -121,20 +125,27 @@ class Speaker:
             answering = f"{self.provider}/{self.model} answered."
             self.gone = f"{gone.model} cannot be used: {gone.error} {answering}"
         self._hear_rest(cut=False)
-        self._pieces.clear()
-        self._thoughts.clear()
+        content = joined(self.resumed, reply.content)
+        self.resumed = ""
+        self._forget()
         self.usage += reply.usage
-        return self._message(reply.content, reply.stop_reason, reply.usage)
+        return self._message(content, reply.stop_reason, reply.usage)
 
-    def take_up(self, done: Iterable[Message]) -> None:
-        """Count what earlier responses of the run have used."""
+    def take_up(self, done: Iterable[Message], said: str = "") -> None:
+        """Count what earlier responses of the run have used; go on behind what the last has said.
+
+        The model is shown `said` as the beginning of its answer: see `resuming`.
+        """
         for one in done:
             if isinstance(one, AssistantMessage):
                 self.usage += one.usage
+        self.resumed = said
+        self._forget()
 
     def said(self, text: str) -> AssistantMessage:
         """Return a message of the gateway in the model's place."""
-        return self._message((TextBlock(text),), "stop", Usage())
+        before = f"{self.resumed.rstrip()}\n\n" if self.resumed else ""
+        return self._message((TextBlock(before + text),), "stop", Usage())
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Return a message of what was said when the response ended early."""
@@ -148,14 +159,16 @@ class Speaker:
 
     def _withdraw(self) -> None:
         """Take back what a model said that then failed; of what has left, who hears it is told."""
-        if self._pieces or self._thoughts:
+        if self._thoughts or self.partial != self.resumed:
+            self.resumed = ""
             self._emit(MessageWithdrawn())
         self._forget()
 
     def _forget(self) -> None:
-        self._pieces.clear()
+        self._pieces = [self.resumed] if self.resumed else []
         self._thoughts.clear()
         self._shaper = Shaper(self._think, self._show)
+        self._seam = Seam(self.resumed)
 
     def _message(
         self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
@@ -170,9 +183,10 @@ class Speaker:
         self.notes[text] = None
 
     def _say(self, delta: str) -> None:
-        self._hear(self._shaper.feed(delta))
+        self._hear(self._shaper.feed(self._seam.feed(delta)))
 
     def _hear_rest(self, *, cut: bool) -> None:
+        self._hear(self._shaper.feed(self._seam.end()))
         self._hear(self._shaper.end(cut=cut))
 
     def _hear(self, said: str) -> None:

@@ -207,7 +207,7 @@ class Dispatch:
             if host.entry == 0:
                 host.batch = Batch((*host.joined, host))
             return
-        active.goes_on = found.left_trace
+        active.goes_on, active.sent = found.left_trace, found.said
         active.rules = self._queue.rules(active)
         self._queue.put(active)
 

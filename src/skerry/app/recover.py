@@ -2,9 +2,10 @@
 
 A run that had left no trace runs again under its id, if its message is the last of its session and
 few starts have tried. One with a trace goes on behind its last durable step, if nothing of it is
-open but calls of tools that have no effect. Any other is closed: its open tool calls get aborted
-results, its partial text is kept, and the person is told, with a way to retry. Messages that had
-entered it end with it, as they would have without the crash: who wrote them is told once.
+open but calls of tools that have no effect, and behind the last block of its answer that was sent.
+Any other is closed: its open tool calls get aborted results, its partial text is kept, and the
+person is told, with a way to retry. Messages that had entered it end with it, as they would have
+without the crash: who wrote them is told once.
 """
 
 import logging
@@ -88,7 +89,7 @@ async def recover(
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
             if run.entry and run.host is None:
-                runs.restart(unit, run.request.run_id)
+                runs.restart(unit, run)
         for one in closings:
             _close(unit, one)
         for broken, guests in found.broken:
@@ -171,17 +172,18 @@ def _goes_on(
 ) -> bool:
     """Return whether a run can go on behind its last durable step: nothing with an effect is open.
 
-    Text that has left as a block is not said twice, so such a run cannot.
+    One that left a trace and no entry may have done anything: hooks keep its entries back. Only of
+    blocks it is known that they are all.
     """
     run_id = run.request.run_id
-    if not run.entry or known.is_command(run.request) or outbox.next_block(reader, run_id):
+    if not run.entry or known.is_command(run.request):
         return False
     if sessions.last_message(reader, run.session_id) is None:
         return False  # its conversation was reset
     own = {run_id, *(one.request.run_id for one in guests)}
     entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
     said = [one for one in entries if is_note(one.message) != "compaction"]
-    if not said or any(one.run_id not in own for one in said):
+    if any(one.run_id not in own for one in said) or not (said or run.only_said):
         return False
     return all(call.name in known.harmless for call in open_calls(one.message for one in said))
 

@@ -312,11 +312,10 @@ class Terminal:
                 sys.stdout.write(plain(added))
                 sys.stdout.flush()
                 self._in_line = not added.endswith("\n") if added else self._in_line
-            case Withdrawn():
+            case Withdrawn(why):
                 sys.stdout.write("\n")
                 sys.stdout.flush()
-                words = "(its model failed; another one answers)"
-                notice(styled(words, "dim", sys.stderr))
+                notice(styled(f"({why})", "dim", sys.stderr))
                 self._in_line = False
             case Connection(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."

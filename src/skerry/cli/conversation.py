@@ -24,6 +24,7 @@ NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
 """How the gateway refuses it where the last message was answered."""
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
+CUT: Final = "the gateway was interrupted; it answers anew"
 LONGEST_PAUSE: Final = 8.0
 """Seconds between two tries to reconnect, at most."""
 
@@ -37,7 +38,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """What was told last does not count: its model failed, and another is asked."""
+    """What was told last does not count."""
+
+    why: str = "its model failed; another one answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class Answer:
 
     tell: Tell = _nobody
     shown: str = ""
+    cut: bool = False
+    """Whether the connection was lost behind `shown`: what comes may be another answer."""
     host: str = ""
     """The run that the message has entered, which answers it."""
     others: dict[str, str] = field(default_factory=dict[str, str])
@@ -113,8 +118,20 @@ class Answer:
         if payload.get("state") in ENDS:
             del self.others[run]
 
-    def grow(self, text: str) -> str:
-        """Take the text so far; return what to print. A new message begins a new paragraph."""
+    def grow(self, text: str, *, whole: bool = False) -> str:
+        """Take the text so far; return what to print. A new message begins a new paragraph.
+
+        A gateway that died in the middle of an answer may begin it anew; then it is told that what
+        was shown does not count.
+        """
+        if self.cut:
+            if not whole and self.shown.startswith(text):
+                return ""  # it may become what was shown, and go on
+            self.cut = False
+            if not text.startswith(self.shown) and not self.shown.endswith(text):
+                self.tell(Withdrawn(CUT))
+                self.shown = text
+                return text
         if text.startswith(self.shown):
             added = text[len(self.shown) :]
         elif self.shown.endswith(text):
@@ -191,7 +208,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
             try:
                 return await self._exchange(client, params, answer)
             except GatewayUnreachableError:
-                pass  # it is sent again
+                answer.cut = bool(answer.shown)  # it is sent again
             except GatewayRefusedError as error:
                 if error.details_code != NOTHING_TO_RETRY:
                     raise
@@ -261,7 +278,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
             answer.shown = text
             answer.tell(Withdrawn())
         elif text:
-            answer.tell(Text(answer.grow(text)))
+            answer.tell(Text(answer.grow(text, whole=payload.get("state") in ENDS)))
         state = str(payload.get("state", ""))
         if state not in ENDS:
             return None
@@ -278,7 +295,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         params: dict[str, Any] = {**self._where, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":
-            answer.tell(Text(answer.grow(text_of(messages[-1]))))
+            answer.tell(Text(answer.grow(text_of(messages[-1]), whole=True)))
         return Ending("final")
 
     async def _unless_stopped(self) -> GatewayClient | None:

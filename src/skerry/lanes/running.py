@@ -25,6 +25,11 @@ class Continued(Struct, frozen=True):
     """Behind its prompt, messages that have entered it included."""
     place: int | None
     """Index of its prompt in the conversation; None where that was summarised."""
+    blocks: int = 0
+    """How many blocks of it stand in the outbox."""
+    said: str | None = None
+    """What of the response that broke off was sent; None where no text was, earlier ones' either.
+    """
 
 
 class ActiveRun(Struct, eq=False):
@@ -59,6 +64,8 @@ class ActiveRun(Struct, eq=False):
     """Whether it was interrupted and goes on behind its last durable step."""
     continued: Continued | None = None
     """What it had said and done then; None before that is read, and where it begins."""
+    sent: str | None = None
+    """What of its answer an earlier process had sent, as in `Continued.said`."""
     withdrawn: bool = False
     """The id was known already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)

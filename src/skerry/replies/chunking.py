@@ -82,6 +82,11 @@ class Chunker:
         """Forget the rest; the next text begins anew."""
         self._text, self._size, self._seen, self._place = "", 0, 0, START
 
+    def take_up(self, text: str) -> None:
+        """Go on behind a text whose blocks are known."""
+        self.drop()
+        self._place = Lines(text, START).at(len(text))
+
     def _next(self) -> Piece | None:
         before = opening(self._place, self._room)
         left = self._room.limit - size(before, self._chunking.unit)

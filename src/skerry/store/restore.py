@@ -140,7 +140,9 @@ def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
     """
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         if "run" not in current:
-            connection.execute("UPDATE run SET left_trace = 1 WHERE result IS NULL")
+            connection.execute(
+                "UPDATE run SET left_trace = 1, restarts = 1000 WHERE result IS NULL"
+            )
         if "outbox" not in current:
             connection.execute("UPDATE outbox SET state = 'sending' WHERE state = 'pending'")
 

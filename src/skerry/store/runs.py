@@ -17,6 +17,8 @@ _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
 _LARGE = 65_536  # bytes; a request with images, which stand in the transcript by then
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered"
+_SAID = 2
+"""Value of `left_trace` where nothing but blocks of text has left; 1 is anything else."""
 
 
 class OpenRun(Struct, frozen=True):
@@ -37,6 +39,13 @@ class OpenRun(Struct, frozen=True):
     delivered: int | None = None
     """Characters of `partial` that stand in the outbox as blocks; None where none does, nor
     anything that earlier responses of the run have said."""
+    only_said: bool = False
+    """Whether blocks of text are all of its trace: nothing but the person's screen has changed."""
+
+    @property
+    def said(self) -> str | None:
+        """Return what the person has been sent of the present response; None as `delivered` is."""
+        return None if self.delivered is None else self.partial[: self.delivered]
 
 
 class EndedRun(Struct, frozen=True):
@@ -199,9 +208,12 @@ def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
     )
 
 
-def restart(unit: Unit, run_id: RunId) -> None:
-    """Note that the run is to run again under its id."""
-    unit.execute("UPDATE run SET restarts = restarts + 1, partial = '' WHERE run_id = ?", (run_id,))
+def restart(unit: Unit, run: OpenRun) -> None:
+    """Note that the run is to run again under its id; what was sent of its response stays noted."""
+    unit.execute(
+        "UPDATE run SET restarts = restarts + 1, partial = ? WHERE run_id = ?",
+        (run.said or "", run.request.run_id),
+    )
 
 
 def leave_trace(unit: Unit, run_id: RunId) -> None:
@@ -224,9 +236,9 @@ def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None
     """
     text, delivered = said or (None, None)
     unit.execute(
-        "UPDATE run SET left_trace = 1, partial = coalesce(?, partial),"
-        " delivered = coalesce(?, delivered) WHERE run_id = ?",
-        (text, delivered, run_id),
+        "UPDATE run SET left_trace = iif(left_trace = 0, ?, left_trace),"
+        " partial = coalesce(?, partial), delivered = coalesce(?, delivered) WHERE run_id = ?",
+        (_SAID, text, delivered, run_id),
     )
 
 
@@ -280,4 +292,5 @@ def _open(row: tuple[object, ...]) -> OpenRun:
         str(partial),
         RunId(str(host)) if host else None,
         None if delivered is None else int(str(delivered)),
+        left_trace == _SAID,
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from skerry.agent.ending import INTERRUPTED, STOPPED
 from skerry.agent.replying import BEGUN_ANEW
-from skerry.app.recover import recover
+from skerry.app.recover import MAX_RESTARTS, recover
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     LlmOutput,
@@ -25,6 +25,7 @@ from skerry.model.run import StopReason
 from skerry.ports.tries import Candidate, OneTry, Wanted
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from tests.support.acting import ACT, Act
 from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat
 from tests.support.core import MAIN, open_core
 from tests.support.hooks import on
@@ -230,7 +231,9 @@ async def restarted(home: Path) -> list[str]:
         return await Chat(core).sent()
 
 
-async def test_a_start_closes_a_run_with_blocks_and_says_what_is_left_of_it(tmp_path: Path) -> None:
+async def test_a_start_that_closes_a_run_with_blocks_says_what_is_left_of_it(
+    tmp_path: Path,
+) -> None:
     gate = Gate()
     async with chat(tmp_path, [[ONE, TWO, "```py\nx = 1\n", gate]], **BLOCKS) as person:
         await person.write()
@@ -240,15 +243,18 @@ async def test_a_start_closes_a_run_with_blocks_and_says_what_is_left_of_it(tmp_
         partial = ONE + TWO + "```py\nx = 1\n"
         await person.core.store.write(lambda unit: runs.checkpoint(unit, RunId("hi"), partial))
         assert run.delivered == len(ONE + TWO)
+        too_often = "UPDATE run SET restarts = ?"
+        await person.core.store.write(lambda unit: unit.execute(too_often, (MAX_RESTARTS,)))
         found = await snapshot(tmp_path)
     assert found == [ONE.strip(), TWO.strip(), "```py\nx = 1", INTERRUPTED]
 
 
-async def test_a_start_repeats_nothing_that_left_before_a_tool(tmp_path: Path) -> None:
+async def test_a_start_that_closes_a_run_repeats_nothing_that_left_before_a_tool(
+    tmp_path: Path,
+) -> None:
     gate = Gate()
-    call = ToolCall("c1", "read", {"path": "note.txt"})
-    script: list[list[Step]] = [["Looking.", call], [gate, "Found."]]
-    async with chat(tmp_path, script, **BLOCKS) as person:
+    script: list[list[Step]] = [["Looking.", ACT]]
+    async with chat(tmp_path, script, tools=(Act(gate),), **BLOCKS) as person:
         await person.write()
         await gate.reached.wait()
         found = await snapshot(tmp_path)

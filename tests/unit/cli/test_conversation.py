@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from skerry.cli.conversation import (
+    CUT,
     Answer,
     Connection,
     Conversation,
@@ -182,6 +183,40 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
     ]
     keys = [params["idempotencyKey"] for method, params in gateway.requests if "send" in method]
     assert keys == ["k", "k"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "told_after"),
+    [
+        (["It", "It was noon."], [Withdrawn(CUT), Text("It was noon.")]),
+        (["Noon", "Noon it was."], [Withdrawn(CUT), Text("Noon"), Text(" it was.")]),
+        (["It", "It was dark", "It was dark."], [Text("k"), Text(".")]),
+        (["It was"], [Withdrawn(CUT), Text("It was")]),
+    ],
+)
+async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
+    gateway: FakeGateway,
+    conversation: Conversation,
+    told: list[Update],
+    texts: list[str],
+    told_after: list[Update],
+) -> None:
+    async def first(exchange: Exchange) -> None:
+        gateway.methods["chat.send"] = second
+        await exchange.reply({"status": "started"})
+        await exchange.chat("delta", "It was dar")
+        await exchange.socket.close(1012)
+
+    async def second(exchange: Exchange) -> None:
+        await exchange.reply({"status": "in_flight"})
+        for text in texts[:-1]:
+            await exchange.chat("delta", text)
+        await exchange.chat("final", texts[-1])
+
+    gateway.methods["chat.send"] = first
+    assert await conversation.say("hi", "k") == Ending("final")
+    shown = [one for one in told if one != Text("") and not isinstance(one, Connection)]
+    assert shown == [Text("It was dar"), *told_after]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.app.recover import MAX_RESTARTS
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
@@ -148,7 +149,7 @@ async def test_a_sound_database_goes_back_to_the_backup(tmp_path: Path) -> None:
     async def left(store: Store) -> tuple[bool, str]:
         (run,) = await store.read(runs.unfinished)
         (part,) = await store.read(outbox.undelivered)
-        return run.left_trace, part.waiting.state
+        return run.restarts >= MAX_RESTARTS, part.waiting.state
 
     # What was to do then may be done: it is not run again, and the platform is asked.
     async with open_store(tmp_path / DATABASE) as store:

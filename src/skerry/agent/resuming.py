@@ -1,0 +1,91 @@
+"""An answer that a restart cut goes on where the person has read it: one answer, nothing twice.
+
+What left over a platform cannot be taken back, and a model that is asked afresh says it in other
+words. So the model is shown what was sent of its answer, and what it then says is the rest.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.model import message
+from skerry.model.message import AssistantMessage, Block, TextBlock, ToolCall, Usage
+from skerry.ports.model import History, ModelRequest
+
+GO_ON: Final = (
+    "[The gateway restarted and cut your answer off. The person has read what stands above, to its"
+    " last character. Go on exactly there, as if nothing had happened: repeat nothing, do not begin"
+    " anew, do not mention the restart.]"
+)
+"""What the model is told behind the beginning of its own answer. No transcript has it."""
+SEAM: Final = 16
+"""So many characters that come again at the seam are a repetition; fewer may be chance."""
+
+
+class Seam:
+    """Lets what follows a text through, less what it repeats of the text's end.
+
+    It holds back what could still turn out to be a repetition, which is as long as the text at
+    most; a model that does not repeat is held back for some characters.
+    """
+
+    def __init__(self, before: str) -> None:
+        self._before = before
+        self._held = ""
+
+    def feed(self, delta: str) -> str:
+        """Take what comes next; return what is new."""
+        if not self._before:
+            return delta
+        self._held += delta
+        may_repeat = self._held in self._before or not self._held.strip("\n")
+        return "" if may_repeat else self.end()
+
+    def end(self) -> str:
+        """Return what was held back and is new: nothing more comes, or it is no repetition."""
+        held, before = self._held, self._before
+        self._held = self._before = ""
+        return rest(before, held)
+
+
+def overlap(before: str, after: str) -> int:
+    """Return how many characters at the beginning of `after` repeat the end of `before`."""
+    for size in range(min(len(before), len(after)), SEAM - 1, -1):
+        if before.endswith(after[:size]):
+            return size
+    return 0
+
+
+def rest(before: str, after: str) -> str:
+    """Return what of `after` is new behind `before`; the break between two paragraphs is one."""
+    repeated = overlap(before, after)
+    if not repeated and before.endswith("\n"):
+        return after.lstrip("\n")
+    return after[repeated:]
+
+
+def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
+    """Return the content of an answer whose beginning was said before: as one text."""
+    if not before:
+        return tuple(content)
+    blocks = list(content)
+    for place, block in enumerate(blocks):
+        if isinstance(block, TextBlock):
+            blocks[place] = replace(block, text=before + rest(before, block.text))
+            return tuple(blocks)
+    place = next((at for at, one in enumerate(blocks) if isinstance(one, ToolCall)), len(blocks))
+    return (*blocks[:place], TextBlock(before), *blocks[place:])
+
+
+def going_on(request: ModelRequest, said: str) -> ModelRequest:
+    """Return the request that asks for the rest of an answer; itself where nothing was said."""
+    if not said.strip():
+        return request
+    messages = request.history.messages
+    at = messages[-1].timestamp if messages else 0
+    model = request.model
+    # Some providers refuse white space at the end of what an assistant said.
+    begun = (TextBlock(said.rstrip()),)
+    answer = AssistantMessage(begun, model.api, model.provider, model.id, Usage(), "stop", at)
+    return replace(request, history=History([*messages, answer, message.user(GO_ON, at)]))
