@@ -11,7 +11,7 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.e2e.test_recovery import skerry
-from tests.support.chaos import until
+from tests.support.chaos import disagreements, until
 from tests.support.readyz import ready
 
 OLD = [f"old {number}" for number in range(3)]
@@ -162,10 +162,7 @@ async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_p
         await say(gateway, "trip", OLD)
         await say(gateway, "other", ["else"])
         assert await gateway.stop() == 0
-        database = (home / "state.sqlite").read_bytes()
-        wanted = b'"type":"text","text":"old 1"'  # as the transcript has it, and no other table
-        at = database.index(wanted) + len(wanted) - 7
-        (home / "state.sqlite").write_bytes(database[:at] + b"\xff" * 5 + database[at + 5 :])
+        break_row(home, "old 1")
         await gateway.start()
         assert await said(gateway, "trip", "other") == ["old 0", "old 2", "else"]
         told_by = await ready(gateway)
@@ -209,3 +206,59 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
         assert len(discarded["discarded"]) == 1
         listed = await told(home, "sessions", "recovered", "list")
         assert listed == {"rolledBack": None, "recovered": [], "unreadable": []}
+
+
+def break_row(home: Path, text: str) -> None:
+    """Flip bytes of what was said, as it stands in the transcript and no other table."""
+    database = (home / "state.sqlite").read_bytes()
+    wanted = b'"type":"text","text":"' + text.encode() + b'"'
+    at = database.index(wanted) + len(wanted) - 7
+    (home / "state.sqlite").write_bytes(database[:at] + b"\xff" * 5 + database[at + 5 :])
+
+
+async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_again(  # noqa: PLR0915 - one story
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with running_gateway(home=home) as gateway:
+        await say(gateway, "trip", OLD)
+        assert await gateway.stop() == 0
+        break_row(home, "old 1")
+        refused = await told(home, "sessions", "recovered", "accept", "--all")
+        assert [one["failed"] for one in refused["accepted"]] == [True]  # `import` mends it
+        for file in (home / "agents" / "main" / "sessions").glob("*.jsonl"):
+            file.unlink()
+        await gateway.start()
+        assert await said(gateway, "trip") == ["old 0", "old 2"]
+        async with GatewayClient(gateway.address) as client:
+            health = await client.request("health", {"probe": True})
+        assert "accept" in health["storage"]["remedy"]
+        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        assert "accept" in doctor["database"]["remedy"]
+        (bad,) = (await told(home, "sessions", "recovered", "list"))["unreadable"]
+        name = f"{bad['session_id']}:{bad['seq']}"
+        running = await skerry(home, "sessions", "recovered", "accept", name)
+        assert (running.returncode, b"stop" in running.stderr.lower()) == (1, True)
+        assert await gateway.stop() == 0
+
+        wrong = await skerry(home, "sessions", "recovered", "accept", f"{bad['session_id']}:1")
+        assert (wrong.returncode, b"recovered list" in wrong.stderr) == (1, True)
+        done = await told(home, "sessions", "recovered", "accept", name)
+        assert [(one["entry"], one["failed"]) for one in done["accepted"]] == [(name, False)]
+        lines = (home / "recovered" / "accepted.jsonl").read_text().splitlines()
+        assert [(one["session_id"], one["seq"]) for one in map(json.loads, lines)] == [
+            (bad["session_id"], 3)
+        ]
+        await gateway.start()
+        async with GatewayClient(gateway.address) as client:
+            health = await client.request("health", {"probe": True})
+            history = await client.request("chat.history", {"sessionKey": "trip"})
+        assert (health["ok"], health["storage"]["state"]) == (True, "ok")
+        texts = [one["content"][0]["text"] for one in history["messages"]]
+        assert (texts[0], texts[3:5]) == ("old 0", ["echo: old 1", "old 2"])
+        assert texts[2].startswith("⚠️ The message that stood here could not be read")
+        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        assert doctor["database"]["level"] == "ok"
+        await say(gateway, "trip", ["it goes on"])
+        assert await gateway.stop() == 0
+        assert await disagreements(home) == []

@@ -59,11 +59,18 @@ def add_recovered(add: Add) -> None:
     listing = command(add, "list", "recovered", "what was found and kept aside")
     taking = command(add, "import", "recovered", "take it in; the gateway must be stopped")
     taking.add_argument("name", nargs="?", metavar="SESSION", help="only of this (default: all)")
+    text = "give up messages that cannot be read; the gateway must be stopped"
+    accept = command(add, "accept", "recovered", text)
+    which = accept.add_mutually_exclusive_group(required=True)
+    text = "this one, as `list` names it; repeat for more"
+    which.add_argument("entries", nargs="*", default=[], metavar="SESSION:NUMBER", help=text)
+    which.add_argument("--all", action="store_true", help="all that no transcript file has")
     discard = command(add, "discard", "recovered", "delete it")
     which = discard.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="SESSION", help="of this session, key or file")
     which.add_argument("--all", action="store_true", help="all of it")
-    for name, parser in {"list": listing, "import": taking, "discard": discard}.items():
+    parsers = {"list": listing, "import": taking, "accept": accept, "discard": discard}
+    for name, parser in parsers.items():
         parser.set_defaults(action=name)
         output(parser)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import msgspec
@@ -18,14 +18,13 @@ from skerry.config.load import load
 from skerry.infra import sqlite
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
-from skerry.model.session import entry_id
 from skerry.sessions.importing import FormatError
 from skerry.store import DATABASE, Reader, Store, aside, legible, reached, sessions
 from skerry.store.aside import Aside
 
 
 @dataclass(frozen=True, slots=True)
-class _Bad:
+class Bad:
     """An entry of the database that cannot be read."""
 
     session_id: str
@@ -34,8 +33,13 @@ class _Bad:
     why: str
     in_file: bool
 
+    @property
+    def name(self) -> str:
+        """Return what names it in a command."""
+        return f"{self.session_id}:{self.seq}"
 
-def _broken(state_dir: Path) -> list[_Bad]:
+
+def broken_entries(state_dir: Path) -> list[Bad]:
     """Return the entries that cannot be read, and whether a transcript file has each whole."""
     if not (state_dir / DATABASE).exists():
         return []
@@ -45,10 +49,8 @@ def _broken(state_dir: Path) -> list[_Bad]:
         for one in legible.scan(reader):
             session = sessions.get(reader, one.session_id)
             key = session.key if session else ""
-            whole = any(
-                entry_id(one.seq) in _ids(file) for file in _files(state_dir, one.session_id)
-            )
-            found.append(_Bad(one.session_id, key, one.seq, one.why, whole))
+            whole = any(one.seq in _whole(file) for file in _files(state_dir, one.session_id))
+            found.append(Bad(one.session_id, key, one.seq, one.why, whole))
     return found
 
 
@@ -61,8 +63,14 @@ def _files(state_dir: Path, session_id: str) -> list[Path]:
     return [one for one in there if one.is_file()]
 
 
-def _ids(file: Path) -> set[str]:
-    return {found[0] for line in aside.lines(file) if (found := aside.identity(line))}
+def _whole(file: Path) -> set[int]:
+    """Return the numbers of the entries that can be read in the file.
+
+    A copy of a damaged entry, as the mirror makes it, is damaged too.
+    """
+    from skerry.sessions import recovering  # noqa: PLC0415 - few databases are damaged
+
+    return {seq for seq, _, _ in recovering.entries_of(file)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +84,27 @@ class _Done:
     failed: bool = False
 
 
+LOST: Final = "no transcript file has it; `skerry sessions recovered accept` gives it up"
+
+
 def run(arguments: Namespace) -> int:
-    """List, import or discard; return 1 when a file could not be taken in."""
+    """List, import, accept or discard; return 1 when a file could not be taken in."""
     state_dir = load(os.environ, fetch=False).config.state_dir
     if arguments.action == "list":
         return _list(state_dir, arguments)
     if arguments.action == "discard":
         return _discard(state_dir, arguments)
+    if arguments.action == "accept":
+        # Imported here: few databases are damaged.
+        from skerry.cli.accepting import accept  # noqa: PLC0415 - see above
+
+        return anyio.run(accept, state_dir, arguments)
     return anyio.run(_import, state_dir, arguments)
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
     kept, back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
-    broken = _broken(state_dir)
+    broken = broken_entries(state_dir)
     if arguments.json:
         shown: dict[str, Any] = {
             "rolledBack": msgspec.to_builtins(back) if back else None,
@@ -101,12 +117,15 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
         show(back.message)
     for bad in broken:
         where = "its transcript file has it" if bad.in_file else "no file has it"
-        show(f"Entry {bad.seq} of {bad.key} ({bad.session_id}) cannot be read; {where}.")
+        show(f"{bad.name} (entry {bad.seq} of {bad.key}) cannot be read; {where}.")
     if not kept and not broken:
         show("No message is kept aside: the database has all that the transcript files have.")
         return 0
+    if broken and not all(bad.in_file for bad in broken):
+        notice("With the gateway stopped, what no file has: skerry sessions recovered accept --all")
     if not kept:
-        notice("With the gateway stopped: skerry sessions recovered import")
+        if any(bad.in_file for bad in broken):
+            notice("With the gateway stopped: skerry sessions recovered import")
         return 0
     rows = [
         (
@@ -145,7 +164,7 @@ async def _mend(store: Store, state_dir: Path) -> list[_Done]:
     for bad in await store.scan(legible.scan):
         files = _files(state_dir, bad.session_id)
         mended = await store.write(partial(recovering.mend, broken=bad, files=files))
-        outcome = "mended from its transcript file" if mended else "no transcript file has it"
+        outcome = "mended from its transcript file" if mended else LOST
         name = f"entry {bad.seq}"
         done.append(_Done(bad.session_id, name, int(mended), outcome, failed=not mended))
     return done

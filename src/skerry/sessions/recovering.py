@@ -26,6 +26,7 @@ from skerry.model.message import (
     UserMessage,
 )
 from skerry.model.session import Archived, SessionEntry, entry_id
+from skerry.sessions.history import notice
 from skerry.sessions.importing import FormatError, Imported, paired, read
 from skerry.store import Unit, aside, compactions, importing, sessions, tally
 from skerry.store.aside import Aside
@@ -68,7 +69,7 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         OSError: it cannot be read.
     """
     found = look(about)
-    entries = list(_entries(Path(about.file)))
+    entries = list(entries_of(Path(about.file)))
     session_id = SessionId(about.session_id)
     session = sessions.get(unit, session_id)
     if session is None:
@@ -94,7 +95,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
         OSError: a file cannot be read.
     """
     for file in files:
-        for seq, at, one in _entries(file):
+        for seq, at, one in entries_of(file):
             if seq == broken.seq:
                 kind = compactions.KIND if isinstance(one, CompactionMessage) else None
                 unit.execute(
@@ -105,6 +106,24 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
                 tally.recount(unit, broken.session_id)
                 return True
     return False
+
+
+def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
+    """Put a notice of the gateway in the place of an entry that cannot be read: it is given up.
+
+    No model reads a notice, so the conversation goes on as it did while the entry was left out.
+    """
+    (at,) = unit.one(
+        "SELECT max(at) FROM entry WHERE session_id = ? AND seq < ? AND typeof(at) = 'integer'",
+        (broken.session_id, broken.seq),
+    ) or (None,)
+    at = at or now
+    unit.execute(
+        "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = NULL, body = ?"
+        " WHERE session_id = ? AND seq = ?",
+        (broken.seq - 1, at, message.encode(notice(text, at)), broken.session_id, broken.seq),
+    )
+    tally.recount(unit, broken.session_id)
 
 
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
@@ -165,8 +184,8 @@ def _key(about: Aside) -> SessionKey:
     return SessionKey.parse(f"imported:{about.session_id}", agent)
 
 
-def _entries(file: Path) -> Iterator[_Entry]:
-    """Yield the entries that the lines of our own mirror are, in order."""
+def entries_of(file: Path) -> Iterator[_Entry]:
+    """Yield the entries that the lines of our own mirror are, in order, and can be read."""
     places: dict[str, int] = {}
     for line in aside.lines(file):
         try:
@@ -209,4 +228,4 @@ def _message(found: dict[str, Any], places: dict[str, int], at: int) -> Message:
     )
 
 
-__all__ = ["FormatError", "Outcome", "look", "take"]
+__all__ = ["FormatError", "Outcome", "accept", "entries_of", "look", "take"]

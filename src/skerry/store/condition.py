@@ -86,7 +86,7 @@ NAMED: Final = 5
 """Entries that a message names; the rest it counts."""
 ENTRIES_REMEDY: Final = (
     "`skerry sessions recovered list` names them; with the gateway stopped, `import` mends those"
-    " that the transcript files still have."
+    " that the transcript files still have, and `accept` gives up those that no file has."
 )
 
 
