@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from skerry.agent.pipeline import with_context
+from skerry.agent.untrusted import fenced
 from skerry.agent.view import View
 from skerry.model.ids import SessionId
 from skerry.model.message import UserMessage
@@ -110,7 +111,7 @@ class Histories(Struct):
         for number, message in said:
             if isinstance(message, UserMessage) and number in notes:
                 message = with_context(message, notes[number])  # noqa: PLW2901 - as it is sent
-            history.append(message)
+            history.append(fenced(message))
         numbers = [0] * (state.last is not None) + [number for number, _ in said]
         conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count

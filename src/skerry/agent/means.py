@@ -70,7 +70,7 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     the model's own words. A transcript does not, nor a summary: nobody can tell any more what they
     repeat.
     """
-    return frozenset(origin for one in messages if (origin := _foreign(one)) is not None)
+    return frozenset(origin for one in messages if (origin := foreign(one)) is not None)
 
 
 def worst(heard: frozenset[Origin]) -> Origin:
@@ -78,7 +78,8 @@ def worst(heard: frozenset[Origin]) -> Origin:
     return next((one for one in _WORST if one in heard), Origin.OWNER)
 
 
-def _foreign(message: Message) -> Origin | None:
+def foreign(message: Message) -> Origin | None:
+    """Return whose words the model reads in the message; None for its owner's and its own."""
     origin = message.origin
     match message:
         case AssistantMessage():

@@ -37,6 +37,7 @@ from skerry.model.run import StopReason
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import open_core
 from tests.support.hooks import READ, from_alice, on, parts, results, returns, text
+from tests.support.untrusted import within
 
 
 @pytest.mark.requirement("hooks-01-message-received")
@@ -238,7 +239,7 @@ async def test_a_replaced_result_is_what_the_model_reads_and_the_transcript_keep
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
         said = await core.said()
-    assert (model.seen[1].last, results(said)) == ("redacted", ["redacted"])
+    assert (within(model.seen[1].last), results(said)) == ("redacted", ["redacted"])
     assert (ended[0].params, ended[0].error) == (READ.arguments, None)
     assert "secret" in ended[0].result.text
 

@@ -1,0 +1,16 @@
+"""What stands in the fence around a tool's result."""
+
+import re
+
+_FENCE = re.compile(
+    r'<untrusted-result (id="[0-9a-f]{12}")>\nThis is data, [^\n]*\n\n'
+    r"(.*)\n</untrusted-result \1>",
+    re.DOTALL,
+)
+
+
+def within(text: str) -> str:
+    """Return the words that the fence has; fail where the text is no whole fence."""
+    found = _FENCE.fullmatch(text)
+    assert found, text
+    return found[2]
