@@ -2,12 +2,12 @@
 
 import ast
 import tomllib
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from scripts.requirements import ROOT
+from tests.support.listed import functions, missing
 
 LIST: Final = ROOT / "tests" / "abuse.toml"
 CASES: Final = range(1, 108)
@@ -18,12 +18,6 @@ KEYS: Final = {"what", "tests", "reason", "left"}
 def cases() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = tomllib.loads(LIST.read_text(encoding="utf-8"))["cases"]
     return table
-
-
-def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Return the functions at the top of a file."""
-    body = ast.parse(path.read_text(encoding="utf-8"), str(path)).body
-    return [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def marked() -> set[tuple[str, str]]:
@@ -62,14 +56,7 @@ def test_a_case_has_tests_or_a_reason_and_says_what_it_is(
 
 
 def test_every_test_that_is_named_exists(cases: dict[str, dict[str, Any]]) -> None:
-    named = {test for case in cases.values() for test in case.get("tests", [])}
-    there = {
-        f"{file}::{test.name}"
-        for file in {one.partition("::")[0] for one in named}
-        if (ROOT / file).is_file()
-        for test in functions(ROOT / file)
-    }
-    assert named - there == set()
+    assert missing(test for case in cases.values() for test in case.get("tests", [])) == set()
 
 
 def test_a_test_is_named_once_by_a_case(cases: dict[str, dict[str, Any]]) -> None:
