@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.app.delivery import Sender
@@ -21,6 +21,7 @@ from skerry.ports.channel import Inbox
 from skerry.store import DATABASE, Store, open_store, outbox
 from skerry.store.outbox import PartState, WaitingPart
 from skerry.testing.clock import FakeClock
+from tests.support.shown import shown
 
 PEERS = "ab"
 steps = st.lists(
@@ -31,6 +32,7 @@ steps = st.lists(
         st.sampled_from(["delayed", "lost", "arrived", "refused", "killed", "killed late"]),
     )
     | st.tuples(st.sampled_from(["flush", "later", "clock"]), st.integers(-9, 9)),
+    min_size=12,
     max_size=25,
 )
 Plan = list[tuple[str, str | int]]
@@ -188,18 +190,18 @@ async def play(plan: Plan, kind: type[Sender]) -> list[str]:
             return await machine.wrong()
 
 
-@settings(max_examples=40, deadline=None)
-@given(steps)
-def test_each_part_arrives_once_and_in_order_in_every_sequence(plan: Plan) -> None:
-    assert anyio.run(play, plan, Sender) == []
+RUNS = settings(max_examples=60, deadline=None)
+
+
+def played(kind: type[Sender], plan: Plan) -> None:
+    assert anyio.run(play, plan, kind) == []
+
+
+def test_each_part_arrives_once_and_in_order_in_every_sequence() -> None:
+    RUNS(given(plan=steps)(played))(kind=Sender)
 
 
 @pytest.mark.parametrize("defect", [Guessing, Hasty])
 def test_the_machine_finds_a_defect(defect: type[Sender]) -> None:
-    @settings(max_examples=300, deadline=None, database=None, phases=[Phase.generate])
-    @given(steps)
-    def machine(plan: Plan) -> None:
-        assert anyio.run(play, plan, defect) == []
-
     with pytest.raises(AssertionError):
-        machine()
+        shown(RUNS)(given(plan=steps)(played))(kind=defect)
