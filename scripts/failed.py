@@ -14,7 +14,17 @@ FINAL = (
     "tests/e2e/test_forgetting_kills",
     "tests/e2e/test_kills",
     "tests/e2e/test_recovery",
+    "tests/e2e/test_full_disk",
+    "tests/e2e/test_memory_worker_dies",
+    "tests/e2e/test_rolled_back",
+    "tests/property/test_ledger",
+    "tests/property/test_outbox",
+    "tests/property/test_queue",
+    "tests/unit/app/test_races",
+    "tests/unit/app/test_stuck",
+    "tests/unit/memory/test_index_faults",
 )
+"""Kills, races and what is played against a model: what they count must hold each time."""
 
 
 def refusal(failed: list[str]) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -18,6 +18,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
 )
 from skerry.testing.clock import FakeClock
+from tests.support.shown import shown
 
 KEYS = st.sampled_from([(p, m) for p in ("a", "b") for m in ("p/x", "p/y")])
 ERRORS: dict[str, tuple[type[ModelError], Reason | None]] = {
@@ -152,9 +153,8 @@ def test_the_machine_catches_a_defect(defect: type[Cooldowns]) -> None:
     class Broken(Rotation):
         tried = defect
 
-    found = settings(RUNS, max_examples=200, phases=[Phase.generate])
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Broken, settings=found)
+        run_state_machine_as_test(Broken, settings=shown(RUNS))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.lanes.lanes import Job, Lanes
+from tests.support.shown import shown
 
 KEYS = "abcd"
 steps = st.lists(
@@ -76,12 +77,16 @@ async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = L
         assert not any(model.waiting.values()), "somebody starved"
 
 
-@settings(max_examples=60)
-@given(steps, st.integers(1, 3))
-def test_order_limit_and_progress_hold_in_every_sequence(
-    plan: list[tuple[str, object]], limit: int
-) -> None:
-    anyio.run(play, plan, limit)
+RUNS = settings(max_examples=60)
+ASKED = given(plan=steps, limit=st.integers(1, 3))
+
+
+def played(kind: type[Lanes], plan: list[tuple[str, object]], limit: int) -> None:
+    anyio.run(play, plan, limit, kind)
+
+
+def test_order_limit_and_progress_hold_in_every_sequence() -> None:
+    RUNS(ASKED(played))(Lanes)
 
 
 class _Unlimited(Lanes):
@@ -96,6 +101,5 @@ class _Forgetful(Lanes):
 
 @pytest.mark.parametrize("kind", [_Unlimited, _Forgetful], ids=["one too many", "wrong order"])
 def test_a_defect_would_be_found(kind: type[Lanes]) -> None:
-    plan: list[tuple[str, object]] = [("submit", key) for key in "aaabbbcc"]
     with pytest.raises((AssertionError, ExceptionGroup)):
-        anyio.run(play, plan, 1, kind)
+        shown(RUNS)(ASKED(played))(kind)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.app.recover import recover
@@ -19,6 +19,7 @@ from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.store import inbound, keys, runs
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core
+from tests.support.shown import shown
 
 steps = st.lists(
     st.tuples(st.just("arrives"), st.integers(1, 3))
@@ -116,10 +117,15 @@ async def play(plan: Plan) -> list[str]:
             return await machine.wrong()
 
 
-@settings(max_examples=20, deadline=None)
-@given(steps)
-def test_each_message_and_key_is_taken_once_in_every_sequence(plan: Plan) -> None:
+RUNS = settings(max_examples=30, deadline=None)
+
+
+def played(plan: Plan) -> None:
     assert anyio.run(play, plan) == []
+
+
+def test_each_message_and_key_is_taken_once_in_every_sequence() -> None:
+    RUNS(given(steps)(played))()
 
 
 def _careless(*_: object) -> bool:
@@ -136,11 +142,5 @@ def test_the_machine_finds_a_defect(
     monkeypatch: pytest.MonkeyPatch, module: object, name: str, defect: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(module, name, defect)
-
-    @settings(max_examples=200, deadline=None, database=None, phases=[Phase.generate])
-    @given(steps)
-    def machine(plan: Plan) -> None:
-        assert anyio.run(play, plan) == []
-
     with pytest.raises(AssertionError):
-        machine()
+        shown(RUNS)(given(steps)(played))()

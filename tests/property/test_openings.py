@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -30,6 +30,7 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.sessions.opening import enter, opening
 from skerry.sessions.resets import Limits
 from skerry.store import DATABASE, Reader, Store, Unit, archive, open_store, sessions
+from tests.support.shown import shown
 
 MINUTE = 60_000
 IDLE = 300
@@ -202,12 +203,5 @@ TestOpenings.settings = settings(max_examples=30, stateful_step_count=30, deadli
 
 
 def test_the_machine_notices_a_defect() -> None:
-    few = settings(
-        max_examples=300,
-        stateful_step_count=20,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-    )
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Defective, settings=few)
+        run_state_machine_as_test(Defective, settings=shown(TestOpenings.settings))

@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from skerry.gateway import dispatch
@@ -17,6 +16,7 @@ from skerry.gateway.frames import Json, RequestFrame
 from skerry.gateway.method import Call
 from tests.property.test_protocol_machine import Protocol
 from tests.support.gateway import running_gateway
+from tests.support.shown import shown
 from tests.support.wire import connected, request
 
 Answer = Json | Coroutine[Any, Any, Json]
@@ -94,16 +94,4 @@ async def test_the_harness_sends_nothing_that_is_no_json(tmp_path: Path) -> None
 
 def _fails() -> None:
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(
-            Impatient,
-            settings=settings(
-                max_examples=10,
-                stateful_step_count=12,
-                deadline=None,
-                derandomize=True,
-                database=None,
-                suppress_health_check=list(HealthCheck),
-                phases=(Phase.generate,),
-                report_multiple_bugs=False,
-            ),
-        )
+        run_state_machine_as_test(Impatient, settings=shown(Protocol.TestCase.settings))

@@ -27,12 +27,12 @@ from skerry.ports.model import ModelRequest
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
+from tests.support.shown import shown
 
-steps = st.lists(
-    st.tuples(st.just("say"), st.sampled_from(QueueMode)) | st.tuples(st.just("end"), st.none()),
-    min_size=1,
-    max_size=10,
-)
+Plan = list[tuple[QueueMode | None, int]]
+"""What is done in order: so many messages of a mode are said, or the run that is on ends."""
+said = st.tuples(st.sampled_from([*QueueMode, QueueMode.COLLECT]), st.integers(1, 4))
+steps = st.lists(said | said | st.just((None, 1)), min_size=3, max_size=6)
 PARTS = re.compile(
     rf"{re.escape(backlog.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
 )
@@ -75,13 +75,7 @@ class Player:
         return found
 
 
-async def play(
-    plan: list[tuple[str, QueueMode | None]],
-    cap: int,
-    drop: DropPolicy,
-    folder: Path,
-    patience: float = 60,
-) -> None:
+async def play(plan: Plan, cap: int, drop: DropPolicy, folder: Path, patience: float = 60) -> None:
     gates: list[Gate] = []
 
     def script(_: ModelRequest) -> list[Step]:
@@ -91,11 +85,9 @@ async def play(
     queue = QueueConfig(debounce_ms=0, cap=cap, drop=drop)
     async with open_core(folder, ScriptedModel(script), queue=queue) as core:
         player = Player(core, gates, patience)
-        for action, mode in plan:
-            if action == "say" and mode is not None:
-                await player.say(mode)
-            else:
-                await player.end()
+        for mode, times in plan:
+            for _ in range(times):
+                await (player.end() if mode is None else player.say(mode))
         results = await player.results()
         messages = await core.said() if player.said else []
         prompts = [one.text for one in messages if isinstance(one, UserMessage)]
@@ -136,15 +128,19 @@ def check(
     assert order == [name for name in kept if name in order], "somebody overtook"
 
 
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+RUNS = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(steps, st.integers(1, 4), st.sampled_from(DropPolicy))
-def test_every_message_becomes_what_its_mode_says(
-    plan: list[tuple[str, QueueMode | None]], cap: int, drop: DropPolicy
-) -> None:
+ASKED = given(plan=steps, cap=st.integers(1, 4), drop=st.sampled_from(DropPolicy))
+
+
+def played(patience: float, plan: Plan, cap: int, drop: DropPolicy) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        anyio.run(play, plan, cap, drop, Path(folder))
+        anyio.run(play, plan, cap, drop, Path(folder), patience)
+
+
+def test_every_message_becomes_what_its_mode_says() -> None:
+    RUNS(ASKED(played))(60)
 
 
 def _loses_the_first(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
@@ -163,15 +159,12 @@ def _overtakes(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
 
 
 _BATCH = backlog.batch
-PLAN: list[tuple[str, QueueMode | None]] = [("say", QueueMode.COLLECT)] * 3
 
 
 @pytest.mark.parametrize("defect", [_loses_the_first, _says_twice, _overtakes])
 def test_a_defect_would_be_found(
-    defect: Callable[[ActiveRun, list[ActiveRun]], Batch],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    defect: Callable[[ActiveRun, list[ActiveRun]], Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog, "batch", defect)
     with pytest.raises((AssertionError, ExceptionGroup, TimeoutError)):
-        anyio.run(play, PLAN, 4, DropPolicy.SUMMARIZE, tmp_path, 1)  # a run may never end
+        shown(RUNS)(ASKED(played))(3)  # a run may never end

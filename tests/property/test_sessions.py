@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -24,6 +24,7 @@ from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Reader, Store, Unit, archive, listing, open_store, sessions
 from skerry.store.listing import Wanted
 from skerry.store.mirror import Mirror, transcript_file
+from tests.support.shown import shown
 
 NAMES = ("alice", "bob")
 
@@ -178,4 +179,4 @@ def test_a_reset_that_forgets_the_old_conversation_would_be_noticed(
     """The seeded defect: the machine can fail."""
     monkeypatch.setattr(archive, "reset", lambda *given: archive.delete(given[0], given[1], 1))
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Conversations, settings=settings(RUNS, phases=[Phase.generate]))
+        run_state_machine_as_test(Conversations, settings=shown(RUNS))

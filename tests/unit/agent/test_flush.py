@@ -150,9 +150,29 @@ async def test_a_flush_that_fails_stops_nothing(tmp_path: Path, answer: list[Ste
     def model(asked: ModelRequest) -> Sequence[Step]:
         return answer if is_flush(asked) else noting(asked)
 
-    async with open_core(tmp_path, ScriptedModel(model), clock=clock()) as core:
+    scripted = ScriptedModel(model)
+    async with open_core(tmp_path, scripted, clock=clock()) as core:
         await talk(core, 16)
         assert not (core.workspace / "memory").exists()
+    assert flushes(scripted), "it was tried"
+    assert summaries(scripted)
+
+
+async def test_notes_that_a_model_failed_to_write_are_asked_for_again(tmp_path: Path) -> None:
+    failed: list[str] = []
+
+    def model(asked: ModelRequest) -> Sequence[Step]:
+        if is_flush(asked) and not failed:
+            failed.append("once")
+            return [ModelRequestError("no")]
+        return noting(asked)
+
+    scripted = ScriptedModel(model)
+    async with open_core(tmp_path, scripted, clock=clock()) as core:
+        await talk(core, 16)
+        assert (core.workspace / "memory" / "2026-07-14.md").exists()
+    first = summaries(scripted)[0]
+    assert [place < first for place in flushes(scripted)[:2]] == [True, True], "before it is gone"
 
 
 async def test_no_notes_are_kept_of_groups(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, ContextPruning
 from skerry.infra.http import HttpClient
 from skerry.model import message
-from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
+from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage
 from skerry.ports.model import History
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.exchange import Endpoint
@@ -103,11 +103,25 @@ async def test_by_default_nothing_is_pruned(tmp_path: Path) -> None:
     assert ContextPruning().mode == "off"
 
 
-def test_other_providers_keep_no_cache_that_expires() -> None:
-    history = History([message.user("hi", 1)])
+OPENAI, CLAUDES = "openai-completions", "anthropic-messages"
+
+
+@pytest.mark.parametrize(
+    ("answered", "asked", "pruned"),
+    [(CLAUDES, CLAUDES, True), (CLAUDES, OPENAI, False), (OPENAI, OPENAI, False)],
+)
+def test_other_providers_keep_no_cache_that_expires(
+    answered: str, asked: str, *, pruned: bool
+) -> None:
+    call = ToolCall("1", "read", {})
+    answer = AssistantMessage((call,), answered, "p", "m", Usage(), "toolUse", 2)
+    result = ToolResultMessage("1", "read", (TextBlock("long " * 3000),), False, 3)  # noqa: FBT003
+    later = replace(answer, content=(TextBlock("so"),), stop_reason="stop", timestamp=4)
+    history = History([message.user("hi", 1), answer, result, *[later] * 4])
     conversation = Conversation(history, 1)
-    prune(conversation, ContextPruning(mode="cache-ttl"), MODEL, 10**12)
-    assert conversation.view.of(history) is history
+    pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.0)
+    prune(conversation, pruning, replace(MODEL, api=asked), 10**12)
+    assert (conversation.view.of(history) is not history) is pruned
 
 
 @pytest.mark.requirement("models-limits-enforced")

@@ -140,6 +140,27 @@ async def test_another_chunking_makes_the_index_anew_and_till_then_the_old_one_s
     assert await home.chunks() == 2
 
 
+async def test_each_agent_has_an_index_of_its_own(home: Home) -> None:
+    agents = {"list": [{"id": "main"}, {"id": "work"}]}
+    found, _ = check(
+        {"agents": agents}, state_dir=home.folder / "state", path=home.folder / "skerry.json"
+    )
+    home.config = found
+    for agent, text in (("main", "The boat is blue."), ("work", "The invoice is due.")):
+        notes = found.workspace(AgentId(agent))
+        notes.mkdir(parents=True, exist_ok=True)
+        (notes / "MEMORY.md").write_text(text)
+        await home.memories.of(AgentId(agent)).read()
+    for agent, word, other in (("main", "boat", "invoice"), ("work", "invoice", "boat")):
+        memory = home.memories.of(AgentId(agent))
+        assert [one.path for one in (await memory.search(MemoryQuestion(word))).hits] == [
+            "MEMORY.md"
+        ]
+        assert not (await memory.search(MemoryQuestion(other))).hits
+    files = sorted(one.name for one in (home.folder / "state/memory").glob("*.sqlite"))
+    assert files == ["main.sqlite", "work.sqlite"]
+
+
 async def test_a_search_has_the_settings_of_now(home: Home) -> None:
     (home.notes / "boats.md").write_text("The boat is blue.")
     extra = home.folder / "more"

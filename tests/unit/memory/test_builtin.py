@@ -58,6 +58,21 @@ async def test_a_file_edited_by_hand_is_found_by_the_next_search(
     assert await paths(memory, "ship") == ["memory.md"]
 
 
+async def test_what_a_watch_noticed_is_told_until_it_is_indexed(
+    memory: BuiltinMemory, workspace: Path
+) -> None:
+    note = workspace / "memory.md"
+    note.write_text("The boat is blue.\n")
+    await memory.sync()
+    assert not memory.dirty
+    note.write_text("The ship is grey.\n")
+    memory.touch()
+    assert memory.dirty
+    await memory.sync()
+    assert not memory.dirty
+    assert await paths(memory, "ship") == ["memory.md"]
+
+
 async def test_an_edit_that_keeps_size_and_time_is_seen(
     memory: BuiltinMemory, workspace: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The tables that the seeds name, and how little is written when little changed."""
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -54,6 +55,22 @@ def test_the_cache_is_keyed_by_provider_model_and_hash(index: Index) -> None:
     with closing(sqlite3.connect(index.database.path)) as found:
         keys = [row[1] for row in found.execute("PRAGMA table_info(embedding_cache)") if row[5]]
     assert keys == ["provider", "model", "content_hash"]
+
+
+def test_a_vector_is_kept_by_the_sha_256_of_its_text_for_its_provider(index: Index) -> None:
+    index.sync()
+    with index.database.writing() as tables:
+        passages = list(tables.passages())
+        sums = {one.id: hashlib.sha256(one.text.encode()).hexdigest() for one in passages}
+        assert len(sums) == 5
+        tables.cache("one", "m", [(one, bytes(8)) for one in sums.values()])
+        assert {key for key, _ in tables.cached("one", "m", 2, 9)} == sums.keys()
+        assert tables.cached("two", "m", 2, 9) == []
+        tables.cache("two", "m", [(next(iter(sums.values())), bytes(8))])
+        assert (len(tables.cached("one", "m", 2, 9)), len(tables.cached("two", "m", 2, 9))) == (
+            5,
+            1,
+        )
 
 
 @pytest.mark.requirement("memory-table-chunks-fts")

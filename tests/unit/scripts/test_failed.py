@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from scripts.failed import MOST, refusal
+from scripts.failed import FINAL, MOST, refusal
+from scripts.requirements import ROOT
 
 PAGE = "tests/e2e/test_page.py::test_it"
 KILL = "tests/e2e/test_kills.py::test_it"
+RACE = "tests/unit/app/test_races.py::test_it"
 
 
 def test_the_script_prints_what_a_real_run_left(tmp_path: Path) -> None:
@@ -39,7 +41,19 @@ def test_too_many_are_refused(tmp_path: Path) -> None:
     assert (code, said) == (1, "")
 
 
-@pytest.mark.parametrize("failed", [[KILL], [PAGE, KILL]])
+def test_every_file_without_a_second_try_exists() -> None:
+    gone = [one for one in FINAL if not list((ROOT / one).parent.glob(f"{Path(one).name}*.py"))]
+    assert gone == []
+
+
+def test_a_second_try_is_five_runs() -> None:
+    script = (ROOT / "scripts/test-all.sh").read_text(encoding="utf-8")
+    assert 'for _ in 1 2 3 4 5; do .venv/bin/pytest "${alone[@]}"; done' in script
+    assert script.startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail" in script, "the first that fails ends it"
+
+
+@pytest.mark.parametrize("failed", [[KILL], [PAGE, KILL], [RACE]])
 def test_what_must_hold_each_time_is_refused(failed: list[str]) -> None:
     assert refusal([PAGE]) == ""
     assert "no second try" in refusal(failed)

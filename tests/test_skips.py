@@ -1,0 +1,49 @@
+"""Nothing is skipped under `make test-all` but what a list names with its reason."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.requirements import ROOT
+
+LIST = tomllib.loads((ROOT / "tests/skips.toml").read_text(encoding="utf-8"))["skips"]
+SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skipif", "pytest.mark.skip"}
+
+
+def told(call: ast.Call) -> str:
+    """Return the reason that a skip names, with the names of what is filled in."""
+    reason = next((one.value for one in call.keywords if one.arg == "reason"), None)
+    match reason or (call.args[0] if call.args else None):
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(
+                str(one.value) if isinstance(one, ast.Constant) else ast.unparse(one).strip("f'\"")
+                for one in parts
+            )
+        case _:
+            return f"line {call.lineno}: no reason"
+
+
+def skips(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SKIPS:
+            yield told(node)
+
+
+def test_every_skip_is_listed_and_every_listed_one_is_there() -> None:
+    files = [one for one in (ROOT / "tests").rglob("*.py") if "node_modules" not in one.parts]
+    found = {
+        reason
+        for path in files
+        if path.name != "conftest.py" and path != Path(__file__)
+        for reason in skips(path.read_text(encoding="utf-8"))
+    }
+    assert found == {one["reason"] for one in LIST}
+    assert all(one["why"].endswith(".") for one in LIST)
+
+
+def test_a_skip_without_a_reason_is_found() -> None:
+    text = "@pytest.mark.skipif(True)\ndef test_a(): pytest.skip(f'no {HERE}')\n"
+    assert set(skips(text)) == {"line 1: no reason", "no {HERE}"}
