@@ -65,6 +65,11 @@ class Collection:
         """Return of which model the vectors are, as it was given with them."""
         return self._opened().parts.model
 
+    @property
+    def stamp(self) -> str:
+        """Return the name of the state that it was said to be equal to; empty for none."""
+        return self._opened().stamp
+
     def refresh(
         self,
         *,
@@ -72,8 +77,11 @@ class Collection:
         removed: Iterable[int] = (),
         vectors: Mapping[int, Floats] | None = None,
         model: str | None = None,
+        stamp: str = "",
     ) -> None:
         """Take passages out and in, and vectors of those that are held, as one change.
+
+        Afterwards it is equal to what `stamp` names.
 
         A passage whose id is held takes the place of the old one and keeps its vector. Vectors are
         made as long as 1; those of another `model` than the given one are dropped. A thousand at
@@ -90,7 +98,20 @@ class Collection:
             new = build(added, self._words)
             gone = np.fromiter(removed, np.int64)
             parts = changed(state.parts, Change(new, gone, vectors or {}, model))
-            self._state = self._written(state, parts)
+            self._state = self._written(state, parts, stamp)
+
+    def mark(self, stamp: str) -> None:
+        """Note what it is equal to as it is.
+
+        Raises:
+            OSError: it cannot be written; nothing is changed.
+        """
+        with self._lock:
+            state = self._state or self._load()
+            if state.stamp != stamp and state.files:
+                self._name(state.parts, state.files, stamp)
+                state.stamp = stamp
+            self._state = state
 
     def compact(self) -> None:
         """Write all anew, so that nothing of what was removed is left in the files.
@@ -100,13 +121,13 @@ class Collection:
         """
         with self._lock:
             state = self._state or self._load()
-            self._state = self._written(state, compacted(state.parts))
+            self._state = self._written(state, compacted(state.parts), state.stamp)
 
     def purge(self) -> None:
         """Write anew what has something of passages that were removed; else as `compact`."""
         with self._lock:
             state = self._state or self._load()
-            self._state = self._written(state, purged(state.parts))
+            self._state = self._written(state, purged(state.parts), state.stamp)
 
     def scores(
         self,
@@ -155,7 +176,7 @@ class Collection:
             logger.warning("the index in %s is made anew", self._folder, exc_info=True)
             return _State(Parts())
 
-    def _written(self, state: "_State", parts: Parts) -> "_State":
+    def _written(self, state: "_State", parts: Parts, stamp: str) -> "_State":
         """Write what differs from the state, then what names it; return what is there now."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files: dict[str, str] = {}
@@ -166,21 +187,27 @@ class Collection:
             else:
                 files[name] = f"{name}-{secrets.token_hex(8)}.idx"
                 save(self._folder / files[name], new.arrays())
-        manifest = {"format": _FORMAT, "model": parts.model, "files": files}
-        replace_file(self._folder / _MANIFEST, json.dumps(manifest).encode())
+        self._name(parts, files, stamp)
         found = _loaded(self._folder)
         for path in self._folder.glob("*.idx*"):
             if path.name not in files.values():
                 path.unlink(missing_ok=True)
         return found
 
+    def _name(self, parts: Parts, files: Mapping[str, str], stamp: str) -> None:
+        manifest = {"format": _FORMAT, "model": parts.model, "files": files, "stamp": stamp}
+        replace_file(self._folder / _MANIFEST, json.dumps(manifest).encode())
+
 
 class _State:
     """What is in the files, and how it is searched."""
 
-    def __init__(self, parts: Parts, files: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, parts: Parts, files: Mapping[str, str] | None = None, stamp: str = ""
+    ) -> None:
         self.parts = parts
         self.files = files or {}
+        self.stamp = stamp
         self.snapshot: Snapshot = snapshot(parts)
 
 
@@ -200,4 +227,4 @@ def _loaded(folder: Path) -> _State:
     if isinstance(vectors, Vectors) and len(vectors.bits):
         exact = on_disk(folder / files["vectors"], "exact")
         parts["vectors"] = replace(vectors, exact=exact)
-    return _State(Parts(**parts, model=manifest["model"]), files)
+    return _State(Parts(**parts, model=manifest["model"]), files, manifest.get("stamp", ""))

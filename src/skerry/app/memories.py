@@ -21,6 +21,7 @@ from skerry.store import Store, nothing
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
     from skerry.memory.builtin import BuiltinMemory
     from skerry.memory.documents import Document
+    from skerry.memory.looking import Glance
     from skerry_recall.embed import Embedder
 
 FOLDER: Final = "memory"
@@ -47,6 +48,7 @@ class BuiltinMemories(Struct):
     embedder: "Callable[[AgentId], Embedder | None]" = _no_embedder
     _made: "dict[AgentId, BuiltinMemory]" = field(default_factory=dict)
     _keepers: dict[AgentId, Keeper] = field(default_factory=dict)
+    _glances: "dict[AgentId, Glance]" = field(default_factory=dict)
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
         """Return the agent's memory."""
@@ -73,14 +75,16 @@ class BuiltinMemories(Struct):
             with anyio.CancelScope(shield=True):
                 for one in self._made.values():
                     await anyio.to_thread.run_sync(one.close)
+                for glance in self._glances.values():
+                    glance.close()
 
     def _keeper(self, agent: AgentId) -> Keeper:
         def look() -> object:
-            from skerry.memory.files import scan  # noqa: PLC0415 - as said above
+            from skerry.memory.looking import Glance  # noqa: PLC0415 - as said above
 
             now = settings(self.config(), agent)
-            found = scan(now.places)
-            return found.found, found.failed, now, has_sessions(self.config(), agent)
+            glance = self._glances.setdefault(agent, Glance())
+            return glance.look(now.places), now, has_sessions(self.config(), agent)
 
         return Keeper(
             lambda: self.of(agent),

@@ -17,6 +17,8 @@ EMBEDDED_WITH: Final = "embedded with"
 """The note about the model of the vectors, as `provider/model`."""
 SIZE: Final = "vector size"
 """The note about how many numbers a vector has; others of the same model are not compared."""
+STATE: Final = "state"
+"""The note that names what passages and vectors there are; each change gives it another name."""
 VECTORS: Final = 20_000
 """That are handed over at once: 30 MB."""
 
@@ -46,13 +48,22 @@ def difference(collection: "Collection", tables: Tables) -> Difference:
     return Difference(ids - held, held - ids, len(held & ids), embedded)
 
 
+def is_of(collection: "Collection", tables: Tables) -> bool:
+    """Return whether the collection was brought to this state of the tables, as its stamp says."""
+    state = tables.meta(STATE)
+    return state is not None and collection.stamp == state
+
+
 def equal(
     collection: "Collection",
     tables: Tables,
     found: Difference,
     paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
 ) -> None:
-    """Bring into the collection in what it differs from the tables; `paced` may raise to end it."""
+    """Bring into the collection in what it differs from the tables; `paced` may raise to end it.
+
+    At the end it has the stamp of the tables' state.
+    """
     if found.lacking or found.gone:
         added = tables.passages(sorted(found.lacking) if found.held else None)
         collection.refresh(added=paced(added), removed=found.gone)
@@ -65,6 +76,7 @@ def equal(
             pass
         rows = list(tables.vectors(bare[begin : begin + VECTORS]))
         collection.refresh(vectors=vectors(rows), model=label)
+    collection.mark(tables.meta(STATE) or "")
 
 
 def kind(model: str, size: str | int | None) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from skerry.memory.derived import difference, equal
+from skerry.memory.derived import Difference, difference, equal, is_of
 from skerry.memory.filling import StoppedError
 from skerry.memory.tables import Tables
 
@@ -98,20 +98,34 @@ class Deriving:
                 return collection, False
             if self._making.locked():
                 return (collection if self._serves else None), True
-            found = difference(collection, tables)
+            if is_of(collection, tables):
+                self._is_equal()
+                return collection, False
+            collection, found = self._brought_in(collection, tables)
             if found.size <= SMALL:
-                try:
-                    equal(collection, tables, found)
-                except (OSError, ValueError) as error:
-                    collection = self._begin_anew(error)
-                    found = difference(collection, tables)
-                    if found.size <= SMALL:
-                        equal(collection, tables, found)
-            if found.size <= SMALL:
-                self._stale, self._written, self.lost = False, self._exists(), ""
+                self._is_equal()
                 return collection, False
             self._serves = len(found.lacking) <= found.held
             return (collection if self._serves else None), True
+
+    def _brought_in(
+        self, collection: "Collection", tables: Tables
+    ) -> "tuple[Collection, Difference]":
+        """Bring in what is small; return the collection, or one begun anew, and what it was."""
+        found = difference(collection, tables)
+        try:
+            if found.size <= SMALL:
+                equal(collection, tables, found)
+        except (OSError, ValueError) as error:
+            collection = self._begin_anew(error)
+            found = difference(collection, tables)
+            if found.size <= SMALL:
+                equal(collection, tables, found)
+        return collection, found
+
+    def _is_equal(self) -> None:
+        """Note that the collection has what the tables have."""
+        self._stale, self._written, self.lost = False, self._exists(), ""
 
     def make(self, generation: str, reading: "Callable[[Callable[[Tables], None]], None]") -> None:
         """Bring in all that the tables have; `reading` runs a function with a state of them.
@@ -136,7 +150,7 @@ class Deriving:
                     continue
                 with self._lock:
                     if self._collection is collection and changes == self._changes:
-                        self._stale, self._written, self.lost = False, self._exists(), ""
+                        self._is_equal()
                         return
                 self._pace()
 
@@ -150,20 +164,25 @@ class Deriving:
         self._bring_in(collection, tables)
         return collection
 
-    def apply(self, change: "Callable[[Collection], None]", size: int) -> None:
+    def apply(
+        self, change: "Callable[[Collection, str], None]", size: int, states: tuple[str, str]
+    ) -> None:
         """Change the collection as the tables were, if it is open and equal to them.
 
-        What fails is made good by the next search.
+        `states` are the stamps of the tables before the change and after it: the collection has
+        the second only if it had the first, so that no change is missed when several are made at
+        once. What fails is made good by the next search.
         """
         with self._lock:
             self._changes += 1
+            before, after = states
             if self._collection is None or self._stale:
                 return
             if size > SMALL:
                 self._stale = True
                 return
             try:
-                change(self._collection)
+                change(self._collection, after if self._collection.stamp == before else "")
             except (OSError, ValueError) as error:
                 self.drop(str(error))
 
@@ -182,16 +201,17 @@ class Deriving:
         """
         with self._lock:
             collection = self._open(generation)
-            found = difference(collection, tables)
-            if found.size > SMALL:
-                shutil.rmtree(self._folder, ignore_errors=True)
-                self.drop()
-                return
-            try:
-                equal(collection, tables, found)
-            except (OSError, ValueError) as error:
-                self._begin_anew(error)
-                return
+            if not is_of(collection, tables):
+                found = difference(collection, tables)
+                if found.size > SMALL:
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                    self.drop()
+                    return
+                try:
+                    equal(collection, tables, found)
+                except (OSError, ValueError) as error:
+                    self._begin_anew(error)
+                    return
             self._stale = False
         try:
             collection.purge()
@@ -233,6 +253,8 @@ class Deriving:
         return self._open(self._generation)
 
     def _bring_in(self, collection: "Collection", tables: Tables) -> None:
+        if is_of(collection, tables):
+            return
         found = difference(collection, tables)
         self._serves = len(found.lacking) <= found.held
         equal(collection, tables, found, self._paced)

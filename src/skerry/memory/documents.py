@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from msgspec import Struct
+
 from skerry.infra.zone import begin
 from skerry.model.memory import MemorySource
 from skerry_recall.chunk import TOKEN, Chunk, chunks
@@ -19,8 +21,7 @@ OVERLAP: Final = 32
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2}).*\.md", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Struct, frozen=True, gc=False):
     """What tells without reading whether a file changed. Times in ns since 1970."""
 
     size: int

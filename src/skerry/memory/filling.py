@@ -180,6 +180,11 @@ class Filling:
             self.tally.removed += len(left)
         return bool(todo.look or todo.gone)
 
+    def nothing(self, there: Scan, failed: Sequence[tuple[str, str]]) -> None:
+        """Count files of which all are as they were; `failed` are those that cannot be read."""
+        self.tally.failed += [*there.failed, *there.linked, *failed]
+        self.tally.unchanged += len(there.found)
+
     def sessions(
         self,
         known: Mapping[str, Known],

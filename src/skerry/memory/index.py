@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.memory.cutting import Cutter
 from skerry.memory.database import DamagedError, nothing
+from skerry.memory.derived import STATE
 from skerry.memory.documents import Document
 from skerry.memory.files import Scan, scan
 from skerry.memory.filling import Filling, Report, Settings, Write, joined
-from skerry.memory.kept import GENERATION, Kept, generation_of
+from skerry.memory.kept import GENERATION, Kept, generation_of, stamped
 from skerry.memory.looking import Looking
 from skerry.memory.retaking import retake
-from skerry.memory.tables import Change, Known, Tables
+from skerry.memory.tables import SCANNED, Change, Known, Tables
 from skerry.memory.taking import found
 from skerry.model.memory import (
     Conversation,
@@ -201,11 +202,12 @@ class Index(Kept):
     def _namegeneration_of(self) -> None:
         """Name the folder of what is derived before anything is, so that it is found again."""
         with self.database.reading() as tables:
-            generation = tables.meta(GENERATION)
-        if generation is None:
-            generation = secrets.token_hex(8)
+            generation, state = tables.meta(GENERATION), tables.meta(STATE)
+        if generation is None or state is None:
+            generation = generation or secrets.token_hex(8)
             with self.database.writing() as tables:
                 tables.note(GENERATION, generation)
+                stamped(tables)
         self._deriving.keep_only(generation)
 
     def _heard(self, report: Report) -> Report:
@@ -272,16 +274,27 @@ class Index(Kept):
 
     def _update(self, there: Scan, report: Report) -> SyncReport:
         """Bring the files in, as the others were: other settings wait for the index made anew."""
+        digest = there.digest()
         with self.database.reading() as tables:
-            known = tables.known(MemorySource.MEMORY)
             made_with = tables.meta(MADE_WITH)
+            same = tables.meta(SCANNED) == digest
+            known = {} if same else tables.known(MemorySource.MEMORY)
+            failed = tables.failed_files() if same else []
         filling = self._filling(self.write, made_with)
-        wrote = filling.files(known, there, report)
-        self.write(partial(self._done, made_with=filling.settings.made_with, linked=there.linked))
+        wrote = False
+        if same:
+            filling.nothing(there, failed)
+        else:
+            wrote = filling.files(known, there, report)
+        done = partial(self._done, made_with=filling.settings.made_with, linked=there.linked)
+        # What was written just now may be written again within the grain of the clock: the next
+        # round compares each file once more.
+        self.write(partial(done, scanned=None if wrote else digest))
         if wrote:
             with self.database.reading() as tables:
                 known = tables.known(MemorySource.MEMORY)
-        self._looking.seen_all({path: one.stamp for path, one in known.items()}, there.failed)
+        stamps = there.found if same else {path: one.stamp for path, one in known.items()}
+        self._looking.seen_all(stamps, there.failed)
         return filling.tally.report()
 
     def _converse(
@@ -309,6 +322,7 @@ class Index(Kept):
             if talks is not None:
                 self._converse(filling, {}, talks, report, every=True)
             self._done(tables, filling.settings.made_with, there.linked)
+            stamped(tables)
             reports.append(filling.tally.report())
             generation.append(generation_of(tables))
             made.append(self._deriving.made(tables, generation[0]))
@@ -329,8 +343,14 @@ class Index(Kept):
         )
 
     def _done(
-        self, tables: Tables, made_with: str, linked: Sequence[tuple[str, str]] | None = None
+        self,
+        tables: Tables,
+        made_with: str,
+        linked: Sequence[tuple[str, str]] | None = None,
+        scanned: str | None = None,
     ) -> Change:
+        if scanned is not None:
+            tables.note(SCANNED, scanned)
         if linked is not None:
             tables.note_links(linked)
         tables.note(MADE_WITH, made_with)

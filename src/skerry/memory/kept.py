@@ -1,6 +1,7 @@
 """An index that is open: its tables, and what is searched, kept equal to them. All blocking."""
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from skerry.memory.database import DamagedError, Database
-from skerry.memory.derived import vectors
+from skerry.memory.derived import STATE, vectors
 from skerry.memory.deriving import Deriving
 from skerry.memory.filling import StoppedError
 from skerry.memory.tables import Change, Tables
@@ -106,11 +107,15 @@ class Kept:
         """
         with self.database.writing() as tables:
             change = write(tables)
+            states = stamped(tables) if change else ("", "")
         self._writes += 1
         if change:
             self._deriving.apply(
-                lambda one: one.refresh(added=change.added, removed=change.removed),
+                lambda one, stamp: one.refresh(
+                    added=change.added, removed=change.removed, stamp=stamp
+                ),
                 len(change.added) + len(change.removed),
+                states,
             )
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
@@ -121,15 +126,21 @@ class Kept:
         """
         with self.database.writing() as tables:
             tables.embed(label, rows)
+            states = stamped(tables)
         self._writes += 1
-        self._deriving.apply(lambda one: one.refresh(vectors=vectors(rows), model=label), len(rows))
+        self._deriving.apply(
+            lambda one, stamp: one.refresh(vectors=vectors(rows), model=label, stamp=stamp),
+            len(rows),
+            states,
+        )
 
     def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
         """Write what takes all vectors out, since another model is used: `label` from now on."""
         with self.database.writing() as tables:
             write(tables)
+            states = stamped(tables)
         self._writes += 1
-        self._deriving.apply(lambda one: one.refresh(model=label), 0)
+        self._deriving.apply(lambda one, stamp: one.refresh(model=label, stamp=stamp), 0, states)
 
     def derive(self) -> None:
         """Bring all that the tables have into what is searched; searches go on meanwhile.
@@ -181,6 +192,13 @@ class Kept:
         if self._stop.is_set():
             raise StoppedError
         time.sleep(YIELD_SECONDS)
+
+
+def stamped(tables: Tables) -> tuple[str, str]:
+    """Give the state of the tables another name; return the old one and the new."""
+    before, after = tables.meta(STATE) or "", secrets.token_hex(8)
+    tables.note(STATE, after)
+    return before, after
 
 
 def generation_of(tables: Tables) -> str:

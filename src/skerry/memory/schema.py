@@ -9,7 +9,8 @@ embedding_cache  vectors by provider, model and SHA-256 of the text, for texts t
             model is `name@size`: a server that changed behind a name and changes back costs nothing
 refusals    texts that the model gave no vector, why, and when it was asked, in ms since 1970
 totals      how many passages there are, and how many lack a vector; triggers count
-meta        how the index was made
+meta        how the index was made; `scanned` is there only while every row of a file is as it was
+            when the files were last compared with them
 
 Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
 the postings are files beside the database that can be made of it (`skerry_recall.collection`).
@@ -106,5 +107,18 @@ STEPS: Final = (
         UPDATE totals SET rows = rows + (NEW.model = '') - (OLD.model = '') WHERE name = 'lacking';
     END;
     CREATE INDEX files_of_source ON files (source, session)
+    """,
+    """
+    CREATE INDEX files_failed ON files (path, error) WHERE error IS NOT NULL;
+    CREATE INDEX files_counted ON files (source, chunk_count) WHERE error IS NULL;
+    CREATE TRIGGER file_added AFTER INSERT ON files WHEN NEW.source = 'memory' BEGIN
+        DELETE FROM meta WHERE key = 'scanned';
+    END;
+    CREATE TRIGGER file_removed AFTER DELETE ON files WHEN OLD.source = 'memory' BEGIN
+        DELETE FROM meta WHERE key = 'scanned';
+    END;
+    CREATE TRIGGER file_changed AFTER UPDATE ON files WHEN NEW.source = 'memory' BEGIN
+        DELETE FROM meta WHERE key = 'scanned';
+    END
     """,
 )

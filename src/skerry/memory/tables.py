@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from skerry.memory.documents import Document, Piece, Stamp
 from skerry.memory.rows import as_json, chunk, columns, passage
 from skerry.memory.vector_rows import VectorRows
@@ -13,6 +15,9 @@ from skerry_recall.passage import Passage
 
 LINKS: Final = "links"
 """The note about links in the memory that are not followed."""
+SCANNED: Final = "scanned"
+"""The note that tells which state of the files is indexed; a trigger removes it with each change
+of a row of theirs."""
 ENCODINGS: Final = "encodings"
 """The note about files that are no UTF-8, each with its encoding."""
 _KNOWN: Final = (
@@ -24,8 +29,7 @@ _PASSAGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True, gc=False):
     """A row of `files`."""
 
     id: int
@@ -212,11 +216,14 @@ class Tables(VectorRows):
 
     def failed(self) -> list[tuple[str, str]]:
         """Return the files that could not be read, and links, with the reasons."""
-        rows = self._db.execute(
-            "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
-        )
         links: list[list[str]] = json.loads(self.meta(LINKS) or "[]")
-        return [*rows.fetchall(), *((path, reason) for path, reason in links)]
+        return [*self.failed_files(), *((path, reason) for path, reason in links)]
+
+    def failed_files(self) -> list[tuple[str, str]]:
+        """Return the files that could not be read, with the reasons."""
+        return self._db.execute(
+            "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
+        ).fetchall()
 
     def counts(self) -> list[tuple[str, int, int]]:
         """Return each source with its files and passages."""

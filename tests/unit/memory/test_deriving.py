@@ -9,11 +9,12 @@ from typing import Any, cast
 import anyio
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from skerry.infra.clock import SystemClock
 from skerry.memory import deriving, looking
 from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.derived import Difference, difference
+from skerry.memory.derived import STATE, Difference, difference
 from skerry.memory.files import Places, scan
 from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import Index, no_report
@@ -324,4 +325,72 @@ def test_what_a_search_asks_the_tables_does_not_grow_with_them(
         assert tables.vector_counts() == (0, COUNT + 200)
         assert len(tables.documents([MemorySource.MEMORY], "memory/", None)) == COUNT + 200
     assert steps(made, every) <= before + 20
+    made.close()
+
+
+async def test_after_a_restart_neither_the_files_nor_the_passages_are_compared_one_by_one(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "memory" / "torn.md").write_bytes(b"\0\0")
+    first = memory(index(tmp_path), Counted())
+    await first.sync()
+    await anyio.sleep(2.1)  # until then a file may be written again within the clock's grain
+    (report, again) = (await first.sync(), await first.sync())
+    assert report == again
+    first.close()
+    asked: list[str] = []
+    for name in ("known", "ids", "embedded"):
+        monkeypatch.setattr(Tables, name, lambda *_, name=name: asked.append(name))
+    second = memory(index(tmp_path), Counted())
+    assert await second.read() == replace(report, embedded=0)
+    assert len((await ask(second)).hits) == COUNT
+    assert asked == []
+    second.close()
+
+
+async def test_what_changed_while_nobody_ran_is_found_after_a_restart(
+    tmp_path: Path, workspace: Path
+) -> None:
+    first = memory(index(tmp_path))
+    await first.sync()
+    await anyio.sleep(2.1)  # as above
+    await first.sync()
+    first.close()
+    (workspace / "memory" / "3.md").write_text("A kayak is red.")
+    (workspace / "memory" / "4.md").unlink()
+    second = memory(index(tmp_path))
+    report = await second.read()
+    assert (report.changed, report.removed, report.unchanged) == (1, 1, COUNT - 2)
+    assert [one.path for one in (await ask(second, "kayak")).hits] == ["memory/3.md"]
+    assert "memory/4.md" not in {one.path for one in (await ask(second, "boat blue")).hits}
+    second.close()
+
+
+async def test_a_change_that_the_end_of_the_process_kept_from_the_search_is_made_good(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = memory(index(tmp_path))
+    await first.sync()
+    monkeypatch.setattr(deriving.Deriving, "apply", lambda *_: None)  # the process ends before it
+    (workspace / "memory" / "3.md").write_text("A kayak is red.")
+    await first.read()
+    monkeypatch.undo()
+    first.close()
+    second = memory(index(tmp_path))
+    assert [one.path for one in (await ask(second, "kayak")).hits] == ["memory/3.md"]
+    second.close()
+
+
+def test_two_changes_that_reach_the_search_in_the_other_order_are_not_taken_for_all(
+    tmp_path: Path, workspace: Path
+) -> None:
+    made = index(tmp_path)
+    made.sync()
+    with made.reading() as (tables, collection, _):
+        assert collection is not None, workspace
+        before = tables.meta(STATE) or ""
+    made._deriving.apply(lambda one, stamp: one.refresh(removed=[1], stamp=stamp), 1, ("b", "c"))
+    assert collection.stamp == ""
+    made._deriving.apply(lambda one, stamp: one.refresh(removed=[2], stamp=stamp), 1, (before, "b"))
+    assert collection.stamp == ""
     made.close()

@@ -1,9 +1,12 @@
-"""What was seen and could not be brought in is seen again."""
+"""What was seen and could not be brought in is seen again; a glance at rest looks at no file."""
 
 from pathlib import Path
 
-from skerry.memory.files import Places
-from skerry.memory.looking import WATCHED, Looking
+import pytest
+
+from skerry.memory import looking as of_looks
+from skerry.memory.files import Places, Scan, scan
+from skerry.memory.looking import LINUX, WATCHED, Glance, Looking
 
 
 def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
@@ -22,3 +25,37 @@ def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
         assert found is not None
         assert "memory/new/boat.md" in found.scan.found
     looking.close()
+
+
+@pytest.mark.skipif(not LINUX, reason="inotify is of Linux")
+def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, extra = tmp_path / "memory", tmp_path / "aside" / "one.md"
+    for one in (folder, extra.parent):
+        one.mkdir()
+    extra.write_text("Tea.\n")
+    for number in range(WATCHED + 1):
+        (folder / f"{number}.md").write_text("Tea.\n")
+    looks: list[Places] = []
+
+    def counted(places: Places) -> Scan:
+        looks.append(places)
+        return scan(places)
+
+    monkeypatch.setattr(of_looks, "scan", counted)
+    glance, places = Glance(), Places(tmp_path, (extra,))
+    first = glance.look(places)
+    looks.clear()
+    assert glance.look(places) == first
+    assert looks == []
+    for changed in (folder / "7.md", extra):
+        changed.write_text("Coffee, and milk.\n")
+        second = glance.look(places)
+        assert second != first
+        assert glance.look(places) == second
+        first = second
+    assert glance.look(Places(tmp_path)) != first, "another setting"
+    glance.close()
+    assert glance.look(places) == first
+    glance.close()
