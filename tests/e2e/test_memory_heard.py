@@ -1,23 +1,30 @@
 """What a model has before it takes no place in what it is told of the memory: a whole gateway."""
 
 import json
+import re
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
 
 QUESTION = "Where does the key of the shed hang?"
 NOTE = "The key of the shed hangs behind the clock.\n"
+ASKED = f"{QUESTION} Please."
 SEARCH = f"call memory_search {json.dumps({'query': QUESTION})}"
 
 
-async def say(client: GatewayClient, key: str, text: str, number: int) -> None:
+async def say(client: GatewayClient, key: str, text: str, number: int) -> str:
+    """Say it; return the answer."""
     params = {"sessionKey": key, "message": text, "idempotencyKey": f"{key}{number}"}
-    await client.request("agent", params, expect_final=True)
+    found = await client.request("agent", params, expect_final=True)
+    answer: str = found["result"]["payloads"][0]["text"]
+    return answer
 
 
 async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
@@ -39,12 +46,19 @@ async def indexed(client: GatewayClient, text: str) -> None:
             await anyio.sleep(0.2)
 
 
+async def found_for(client: GatewayClient, key: str, number: int) -> list[str]:
+    """Search by the tool; return the snippets of what was said."""
+    await say(client, key, SEARCH, number)
+    return [one["snippet"] for one in await told(client, key) if one["source"] == "sessions"]
+
+
 def gateway(home: Path) -> AbstractAsyncContextManager[GatewayProcess]:
     workspace = home / "workspace"
     workspace.mkdir(parents=True)
     (workspace / "MEMORY.md").write_text(NOTE, "utf-8")
     search = {"provider": "none", "sync": {"sessions": {"deltaBytes": 1, "deltaMessages": 1}}}
-    defaults = {"workspace": str(workspace), "memorySearch": search}
+    compaction = {"keepRecentTokens": 100}
+    defaults = {"workspace": str(workspace), "memorySearch": search, "compaction": compaction}
     return running_gateway(home=home, config={"agents": {"defaults": defaults}})
 
 
@@ -66,7 +80,37 @@ async def test_of_what_nobody_noted_nothing_is_found(tmp_path: Path) -> None:
         asked = {"query": "Which opera did the composer of the anthem finish last?"}
         await say(client, "main", f"call memory_search {json.dumps(asked)}", 1)
         assert await told(client, "main") == []
-        answer = await client.request("memory.search", asked)
+        answer = await client.request("memory.search", {**asked, "source": "memory"})
         assert answer["results"] == []
         near = {"query": "the clock of the opera", "minScore": 0}
         assert (await client.request("memory.search", near))["results"]
+
+
+async def shown_by_tool(client: GatewayClient) -> str:
+    return "\n".join(await found_for(client, "main", 8))
+
+
+async def recalled(client: GatewayClient) -> str:
+    """Return what the model reads before the question, without a call; the model repeats it."""
+    (fence,) = re.findall(
+        r"<(recalled-memory .+?)>(.*)</\1>", await say(client, "main", ASKED, 8), re.DOTALL
+    )
+    text: str = fence[1]
+    return text
+
+
+@pytest.mark.parametrize("way", [shown_by_tool, recalled])
+async def test_what_was_summarised_is_found_again_and_what_was_said_since_is_not(
+    tmp_path: Path, way: Callable[[GatewayClient], Awaitable[str]]
+) -> None:
+    async with gateway(tmp_path) as process, GatewayClient(process.address) as client:
+        await say(client, "main", "The key of the shed has a twin: it hangs in the mill.", 0)
+        for number in range(1, 6):
+            await say(client, "main", f"message {number} about that long weather " * 12, number)
+        await say(client, "main", f"{QUESTION} I ask for the last time.", 6)
+        await indexed(client, "I ask for the last time.")
+        assert await found_for(client, "main", 7) == [], "all of it is before the model"
+        assert (await client.request("sessions.compact", {"key": "main"}))["compacted"]
+        found = await way(client)
+        assert "it hangs in the mill" in found
+        assert "for the last time" not in found

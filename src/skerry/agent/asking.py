@@ -1,5 +1,6 @@
 """What the model of one run is sent: the system prompt, the conversation that fits, the tools."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from skerry.agent import sending
@@ -66,11 +67,18 @@ class Asking:
         self._tools = 0
         self._sent = 0
         """Tokens of the last request, about."""
+        self._first = 0
+        """Index of the first message that it had: what came before did not fit."""
 
     @property
     def begun(self) -> bool:
         """Return whether a request was built."""
         return self._model is not None
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """Return what of the conversation the model was sent, and what it did since."""
+        return self._history.messages[self._first :]
 
     def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
         """Note what the person said: the last message of the history, but where a run goes on."""
@@ -96,6 +104,7 @@ class Asking:
             await self._begin(model)  # what the question needs may have been summarised just now
         sending.prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
         sent, first, self._sent = self._fitting(model, limits)
+        self._first = first
         system = await self._pipeline.llm_input(self._system, model, sent.messages)
         thinking = self._thinking(model)
         session_id = self._active.session_id

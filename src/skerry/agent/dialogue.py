@@ -49,6 +49,7 @@ from skerry.model.event import (
     ToolStarted,
     TurnEnd,
 )
+from skerry.model.memory import Heard
 from skerry.model.message import (
     AssistantMessage,
     Message,
@@ -246,12 +247,12 @@ class Dialogue:
     def _means(self) -> ToolContext:
         """Return what a tool may use; most runs call none, and it takes half a millisecond."""
         messages = self.conversation.history.messages
-        read, since = taint(messages), min((one.timestamp for one in messages), default=None)
+        read, heard = taint(messages), Heard.of(self._caller.key, self._asking.sent)
         actor, who = Actor.of(self._caller, read), str(self._caller.key)
         rules = gate(self._config, actor, self._runtime.records, who)
         beneath = Beneath(self._config.workspace(self._agent), rules)
         recall = Recollection(self._runtime.store, self._active)
-        return ToolContext(beneath, recall, self._caller, read, since)
+        return ToolContext(beneath, recall, self._caller, read, heard)
 
     async def _save(self, messages: Sequence[Message]) -> None:
         await self._write(messages)

@@ -17,6 +17,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.infra.zone import day
+from skerry.memory.heard import unheard
 from skerry.memory.notes import notes
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, told, window
 from skerry.memory.scope import is_open, may_hear, may_read
@@ -129,6 +130,8 @@ class Desk(Struct, frozen=True):
         agent = caller.key.agent
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
         hits = [one for one in answer.hits if may_read(caller, one)]  # once more: it fails closed
+        if question.heard is not None:
+            hits = list(unheard(hits, question.heard, question.text))
         return replace(answer, hits=hits)
 
     async def get(

@@ -29,7 +29,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
         return False
     if question.session is not None and question.session != hit.session:
         return False
-    if hit.source is MemorySource.SESSIONS and not _is_open(question, hit):
+    if hit.source is MemorySource.SESSIONS and not _is_open(question, hit.session):
         return False
     if question.path is not None and not _leads(question.path, hit.path):
         return False
@@ -48,11 +48,7 @@ def dated(name: str, changed: int) -> int:
     return changed
 
 
-def _is_open(question: MemoryQuestion, hit: MemoryHit) -> bool:
-    """Return whether what was said may be found, and whoever asks has it not before them."""
-    session, heard = hit.session, question.heard
-    if heard and session == heard[0] and (hit.at or 0) >= heard[1]:
-        return False
+def _is_open(question: MemoryQuestion, session: str | None) -> bool:
     return question.opens is None or (session is not None and question.opens(session))
 
 

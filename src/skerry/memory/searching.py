@@ -147,7 +147,7 @@ def _without_heard(
         return scores
     import numpy as np  # noqa: PLC0415 - as said above
 
-    key, since = question.heard
+    key, since = question.heard.key, question.heard.since
     said = frozenset({MemorySource.SESSIONS})
     mine = asking.recall(
         (said, None, key, None),
@@ -230,5 +230,5 @@ def _fits(row: Row, question: MemoryQuestion) -> bool:
         and (question.session is None or row.session == question.session)
         and (question.since is None or (at is not None and at >= question.since))
         and (question.until is None or (at is not None and at < question.until))
-        and (heard is None or row.session != heard[0] or at is None or at < heard[1])
+        and (heard is None or row.session != heard.key or at is None or at < heard.since)
     )

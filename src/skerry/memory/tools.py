@@ -77,8 +77,7 @@ class MemorySearch:
         agent = context.caller.key.agent
         limits = self._desk.limits(agent)
         most = min(params.maxResults or limits.max_results, limits.max_results)
-        heard = None if context.since is None else (str(context.caller.key), context.since)
-        question = MemoryQuestion(params.query, most * WIDER, params.minScore, heard=heard)
+        question = MemoryQuestion(params.query, most * WIDER, params.minScore, heard=context.heard)
         try:
             answer = await self._desk.find(context.caller, question)
         except SkerryError as error:

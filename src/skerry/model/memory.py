@@ -1,6 +1,6 @@
 """What is asked of the memory, and what it answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
@@ -8,6 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.model.errors import SkerryError
+from skerry.model.ids import SessionKey
+from skerry.model.message import Message, ToolResultMessage
 from skerry.model.origin import Origin
 
 LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
@@ -69,6 +71,28 @@ class MemoryMode(StrEnum):
     """Not at all."""
 
 
+class Heard(Struct, frozen=True):
+    """What of its conversation a model has before it."""
+
+    key: str
+    """Of the conversation."""
+    since: int
+    """When the first message of it was said, in ms since 1970."""
+    texts: Callable[[], Iterable[str]]
+    """Gives what was said in them, a text a message."""
+
+    @staticmethod
+    def of(key: SessionKey, messages: Sequence[Message]) -> "Heard | None":
+        """Return what these messages of a conversation are; None where there is none."""
+        if not messages:
+            return None
+
+        def texts() -> Iterator[str]:
+            return (one.text for one in messages if not isinstance(one, ToolResultMessage))
+
+        return Heard(str(key), min(one.timestamp for one in messages), texts)
+
+
 class MemoryQuestion(Struct, frozen=True):
     """What to look for, and where."""
 
@@ -93,9 +117,8 @@ class MemoryQuestion(Struct, frozen=True):
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
-    heard: tuple[str, int] | None = None
-    """Without what was said in the conversation of this key from then on, in ms since 1970: a model
-    that asks has it before it already."""
+    heard: Heard | None = None
+    """Without what a model that asks has before it already."""
 
 
 class MemoryHit(Struct, frozen=True):

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from skerry.infra.beneath import Beneath
 from skerry.model.caller import Caller
+from skerry.model.memory import Heard
 from skerry.model.origin import Origin
 from skerry.model.recall import Found
 from skerry.model.tool import ToolResult, ToolSpec
@@ -35,8 +36,8 @@ class ToolContext(Struct, frozen=True):
     """Who asks, and where; None where nobody speaks: then nothing of the owner's is opened."""
     taint: frozenset[Origin] = frozenset()
     """Whose words the model has before it that are not its owner's, such as `web`."""
-    since: int | None = None
-    """When the first message was said that the model has before it, in ms since 1970."""
+    heard: Heard | None = None
+    """What the model has before it; None where nothing is."""
 
     @property
     def actor(self) -> Actor:

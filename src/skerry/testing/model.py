@@ -5,6 +5,7 @@ pushed likewise; `ToolCall` is a call; `Gate` holds until the test opens it; `Mo
 `model_server` knows three steps more.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ from skerry.ports.model import (
     ModelStatus,
 )
 from skerry.ports.tries import OneTry, Tries, Wanted
+
+_RECALLED = re.compile(r"\A<(recalled-memory [^<>]*+)>.*?</\1>\s*", re.DOTALL)
 
 MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
 
@@ -145,14 +148,16 @@ def echo(request: ModelRequest) -> Sequence[Step]:
 def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
     """Return the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
 
-    `number` of messages makes the call's id. What the gateway tells before them is passed over.
+    `number` of messages makes the call's id. What the gateway tells before them is passed over, and
+    before a call what the memory recalls.
     """
     if text.startswith("[From the gateway: "):
         text = text.partition("]\n\n")[2]
     if after_tool:
         return ["result: ", text]
-    if text.startswith("call "):
-        name, _, arguments = text.removeprefix("call ").partition(" ")
+    call = _RECALLED.sub("", text)
+    if call.startswith("call "):
+        name, _, arguments = call.removeprefix("call ").partition(" ")
         return [ToolCall(f"call_{number}", name, msgspec.json.decode(arguments or "{}"))]
     return ["echo: ", text]
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.agent.means import caller_of, taint
+from skerry.config.agents import AgentsConfig
 from skerry.model import message
 from skerry.model.caller import Caller
 from skerry.model.ids import AccountId, ChannelId, SessionKey
@@ -14,7 +15,7 @@ from skerry.model.message import Message, TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.testing.model import ScriptedModel, Step
+from skerry.testing.model import MODEL, ScriptedModel, Step
 from skerry.tools.edit import Edit
 from skerry.tools.read import Read
 from skerry.tools.write import Write
@@ -115,3 +116,29 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
         assert "/remember" in results[4].text
         assert (core.workspace / "MEMORY.md").read_text() == "I like milk."
         assert not (core.workspace / "memory").exists()
+
+
+class Since:
+    """Tells since when the model has what was said before it."""
+
+    spec = ToolSpec("since", "Tell.", {"type": "object", "properties": {}})
+
+    async def run(self, _: dict[str, object], context: ToolContext) -> ToolResult:
+        return ToolResult(str(context.heard.since if context.heard else None), origin=Origin.MEMORY)
+
+
+async def test_what_no_longer_fits_the_window_is_not_what_the_model_has_before_it(
+    tmp_path: Path,
+) -> None:
+    steps: list[list[Step]] = [["said"] for _ in range(5)]
+    steps += [calls("since"), ["done"]]
+    agents = AgentsConfig.model_validate({"defaults": {"compaction": {"enabled": False}}})
+    tools = (Since(),)
+    async with open_core(tmp_path, ScriptedModel(steps), tools=tools, agents=agents) as core:
+        core.models.info = replace(MODEL, context_window=8000, max_tokens=200)
+        for number in range(6):
+            await core.ask(f"{number} " + "word " * 1600)
+        transcript = await core.said()
+    asked = [one.timestamp for one in transcript if isinstance(one, UserMessage)]
+    (told,) = [one.text for one in transcript if isinstance(one, ToolResultMessage)]
+    assert int(told) in asked[1:-1], "the first went to make room"

@@ -1,0 +1,64 @@
+"""Leaves out of hits what the model that asks has before it: its own conversation (pure)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.model.memory import Heard, MemoryHit, MemorySource
+from skerry.model.noted import clean
+
+SPEAKERS: Final = ("User: ", "Assistant: ")
+"""Labels of the lines of a transcript."""
+
+
+def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[MemoryHit]:
+    """Yield the hits without what was heard of their conversation.
+
+    What was said is in passages, and the first message that the model has before it may stand in
+    the middle of one. Such a passage ends before it; one that answered with it alone is left out.
+    The text is compared, since one backend knows the date of the whole conversation only.
+    """
+    said: str | None = None
+    for hit in hits:
+        if hit.source is not MemorySource.SESSIONS or hit.session != heard.key:
+            yield hit
+            continue
+        if said is None:  # half a megabyte of text, for the few questions that need it
+            said = flat(heard.texts())
+        lines = hit.text.split("\n")
+        rest = list(lines)
+        while rest and stands_in(rest[-1], said):
+            rest.pop()
+        if len(rest) == len(lines) or all(not one.strip() for one in lines[len(rest) :]):
+            yield hit
+        elif rest and _answers(question, rest, lines):
+            end = hit.start_line + len(rest) - 1
+            yield replace(hit, text="\n".join(rest), end_line=min(end, hit.end_line))
+
+
+def stands_in(line: str, said: str) -> bool:
+    """Return whether a line of a transcript is nothing but what `said` has, its spaces single."""
+    line = _flat(clean(line))
+    for label in SPEAKERS:
+        line = line.removeprefix(label)
+    return line in said
+
+
+def flat(texts: Iterable[str]) -> str:
+    """Return the texts, a line each, as `stands_in` compares them."""
+    return "\n".join(_flat(clean(one)) for one in texts)
+
+
+def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
+    """Return whether the rest has half of the question's words that the whole had, or more."""
+    from skerry_recall.terms import Words  # noqa: PLC0415 - loads with a search
+
+    words = Words()
+    asked = set(words.content(question))
+    had, has = (asked.intersection(words.content("\n".join(one))) for one in (lines, rest))
+    return 2 * len(has) >= len(had)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
