@@ -1,7 +1,7 @@
 """Enters, lists, orders and removes credentials, in the files that a running gateway looks at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from skerry.auth.credentials import profiles_file, refuse_in_workspace, vault_of
@@ -78,6 +78,11 @@ class Keeper:
             )
         return known.id, known.base_url
 
+    def has_model(self, provider: str) -> bool:
+        """Return whether a model of the provider is known, with which a credential can be tried."""
+        described = self.config.models.providers.get(provider)
+        return known_provider(provider) is not None or bool(described and described.models)
+
     def profiles(self) -> Profiles:
         """Return what the agent's file has.
 
@@ -92,14 +97,8 @@ class Keeper:
         Raises:
             CredentialError: it makes no sense, or cannot be kept; nothing changed.
         """
-        path = profiles_file(self.config, self.agent)
-        if not is_id(entered.id):
-            message = f"{entered.id!r} is no profile id."
-            raise CredentialError(message, "Name it with letters, digits, '.', '-', '_', '@'.")
-        _, base_url = self.provider(entered.provider)
+        profile = self.profile(entered, clock)
         secrets: dict[str, Any] = dict(entered.secrets)
-        for name, text in secrets.items():
-            _check(name, text)
         references = all(text.startswith("${") for text in secrets.values())
         if not (entered.plain or references):
             vault = vault_of(self.config, self.environ)
@@ -107,15 +106,32 @@ class Keeper:
             named = {name: f"{self.agent}/{entered.id}#{name}" for name in secrets}
             vault.put(entered.provider, {named[name]: text for name, text in secrets.items()})
             secrets = {name: {"source": "vault", "id": entry} for name, entry in named.items()}
+        content = {**profile.fields, **secrets}
+        path = profiles_file(self.config, self.agent)
+        change(path, lambda file: file["profiles"].update({entered.id: content}))
+        return replace(profile, fields=content)
+
+    def profile(self, entered: Entered, clock: Clock) -> Profile:
+        """Return the profile that a credential would have, with its secrets; keep nothing.
+
+        Raises:
+            CredentialError: it makes no sense, or could not be kept where profiles are.
+        """
+        profiles_file(self.config, self.agent)
+        if not is_id(entered.id):
+            message = f"{entered.id!r} is no profile id."
+            raise CredentialError(message, "Name it with letters, digits, '.', '-', '_', '@'.")
+        _, base_url = self.provider(entered.provider)
+        for name, text in entered.secrets.items():
+            _check(name, text)
         content = {
             "type": entered.kind.value,
             "provider": entered.provider,
             "baseUrl": base_url,
             "saved": clock.now_ms(),
             **entered.more,
-            **secrets,
+            **entered.secrets,
         }
-        change(path, lambda file: file["profiles"].update({entered.id: content}))
         return Profile(entered.id, entered.provider, entered.kind, self.agent, content)
 
     def remove(self, name: str) -> Profile:

@@ -1,5 +1,6 @@
 """Calls a model once, to find out whether it answers and how fast."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -7,15 +8,20 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from skerry.app.auth import Keeper
+from skerry.auth.order import split_reference
+from skerry.auth.profiles import Profile
 from skerry.config.load import Loaded
+from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelEmptyReplyError, ModelError
-from skerry.model.ids import AgentId
 from skerry.model.message import Usage, user
 from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 from skerry.providers.failing import remedy_of
+from skerry.providers.names import Names
+from skerry.providers.tries import Choice
 
 QUESTION: Final = "Answer with the one word: ready"
 """What `trial` asks."""
@@ -81,22 +87,55 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
         ModelError: it does not answer; the remedy says what to do.
 
     """
-    config, environ = loaded.config, loaded.expanded.environ
+    agent = loaded.config.agents.default_id
+
+    async def choose(catalog: Catalog) -> Choice:
+        found = await catalog.entries(ref, Wanted(agent=agent))
+        own = [one for one in found if one.profile is None] if entered else []
+        return await catalog.open((own or found)[0], patient=False)
+
+    return await _attempted(loaded.config, loaded.expanded.environ, choose)
+
+
+async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: str = "") -> int:
+    """Try a credential before it is kept; return how many milliseconds the answer took.
+
+    Args:
+        keeper: Whose it would be.
+        profile: As it would be kept.
+        secret: What the provider is shown.
+        model: Of this provider; empty takes the one that answers the agent, else the usual one.
+
+    Raises:
+        ModelError: it does not answer; the remedy says what to do.
+
+    """
+    ref = f"{profile.provider}/{model}" if model else profile.provider
+    primary = Names(keeper.config.agents, keeper.config.models).reference(
+        split_reference(keeper.config.primary_model(keeper.agent) or "")[0]
+    )
+    if not model and primary.partition("/")[0] == profile.provider:
+        ref = primary
+
+    async def choose(catalog: Catalog) -> Choice:
+        return catalog.presented(ref, profile, secret)
+
+    return await _attempted(keeper.config, keeper.environ, choose)
+
+
+async def _attempted(
+    config: Config, environ: Mapping[str, str], choose: Callable[[Catalog], Awaitable[Choice]]
+) -> int:
+    """Ask what `choose` gives one short question; what fails says that nothing was saved."""
     async with HttpClient() as http, Catalog(config, http, environ) as catalog:
         try:
-            return await _attempted(catalog, config.agents.default_id, ref, entered=entered)
+            provider, model = await choose(catalog)
+            few = replace(model, max_tokens=min(_FEW, model.max_tokens))
+            begin = anyio.current_time()
+            with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
+                await tried_once(provider, few, ATTEMPT_SECONDS)
+            return round((anyio.current_time() - begin) * 1000)
         except ModelError as error:
             failed = error  # raised out of the block, which would make a group of it
     failed.remedy = f"{remedy_of(failed)} Nothing was saved."
     raise failed
-
-
-async def _attempted(catalog: Catalog, agent: AgentId, ref: str, *, entered: bool) -> int:
-    found = await catalog.entries(ref, Wanted(agent=agent))
-    own = [one for one in found if one.profile is None] if entered else []
-    provider, model = await catalog.open((own or found)[0], patient=False)
-    few = replace(model, max_tokens=min(_FEW, model.max_tokens))
-    begin = anyio.current_time()
-    with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
-        await tried_once(provider, few, ATTEMPT_SECONDS)
-    return round((anyio.current_time() - begin) * 1000)

@@ -13,10 +13,13 @@ import anyio
 from skerry.app.auth import Entered, Keeper, problem, where
 from skerry.app.models import resting
 from skerry.app.signin import sign_in
+from skerry.app.trial import attempt_profile
+from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import SECRETS, Kind, Profile
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.infra.clock import SystemClock
+from skerry.model.errors import CredentialError, ModelError
 from skerry.ports.model import Resting
 
 _EMPTY: Final = (
@@ -86,10 +89,37 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
     if not secret:
         raise FailedError("Nothing was entered.", "Enter it, or pipe it in.", 2)
     entered = Entered(provider, arguments.name, kind, {field: secret}, plain=arguments.plain)
+    took = None if arguments.no_test else _tried(keeper, entered, arguments.model)
     kept = keeper.keep(entered, SystemClock())
     if problem_now := problem(kept, keeper, SystemClock().now_ms()):
         notice(f"It cannot be used yet: {problem_now}")
-    return _done(arguments, {"kept": kept.id, "secretIn": where(kept)}, _kept(kept))
+    value = {"kept": kept.id, "secretIn": where(kept), "tried": took is not None}
+    answered = f"It answered in {took / 1000:.1f} s. " if took is not None else ""
+    more = {} if took is None else {"latencyMs": took}
+    return _done(arguments, value | more, answered + _kept(kept))
+
+
+def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
+    """Try a credential with one short call; return its milliseconds, none where it cannot be tried.
+
+    Raises:
+        ModelError: it failed, with what to do; nothing was kept.
+    """
+    profile = keeper.profile(entered, SystemClock())
+    try:
+        vault = vault_of(keeper.config, keeper.environ)
+        secret = profile.secret(SECRETS[profile.kind][0], keeper.environ, vault)
+    except CredentialError:
+        return None  # a variable that only the gateway has; what is kept names it
+    if not model and not keeper.has_model(entered.provider):
+        notice(f"Not tried: no model of {entered.provider} is known. --model names one.")
+        return None
+    notice(f"Trying it with one short question to {entered.provider}.")
+    try:
+        return anyio.run(attempt_profile, keeper, profile, secret, model)
+    except ModelError as error:
+        error.remedy = f"{error.remedy} --no-test keeps it untried."
+        raise
 
 
 def _kept(profile: Profile) -> str:

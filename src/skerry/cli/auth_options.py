@@ -41,3 +41,8 @@ def _secret(one: ArgumentParser) -> None:
     one.add_argument("--env", metavar="VAR", help="keep only the name of a variable")
     text = "write it into the profile's file (0600), not into the vault"
     one.add_argument("--plain", action="store_true", help=text)
+    one.add_argument(
+        "--no-test", action="store_true", help="keep it without one short call that tries it"
+    )
+    text = "try it with this one (default: the one that answers, else the provider's usual one)"
+    one.add_argument("--model", metavar="MODEL", default="", help=text)

@@ -10,6 +10,7 @@ import anyio
 from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
 from skerry.auth.order import split_reference
+from skerry.auth.profiles import Profile
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
@@ -220,6 +221,14 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if entry.profile is not None:
             target = shown(target, entry.profile, await self.credentials.secret(entry.profile))
         return self._choice(target, patient=patient)
+
+    def presented(self, ref: str, profile: Profile, secret: str) -> Choice:
+        """Return a model that is shown this secret, which nobody keeps yet; without patience.
+
+        Raises:
+            ModelError: nobody has that name, or the profile is for another address.
+        """
+        return self._choice(shown(self._target(ref, keyless=True), profile, secret), patient=False)
 
     async def _first(self) -> Choice:
         target = await self._first_target(self._profiled())

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from skerry.infra.http import HttpClient
+from skerry.testing.model_server import Status, StubModelServer
 from skerry.testing.oauth_server import StubOAuthServer
 from tests.support.fake_gateway import FakeGateway
 
@@ -34,7 +35,7 @@ async def test_without_profiles_the_list_says_how_to_get_one(command: Command) -
 
 
 async def test_a_key_comes_through_a_pipe_into_the_vault(command: Command, state: Path) -> None:
-    done = await command("auth", "add", "openai", stdin=SECRET + b"\n")
+    done = await command("auth", "add", "openai", "--no-test", stdin=SECRET + b"\n")
     assert done.stdout.startswith(b"openai:default is kept (vault).")
     assert SECRET not in done.stdout + done.stderr + on_disk(state)
     listed = json.loads((await command("auth", "list", "--json")).stdout)
@@ -46,7 +47,7 @@ async def test_a_key_can_be_a_name_in_the_environment(
     command: Command, environ: dict[str, str]
 ) -> None:
     environ["MY_KEY"] = SECRET.decode()
-    await command("auth", "add", "groq", "--name", "work", "--env", "MY_KEY")
+    await command("auth", "add", "groq", "--no-test", "--name", "work", "--env", "MY_KEY")
     listed = await command("auth", "list")
     assert b"groq:work" in listed.stdout
     assert b"environment" in listed.stdout
@@ -54,8 +55,72 @@ async def test_a_key_can_be_a_name_in_the_environment(
     assert b"needs MY_KEY" in (await command("auth", "list")).stdout
 
 
+def lab(state: Path, base_url: str, *models: str) -> None:
+    """Describe a provider `lab` of these models."""
+    state.mkdir(mode=0o700, exist_ok=True)
+    listed = [{"id": one} for one in models]
+    content = {"models": {"providers": {"lab": {"baseUrl": base_url, "models": listed}}}}
+    (state / "skerry.json").write_text(json.dumps(content))
+    (state / "skerry.json").chmod(0o600)
+
+
+async def test_a_key_is_tried_before_it_is_kept(command: Command, state: Path) -> None:
+    async with StubModelServer() as server:
+        lab(state, server.base_url, "small", "large")
+        done = await command("auth", "add", "lab", "--json", stdin=SECRET)
+        told = json.loads(done.stdout)
+        await command("auth", "add", "lab", "--model", "large", stdin=SECRET)
+        assert [one.body["model"] for one in server.requests] == ["small", "large"]
+        keys = {one.headers["authorization"] for one in server.requests}
+    assert (told["kept"], told["tried"], told["latencyMs"] >= 0) == ("lab:default", True, True)
+    assert keys == {f"Bearer {SECRET.decode()}"}
+
+
+async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) -> None:
+    async with StubModelServer(lambda _: [Status(401)]) as server:
+        lab(state, server.base_url, "small")
+        refused = await command("auth", "add", "lab", stdin=SECRET)
+        assert refused.returncode == 1
+        assert b"lab refused the key (401)" in refused.stderr
+        assert b"Nothing was saved. --no-test keeps it untried." in refused.stderr
+        scripted = await command("auth", "add", "lab", "--json", stdin=SECRET)
+        assert json.loads(scripted.stdout)["error"]["code"] == "model.auth"
+        assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
+        assert not (state / "credentials").exists()
+        asked = len(server.requests)
+        kept = await command("auth", "add", "lab", "--no-test", "--json", stdin=SECRET)
+        assert json.loads(kept.stdout) == {
+            "kept": "lab:default",
+            "secretIn": "vault",
+            "tried": False,
+        }
+        assert len(server.requests) == asked
+
+
+async def test_a_key_replaces_one_of_its_name_only_when_it_answers(
+    command: Command, state: Path
+) -> None:
+    replies = [["ready"], [Status(403)]]
+    async with StubModelServer(lambda _: replies.pop(0)) as server:
+        lab(state, server.base_url, "small")
+        await command("auth", "add", "lab", "--plain", stdin=b"sk-right")
+        assert (await command("auth", "add", "lab", "--plain", stdin=b"sk-wrong")).returncode == 1
+    disk = on_disk(state)
+    assert (b"sk-right" in disk, b"sk-wrong" in disk) == (True, False)
+
+
+async def test_a_key_that_cannot_be_tried_here_is_kept_with_a_word(
+    command: Command, state: Path
+) -> None:
+    lab(state, "http://127.0.0.1:9/v1")
+    done = await command("auth", "add", "lab", stdin=SECRET)
+    assert (done.returncode, b"--model names one" in done.stderr) == (0, True)
+    done = await command("auth", "add", "lab", "--name", "b", "--env", "ABSENT")
+    assert (done.returncode, b"needs ABSENT" in done.stderr) == (0, True)
+
+
 async def test_a_profile_is_removed_from_the_vault_too(command: Command, state: Path) -> None:
-    await command("auth", "add", "openai", stdin=SECRET)
+    await command("auth", "add", "openai", "--no-test", stdin=SECRET)
     assert (await command("auth", "remove", "openai:default")).returncode == 0
     assert json.loads((state / "credentials" / "openai.json").read_bytes())["secrets"] == {}
     again = await command("auth", "remove", "openai:default")
@@ -64,7 +129,7 @@ async def test_a_profile_is_removed_from_the_vault_too(command: Command, state: 
 
 async def test_the_order_is_given_and_taken_away(command: Command) -> None:
     for name in ("one", "two"):
-        await command("auth", "add", "openai", "--name", name, "--plain", stdin=SECRET)
+        await command("auth", "add", "openai", "--no-test", "--name", name, "--plain", stdin=SECRET)
     given = await command("auth", "order", "openai", "two", "openai:one")
     assert given.stdout == b"openai:two, openai:one\n"
     assert (await command("auth", "order", "openai")).stdout == given.stdout
@@ -87,7 +152,7 @@ async def test_what_makes_no_sense_is_refused(command: Command) -> None:
 
 
 async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command: Command) -> None:
-    await command("auth", "add", "openai", stdin=SECRET)
+    await command("auth", "add", "openai", "--no-test", stdin=SECRET)
     resting = [
         {
             "profile": "main/openai:default",
