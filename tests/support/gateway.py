@@ -49,6 +49,7 @@ from skerry.ports.model import (
     ModelSetup,
     ModelState,
     ModelStatus,
+    Offering,
 )
 from skerry.ports.tries import OneTry, Tries, Wanted
 from skerry.store import Store, open_store
@@ -198,6 +199,13 @@ class FakeModels:
 
     async def listing(self) -> list[ModelInfo]:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]
+
+    async def offered(self, setup: ModelSetup | None = None) -> Offering:
+        more = ModelInfo("stub", "seeing", "Seeing", 65_536, input=frozenset({"text", "image"}))
+        if setup is None:
+            return Offering((*await self.listing(), more))
+        self.setups.append(setup)
+        return Offering((more, ModelInfo("stub", "unknown", "Unknown", 0)), ("It is away.",))
 
     async def status(self) -> ModelStatus:
         return ModelStatus(ModelState.READY, MODEL, offers=self.offers)

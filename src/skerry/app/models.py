@@ -8,7 +8,7 @@ from skerry.app.setup import picked
 from skerry.app.trial import Trial, tried_once
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
-from skerry.client.models import model_list, model_status, model_trust, model_use
+from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
 from skerry.infra.http import HttpClient
@@ -22,6 +22,7 @@ from skerry.ports.model import (
     ModelInfo,
     ModelPick,
     ModelStatus,
+    Offering,
     Resting,
 )
 from skerry.ports.tries import Wanted
@@ -36,10 +37,14 @@ class Standing:
     models: tuple[ModelInfo, ...]
     running: bool
     """Whether a running gateway said it. Else it is what one would find if it started here now."""
+    problems: tuple[str, ...] = ()
+    """Which providers did not say what they have, in sentences."""
 
 
-async def standing(environ: Mapping[str, str]) -> Standing:
+async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
     """Ask the running gateway; without one look for models in this environment.
+
+    `ask` lists also what the providers say they have.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -47,10 +52,14 @@ async def standing(environ: Mapping[str, str]) -> Standing:
     """
     try:
         async with GatewayClient(find(environ)) as client:
-            listed = tuple(await model_list(client))  # which also looks for local servers
-            return Standing(await model_status(client), listed, running=True)
+            if ask:
+                offering = await model_offering(client)
+            else:
+                offering = Offering(tuple(await model_list(client)))
+            status = await model_status(client)  # after local servers were looked for
+            return Standing(status, offering.models, running=True, problems=offering.problems)
     except GatewayUnreachableError:
-        return await expected(environ)
+        return await expected(environ, ask=ask)
 
 
 async def resting(environ: Mapping[str, str]) -> list[Resting]:
@@ -62,15 +71,16 @@ async def resting(environ: Mapping[str, str]) -> list[Resting]:
         return []
 
 
-async def expected(environ: Mapping[str, str]) -> Standing:
-    """Return what a gateway would find that started now in this environment.
+async def expected(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
+    """Return what a gateway would find that started now in this environment; `ask` as above.
 
     Raises:
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
-        listed = tuple(await catalog.listing())  # which also looks for local servers
-        return Standing(await catalog.status(), listed, running=False)
+        offering = await catalog.offered() if ask else Offering(tuple(await catalog.listing()))
+        status = await catalog.status()  # after local servers were looked for
+        return Standing(status, offering.models, running=False, problems=offering.problems)
 
 
 async def known(environ: Mapping[str, str]) -> list[ModelInfo]:

@@ -16,7 +16,7 @@ from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelEmptyReplyError, ModelError
 from skerry.model.message import Usage, user
-from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
+from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest, ModelSetup
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 from skerry.providers.failing import remedy_of
@@ -78,6 +78,8 @@ async def tried_once(
 async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
     """Try a choice before it is taken; return how many milliseconds the answer took.
 
+    What its provider says of its models, windows and images, is kept for the model's use.
+
     Args:
         loaded: What the configuration would be.
         ref: The model.
@@ -94,7 +96,10 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
         own = [one for one in found if one.profile is None] if entered else []
         return await catalog.open((own or found)[0], patient=False)
 
-    return await _attempted(loaded.config, loaded.expanded.environ, choose)
+    async def learn(catalog: Catalog) -> None:
+        await catalog.offered(ModelSetup(ref.partition("/")[0]))
+
+    return await _attempted(loaded.config, loaded.expanded.environ, choose, learn)
 
 
 async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: str = "") -> int:
@@ -124,9 +129,15 @@ async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: 
 
 
 async def _attempted(
-    config: Config, environ: Mapping[str, str], choose: Callable[[Catalog], Awaitable[Choice]]
+    config: Config,
+    environ: Mapping[str, str],
+    choose: Callable[[Catalog], Awaitable[Choice]],
+    then: Callable[[Catalog], Awaitable[None]] | None = None,
 ) -> int:
-    """Ask what `choose` gives one short question; what fails says that nothing was saved."""
+    """Ask what `choose` gives one short question, then do what follows an answer.
+
+    What fails says that nothing was saved.
+    """
     async with HttpClient() as http, Catalog(config, http, environ) as catalog:
         try:
             provider, model = await choose(catalog)
@@ -134,7 +145,10 @@ async def _attempted(
             begin = anyio.current_time()
             with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
                 await tried_once(provider, few, ATTEMPT_SECONDS)
-            return round((anyio.current_time() - begin) * 1000)
+            took = round((anyio.current_time() - begin) * 1000)
+            if then is not None:
+                await then(catalog)
+            return took  # noqa: TRY300 - an answer is what this is about
         except ModelError as error:
             failed = error  # raised out of the block, which would make a group of it
     failed.remedy = f"{remedy_of(failed)} Nothing was saved."

@@ -239,6 +239,8 @@ def _models(add: _Add) -> None:
     listing.set_defaults(action="list")
     listing.add_argument("--all", action="store_true", help="those too that nothing is set up for")
     listing.add_argument("--provider", metavar="P", help="only those of one provider")
+    text = "list what is known, without asking the providers which models they have"
+    listing.add_argument("--offline", action="store_true", help=text)
     _output(listing)
     status = _command(add, "status", "models", "the model that answers now, or why none does")
     status.set_defaults(action="status")

@@ -38,7 +38,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _list(arguments: Namespace) -> int:
-    found = anyio.run(standing, os.environ)
+    found = anyio.run(partial(standing, os.environ, ask=not arguments.offline))
+    for problem in found.problems:
+        notice(one_line(f"{problem} Listed is what is known of it."))
     models = list(found.models)
     if arguments.all:
         usable = {model.ref for model in models}
@@ -50,12 +52,13 @@ def _list(arguments: Namespace) -> int:
         return 0
     if not models:
         return _status(found, as_json=False) if not found.models else _none(arguments.provider)
-    lines = [("MODEL", "NAME", "CONTEXT", "$/M IN", "$/M OUT", "NOTE")]
+    lines = [("MODEL", "NAME", "CONTEXT", "IMAGES", "$/M IN", "$/M OUT", "NOTE")]
     lines += [
         (
             model.ref,
             one_line(model.name),
             str(model.context_window),
+            "yes" if "image" in model.input else "-",
             _price(model.cost.input),
             _price(model.cost.output),
             one_line(model.note),

@@ -12,6 +12,7 @@ from skerry.ports.model import (
     ModelPick,
     ModelState,
     ModelStatus,
+    Offering,
     Resting,
 )
 
@@ -58,6 +59,17 @@ async def model_list(client: GatewayClient) -> list[ModelInfo]:
         ClientError: the gateway cannot be asked.
     """
     return [_info(model) for model in (await client.request("models.list")).get("models", [])]
+
+
+async def model_offering(client: GatewayClient) -> Offering:
+    """Return the models that can be used, and those that their providers name.
+
+    Raises:
+        ClientError: the gateway cannot be asked.
+    """
+    answer = await client.request("models.list", {"view": "all"})
+    models = tuple(_info(model) for model in answer.get("models", []))
+    return Offering(models, tuple(answer.get("problems", ())))
 
 
 def _status(status: dict[str, Any]) -> ModelStatus:

@@ -183,6 +183,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "memory.write": WRITERS,
         "models.configure": ADMINS,
         "models.list": READERS,
+        "models.offered": ADMINS,
         "models.status": READERS,
         "models.trust": ADMINS,
         "models.use": ADMINS,

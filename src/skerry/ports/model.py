@@ -301,6 +301,14 @@ class ModelStatus(Struct, frozen=True):
     """How long it took to answer when it was tried just now."""
 
 
+class Offering(Struct, frozen=True):
+    """The models of providers, as they say themselves."""
+
+    models: tuple[ModelInfo, ...]
+    problems: tuple[str, ...] = ()
+    """Who did not say, in sentences; of those the known models are listed."""
+
+
 class Models(Protocol):
     """All models that can be used, and which one is."""
 
@@ -318,6 +326,10 @@ class Models(Protocol):
 
     async def listing(self) -> list[ModelInfo]:
         """Return the models that can be used now, the one in use first."""
+        ...
+
+    async def offered(self, setup: "ModelSetup | None" = None) -> Offering:
+        """Ask the providers that can be used which models they have, or the one of `setup`."""
         ...
 
     async def status(self) -> ModelStatus:

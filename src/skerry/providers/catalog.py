@@ -19,8 +19,10 @@ from skerry.ports.model import (
     ModelInfo,
     ModelOffer,
     ModelProvider,
+    ModelSetup,
     ModelState,
     ModelStatus,
+    Offering,
     Resting,
 )
 from skerry.ports.tries import Tries, Wanted
@@ -42,6 +44,7 @@ from skerry.providers.vanished import WatchedProvider
 
 if TYPE_CHECKING:
     from skerry.providers.exchange import Endpoint
+    from skerry.providers.offered import Answers
 
 _FRESH: Final = 30.0  # seconds for which the answers of the local servers hold
 _REMEDY: Final = (
@@ -90,6 +93,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
         """Of every agent."""
+        self._asked: Answers = {}
         self._configure(config)
 
     @asynccontextmanager
@@ -215,11 +219,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelError: its credential cannot be had, or is for another address.
         """
-        if entry.target is None:
+        target = await self._shown(entry)
+        if target is None:
             return entry.embedded or self._embedded_choice()
-        target = entry.target
-        if entry.profile is not None:
-            target = shown(target, entry.profile, await self.credentials.secret(entry.profile))
         return self._choice(target, patient=patient)
 
     def presented(self, ref: str, profile: Profile, secret: str) -> Choice:
@@ -262,12 +264,37 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
 
+    async def offered(self, setup: ModelSetup | None = None) -> Offering:
+        """Ask the providers that can be used which models they have, or the one of `setup`."""
+        from skerry.providers.offering import Asking  # noqa: PLC0415 - only a person's list needs it
+
+        asking = Asking(self._http, self._resolver, self._names, self._asked)
+        if setup is not None:
+            return await asking.one(setup, await self._endpoint(setup.provider))
+        names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}
+        names |= dict.fromkeys(self._config.models.providers, "")
+        found = {name: await self._endpoint(name) for name in names}
+        return await asking.all(found, await self.listing())
+
+    async def _endpoint(self, provider: str) -> "Endpoint | None":
+        """Return where a provider is asked, with its credential; None where there is none."""
+        wanted = Wanted(agent=self._config.agents.default_id)
+        with suppress(ModelError):
+            target = await self._shown(self._with_credentials(f"{provider}/-", wanted, "")[0])
+            return target.endpoint if target and not target.server else None
+        return None
+
+    async def _shown(self, entry: Entry) -> Target | None:
+        """Return what is asked, with the secret of its profile."""
+        if entry.target is None or entry.profile is None:
+            return entry.target
+        return shown(entry.target, entry.profile, await self.credentials.secret(entry.profile))
+
     async def known(self) -> list[ModelInfo]:
         """Return the models that can be used now, then all others of the catalogue."""
         infos = {info.ref: info for info in await self.listing()}
-        for info in self._resolver.catalogued():
-            infos.setdefault(info.ref, info)
-        return list(infos.values())
+        rest = {info.ref: info for info in self._resolver.catalogued()}
+        return list((infos | rest | infos).values())
 
     async def status(self) -> ModelStatus:
         """Return which model answers now, without starting one."""

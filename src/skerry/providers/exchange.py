@@ -122,7 +122,7 @@ class Exchange:
         if not endpoint.reuse:
             self._headers["connection"] = "close"
         self._headers |= headers
-        self._headers |= _credentials(endpoint.base_url)
+        self._headers |= address_credentials(endpoint.base_url)
         self._headers |= {name.lower(): value for name, value in endpoint.headers}
         self._first_byte = min(endpoint.first_byte or endpoint.silence, endpoint.silence)
 
@@ -307,7 +307,7 @@ class _Teller:
             self._hear.on_text(shown)
 
 
-def _credentials(address: str) -> dict[str, str]:
+def address_credentials(address: str) -> dict[str, str]:
     """Return the header for a name and a password that stand in the address."""
     url = httpx2.URL(address)
     if not url.userinfo:

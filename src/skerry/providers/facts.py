@@ -6,21 +6,33 @@ The packaged `models.json` says its date and sources. It is read when it is firs
 
 import logging
 import re
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from skerry.infra.atomic import write_atomic
 from skerry.infra.foreign import UNREADABLE
 from skerry.ports.model import ModelCost
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skerry.providers.offered import Offered
+
 FILE: Final = "models.json"
+SAID: Final = "models-said.json"
+"""In the state directory: what providers said of models that no list has."""
 
 logger = logging.getLogger(__name__)
 
 _LIMIT: Final = 4 * 1024 * 1024
 _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+
+
+_MOST_ADDRESSES: Final = 64
 
 
 class Cost(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,20 +70,21 @@ class Facts:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
         self._providers: dict[str, Any] | None = None
+        self._said: dict[str, dict[str, dict[str, Any]]] | None = None
 
-    def of(self, provider: str, model: str) -> Fact:
+    def of(self, provider: str, model: str, address: str = "") -> Fact:
         """Return what is known of a model; a dated name is that of the model without the date.
 
-        OpenRouter's `maker/model` is known as the maker's.
+        OpenRouter's `maker/model` is known as the maker's. What neither file says is what the
+        provider at `address` said itself, when it was last asked for its models.
         """
+        said = self._told().get(address_of(address), {}).get(model, {})
         if provider == "openrouter" and "/" in model:
             provider, _, model = model.partition("/")
         models = self._all().get(provider, {})
         entry = models.get(model, models.get(_DATED.sub("", model)))
-        if entry is None:
-            return Fact()
         try:
-            return msgspec.convert(entry, Fact)
+            return msgspec.convert({**said, **(entry or {})}, Fact)
         except msgspec.ValidationError as error:
             logger.warning("models.json says nonsense of %s/%s: %s", provider, model, error)
             return Fact()
@@ -80,6 +93,36 @@ class Facts:
         """Return the models of a provider that answer and of which something is known."""
         known = self._all().get(provider, {})
         return [model for model, entry in known.items() if not entry.get("embeds")]
+
+    def learn(self, address: str, offered: "Sequence[Offered]") -> None:
+        """Keep what a provider says of its models, for this process and those that follow.
+
+        What cannot be written is known to this process only.
+        """
+        told = {one.id: entry for one in offered if (entry := _entry(one))}
+        kept = self._told()
+        if kept.get(address_of(address), {}) == told:
+            return
+        kept.pop(address_of(address), None)
+        if told:
+            kept[address_of(address)] = told
+        while len(kept) > _MOST_ADDRESSES:
+            del kept[next(iter(kept))]
+        if self._directory is not None:
+            with suppress(OSError):
+                write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": kept}))
+
+    def _told(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return address to model to what was said of it."""
+        if self._said is None:
+            self._said = {}
+            if self._directory is not None:
+                with suppress(
+                    OSError, TypeError, *UNREADABLE
+                ):  # it is only kept to save a question
+                    data = (self._directory / SAID).read_bytes()
+                    self._said = msgspec.json.decode(data, type=_Said).addresses
+        return self._said
 
     def _all(self) -> dict[str, Any]:
         if self._providers is None:
@@ -110,6 +153,26 @@ def _models(data: bytes) -> dict[str, Any]:
 
 class _Listed(msgspec.Struct):
     models: dict[str, dict[str, Any]] = {}
+
+
+class _Said(msgspec.Struct):
+    addresses: dict[str, dict[str, dict[str, Any]]] = {}
+
+
+def _entry(one: "Offered") -> dict[str, Any]:
+    """Return what a provider says of a model in the words of `Fact`; empty says nothing."""
+    numbers = {"contextWindow": one.context_window, "maxTokens": one.max_tokens}
+    entry: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
+    if one.sees is not None:
+        entry["input"] = ["text", "image"] if one.sees else ["text"]
+    return entry
+
+
+def address_of(base_url: str) -> str:
+    """Return an address without a name and a password that may stand in it."""
+    scheme, mark, rest = base_url.rstrip("/").partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 class _File(msgspec.Struct):

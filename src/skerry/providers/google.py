@@ -27,8 +27,7 @@ class GoogleProvider:
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        base = endpoint.base_url.rstrip("/")
-        self._base = base if _VERSION.search(base) else base + _DEFAULT_VERSION
+        self._base = versioned(endpoint.base_url.rstrip("/"))
         key = {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
         self._exchange = Exchange(http, endpoint, key)
         self._downgrades = Downgrades[Thinking]()
@@ -51,3 +50,8 @@ class GoogleProvider:
             return await self._exchange.ask(request, url, body, builder, hear)
 
         return await self._downgrades.ask(request, hear, thinking_forms(request), ask)
+
+
+def versioned(base: str) -> str:
+    """Return an address with the version of the API, which people leave out."""
+    return base if _VERSION.search(base) else base + _DEFAULT_VERSION

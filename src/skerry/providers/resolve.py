@@ -137,13 +137,13 @@ class Resolver(Struct, frozen=True):
                 for name, value in headers.items()
             ),
         )
-        fact = self.facts.of(known.id if known else name, model)
+        fact = self.facts.of(known.id if known else name, model, endpoint.base_url)
         window = fact.context_window or (known.context_window if known else _WINDOW)
         info = _info(name, entry, fact, window, endpoint.api)
         return Target(endpoint, info)
 
     def _hosted(self, known: KnownProvider, name: str, model: str, key: str) -> Target:
-        fact = self.facts.of(known.id, model)
+        fact = self.facts.of(known.id, model, known.base_url)
         window = fact.context_window or known.context_window
         endpoint = Endpoint(known.name, known.base_url, key or None, api=known.api)
         return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, known.api))

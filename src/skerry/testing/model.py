@@ -29,8 +29,10 @@ from skerry.ports.model import (
     ModelProvider,
     ModelReply,
     ModelRequest,
+    ModelSetup,
     ModelState,
     ModelStatus,
+    Offering,
 )
 from skerry.ports.tries import OneTry, Tries, Wanted
 
@@ -189,6 +191,11 @@ class ScriptedModels:
     async def listing(self) -> list[ModelInfo]:
         """Return the model."""
         return [] if self.provider is None else [self.info]
+
+    async def offered(self, setup: ModelSetup | None = None) -> Offering:
+        """Return the model, as its provider would name it."""
+        models = await self.listing()
+        return Offering(tuple(one for one in models if not setup or one.provider == setup.provider))
 
     async def status(self) -> ModelStatus:
         """Return whether there is one."""

@@ -97,6 +97,8 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         """Up to and including `/v1`, once the block is on."""
         self.hung_up = anyio.Event()
         """Set when a client went away while a gate held its reply."""
+        self.models: list[dict[str, Any]] = [{"id": "stub"}]
+        """What it says it has."""
         self.keep_requests = True
         """Whether `requests` grows; a benchmark turns it off."""
 
@@ -127,8 +129,9 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         """Answer; return whether the connection goes on."""
         if self.keep_requests:
             self.requests.append(request)
-        if request.path.endswith("/models"):
-            await stream.send(_response(200, b'{"object":"list","data":[{"id":"stub"}]}'))
+        if request.path.partition("?")[0].endswith("/models"):
+            listed = {"object": "list", "data": self.models}
+            await stream.send(_response(200, msgspec.json.encode(listed)))
             return True
         if request.path == "/count":
             await stream.send(_response(200, msgspec.json.encode({"count": self.count})))

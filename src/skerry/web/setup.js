@@ -1,6 +1,7 @@
 // The panel in which a person enters a key or another model.
 
 import { byId, make, setText } from "./dom.js";
+import { Offered } from "./offered.js";
 import { toast } from "./toast.js";
 import { Tune } from "./tune.js";
 
@@ -37,10 +38,15 @@ export class Panel {
   #dialog = byId("setup");
   #provider = byId("setup-provider");
   #tune;
+  #offered;
 
   constructor(page) {
     this.page = page;
     this.#tune = new Tune(() => page.gateway);
+    this.#offered = new Offered(
+      () => page.gateway,
+      () => this.#entered(),
+    );
     this.#provider.append(...PROVIDERS.map(({ label }) => make("option", {}, label)));
     this.#provider.addEventListener("change", () => this.#arrange());
     byId("setup-close").addEventListener("click", () => this.#dialog.close());
@@ -59,8 +65,16 @@ export class Panel {
   /** Open it. */
   open() {
     this.#describe(this.page.gateway.model);
+    this.#preselect(this.page.gateway.model?.model?.provider);
     this.#dialog.showModal();
     this.#tune.show();
+  }
+
+  /** Begin with the provider that answers now, where it is one of the list. */
+  #preselect(used) {
+    const place = PROVIDERS.findIndex(({ id }) => id && id === (used === "google" ? "gemini" : used));
+    if (place >= 0) this.#provider.selectedIndex = place;
+    this.#arrange();
   }
 
   get #chosen() {
@@ -78,6 +92,7 @@ export class Panel {
     byId("setup-model").placeholder = hasUrl ? "" : "empty: the usual one";
     setText(byId("setup-help"), help);
     byId("setup-insist").hidden = true;
+    this.#offered.clear();
     this.#result("", "");
   }
 
@@ -88,14 +103,18 @@ export class Panel {
     byId(`setup-${name}`).value = "";
   }
 
-  /** Use what was entered, once it has answered a first call; `untried` goes without that. */
-  async #save(untried) {
-    const values = {
+  /** Return where the model is, as it stands in the fields. */
+  #entered() {
+    return {
       provider: this.#chosen.id ?? byId("setup-name").value.trim(),
-      model: byId("setup-model").value.trim(),
       apiKey: byId("setup-key").value.trim(),
       baseUrl: byId("setup-url").value.trim(),
     };
+  }
+
+  /** Use what was entered, once it has answered a first call; `untried` goes without that. */
+  async #save(untried) {
+    const values = { ...this.#entered(), model: byId("setup-model").value.trim() };
     if (untried) values.untried = true;
     const button = byId("setup-save");
     const insist = byId("setup-insist");

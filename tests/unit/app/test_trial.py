@@ -59,11 +59,14 @@ async def choose(home: Path, setup: ModelSetup) -> ModelStatus:
 async def test_a_key_is_tried_before_it_is_taken(tmp_path: Path) -> None:
     async with StubModelServer() as server:
         setup = ModelSetup("lab", "m", "sk-right", server.base_url)
+        server.models = [{"id": "m", "max_model_len": 8192, "input_modalities": ["image"]}]
         status = await choose(tmp_path, setup)
-        (asked,) = server.requests
+        (asked, _) = server.requests
     assert asked.headers["authorization"] == "Bearer sk-right"
     assert status.latency_ms is not None
     assert "sk-right" in (tmp_path / "skerry.json").read_text()
+    assert status.model is not None
+    assert (status.model.context_window, "image" in status.model.input) == (8192, True)
 
 
 @pytest.mark.parametrize(

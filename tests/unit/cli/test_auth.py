@@ -100,8 +100,7 @@ async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) 
 async def test_a_key_replaces_one_of_its_name_only_when_it_answers(
     command: Command, state: Path
 ) -> None:
-    replies = [["ready"], [Status(403)]]
-    async with StubModelServer(lambda _: replies.pop(0)) as server:
+    async with StubModelServer([["ready"], [Status(403)]]) as server:
         lab(state, server.base_url, "small")
         await command("auth", "add", "lab", "--plain", stdin=b"sk-right")
         assert (await command("auth", "add", "lab", "--plain", stdin=b"sk-wrong")).returncode == 1

@@ -149,13 +149,15 @@ async def test_an_alias_stands_for_its_model(alone: dict[str, str], command: Com
 
 @pytest.mark.usefixtures("alone")
 async def test_the_catalogue_is_listed_with_what_each_model_needs(command: Command) -> None:
-    done = await command("models", "list", "--all", "--provider", "anthropic", "--json")
+    done = await command(
+        "models", "list", "--all", "--offline", "--provider", "anthropic", "--json"
+    )
     rows = json.loads(done.stdout)
     assert {row["provider"] for row in rows} == {"anthropic"}
     assert {row["note"] for row in rows} == {"Needs ANTHROPIC_API_KEY."}
     sonnet = next(row for row in rows if row["id"] == "claude-sonnet-5-5")
     assert (sonnet["context_window"], sonnet["cost"]["output"]) == (1_000_000, 10)
-    shown = await command("models", "list", "--provider", "openai")
+    shown = await command("models", "list", "--offline", "--provider", "openai")
     assert b"openai/gpt-5.4-mini" in shown.stdout
 
 
@@ -215,3 +217,32 @@ async def test_a_server_that_there_is_not_cannot_be_confirmed(command: Command) 
     assert done.returncode == 1
     assert b"no local server 'far'" in done.stderr
     assert b"ollama, lmstudio, llamacpp" in done.stderr
+
+
+@pytest.mark.usefixtures("stub")
+async def test_the_list_has_what_the_provider_says_it_has(
+    alone: dict[str, str], command: Command
+) -> None:
+    del alone["OPENAI_API_KEY"]
+    state = Path(alone["SKERRY_STATE_DIR"])
+    async with StubModelServer() as server:
+        server.models = [
+            {"id": "wide", "context_window": 65_536, "capabilities": {"vision": True}},
+            {"id": "text-embedding-3"},
+        ]
+        lab = {"baseUrl": server.base_url}
+        file = state / "skerry.json"
+        file.write_text(json.dumps({"models": {"mode": "replace", "providers": {"lab": lab}}}))
+        listed = json.loads((await command("models", "list", "--json")).stdout)
+        wide = next(one for one in listed if one["ref"] == "lab/wide")
+        assert (wide["context_window"], wide["input"]) == (65_536, ["image", "text"])
+        assert not any("embed" in one["id"] for one in listed)
+        shown = (await command("models", "list")).stdout.decode()
+        (line,) = [line for line in shown.splitlines() if line.startswith("lab/wide")]
+        assert line.split()[:4] == ["lab/wide", "wide", "65536", "yes"]
+        asked = len(server.requests)
+        assert b"lab/wide" not in (await command("models", "list", "--offline")).stdout
+        assert len(server.requests) == asked
+    away = await command("models", "list")
+    assert b"Cannot ask lab at 127.0.0.1 for its models" in away.stderr
+    assert b"Listed is what is known of it." in away.stderr

@@ -17,6 +17,25 @@ async def test_models_are_listed_with_the_one_in_use_first(wire: Wire) -> None:
     assert "tags" not in second
 
 
+async def test_the_view_of_all_has_what_the_providers_say(wire: Wire) -> None:
+    models = (await wire.call("models.list", {"view": "all"}))["models"]
+    assert [one["id"] for one in models] == ["stub-model", "other", "seeing"]
+    assert models[-1]["input"] == ["text", "image"]
+
+
+async def test_a_provider_is_asked_for_its_models_before_it_is_taken(rig: Rig, wire: Wire) -> None:
+    asked = {"provider": "lab", "baseUrl": "https://x.example/v1", "apiKey": "sk-canary-1"}
+    answer = await wire.call("models.offered", asked)
+    seeing, unknown = answer["models"]
+    assert (seeing["contextWindow"], seeing["input"]) == (65_536, ["text", "image"])
+    assert "contextWindow" not in unknown
+    assert answer["problems"] == ["It is away."]
+    (given,) = rig.models.setups
+    assert (given.provider, given.api_key) == ("lab", "sk-canary-1")
+    refused = await wire.ask("models.offered", asked | {"baseUrl": "file:///etc/passwd"})
+    assert not refused["ok"]
+
+
 async def test_the_present_model_is_told(wire: Wire) -> None:
     status = await wire.call("models.status")
     assert (status["state"], status["model"]["ref"]) == ("ready", "stub/stub-model")

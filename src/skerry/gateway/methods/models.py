@@ -26,20 +26,27 @@ class ModelsListParams(Params):
     """Parameters of `models.list`. Usable models are the same for every agent and session."""
 
     ignored: ClassVar = {
-        **dict.fromkeys(
-            ("view", "preparedOnly", "includeDefaultModels"), "Only usable models are listed."
-        ),
+        **dict.fromkeys(("preparedOnly", "includeDefaultModels"), "Only usable models are listed."),
         **dict.fromkeys(
             ("includeProviderCapabilities", "includeDetails"), "Every row has all that is known."
         ),
-        "refresh": "Models are looked up anew at every request.",
+        "refresh": "Models are looked up anew at every request; what providers say, after minutes.",
         "authProfileId": "Models are the same for whoever asks.",
     }
-    usual: ClassVar = {"view": "default"}
 
     agent_id: Name | None = None
     session_key: Name | None = None
     provider: Name | None = None
+    view: Name | None = None
+    """`all` asks the providers which models they have; any other lists what is configured."""
+
+
+class ModelsOfferedParams(Params):
+    """Parameters of `models.offered`: a provider as it is configured, or as it could be."""
+
+    provider: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]*$")]
+    api_key: Annotated[SecretStr, AfterValidator(_is_key)] = SecretStr("")
+    base_url: Annotated[str, Field(max_length=2048, pattern=r"^(https?://[\x21-\x7e]+)?$")] = ""
 
 
 class ModelsConfigureParams(Params):
@@ -68,8 +75,17 @@ class ModelsTrustParams(Params):
 
 
 async def models_list(call: Call, params: ModelsListParams) -> Json:
-    """Return the models that can be used now, the one in use first."""
-    listing = await call.context.models.listing()
+    """Return the models that can be used now, the one in use first.
+
+    With the view `all` the providers are asked too which models they have; `problems` says in
+    sentences which of them did not tell.
+    """
+    models, problems = call.context.models, list[Json]()
+    if params.view == "all":
+        offering = await models.offered()
+        listing, problems = list(offering.models), list(offering.problems)
+    else:
+        listing = await models.listing()
     config = call.context.config()
     asked = config.thinking(config.agents.default_id)
     found = [
@@ -77,7 +93,29 @@ async def models_list(call: Call, params: ModelsListParams) -> Json:
         for place, model in enumerate(listing)
         if params.provider in {None, model.provider}
     ]
-    return {"models": found}
+    return {"models": found} | ({"problems": problems} if problems else {})
+
+
+async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
+    """Return the models that a provider says it has, or the known ones with `problems`.
+
+    `contextWindow` and `input` are told where they are known. Nothing is saved.
+    """
+    key = params.api_key.get_secret_value()
+    setup = ModelSetup(params.provider, api_key=key, base_url=params.base_url)
+    offering = await call.context.models.offered(setup)
+    return {
+        "models": [
+            {
+                "id": one.id,
+                "name": one.name,
+                **({"contextWindow": one.context_window} if one.context_window else {}),
+                "input": sorted(one.input, reverse=True),
+            }
+            for one in offering.models
+        ],
+        "problems": list(offering.problems),
+    }
 
 
 async def models_status(call: Call, _params: NoParams) -> Json:
@@ -186,6 +224,7 @@ def _status(status: ModelStatus) -> Json:
 
 METHODS: Final = (
     Method("models.list", ModelsListParams, models_list),
+    Method("models.offered", ModelsOfferedParams, models_offered),
     Method("models.status", NoParams, models_status),
     Method("models.configure", ModelsConfigureParams, models_configure),
     Method("models.use", ModelsUseParams, models_use),

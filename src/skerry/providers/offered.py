@@ -1,0 +1,226 @@
+"""Asks a provider which models it has: its own `/models`, read with tolerance and within limits.
+
+Servers agree on the list and on `id`; how they call a window or say that a model sees differs.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import anyio
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from skerry import __version__
+from skerry.config.models import Api
+from skerry.infra.foreign import UNREADABLE
+from skerry.infra.http import BODY_LIMIT, HttpClient
+from skerry.model.errors import ModelError, ModelRequestError
+from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
+from skerry.providers.exchange import Endpoint, address_credentials
+from skerry.providers.failures import response_failure
+
+ASK_SECONDS: Final = 5.0
+"""For the whole answer of one provider: a person waits for the list."""
+LIST_BYTES: Final = 4 * 1024 * 1024
+"""Of one answer; the longest list known, of 400 models with their prices, has 700 kB."""
+MOST_MODELS: Final = 1000
+"""Of one provider; what comes behind is left out."""
+FRESH_SECONDS: Final = 600.0
+"""How long an answer holds."""
+FAILED_SECONDS: Final = 30.0
+"""How long a failure holds: somebody may be starting the server."""
+
+_MOST_ANSWERS: Final = 64
+_LONGEST_ID: Final = 256
+_MOST_TOKENS: Final = 100_000_000
+_OTHER: Final = re.compile(
+    r"embed|whisper|\btts\b|dall-e|moderation|transcri|rerank|guard|realtime|speech|\bsora\b"
+    r"|gpt-image|imagen|\bveo\b|\blyria\b|babbage|davinci-00|-ocr\b",
+    re.IGNORECASE,
+)
+"""Models that make vectors, sounds or pictures, or judge: no conversation is had with them."""
+_WINDOWS: Final = (
+    "context_length",  # OpenRouter, Together
+    "context_window",  # Groq
+    "max_context_length",  # Mistral
+    "max_model_len",  # vLLM
+    "max_input_tokens",  # Anthropic
+    "inputTokenLimit",  # Google
+)
+_ANSWERS: Final = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit")
+
+
+class Offered(Struct, frozen=True):
+    """A model as its provider names it; None is what it does not say."""
+
+    id: str
+    name: str = ""
+    context_window: int | None = None
+    max_tokens: int | None = None
+    sees: bool | None = None
+    """Whether it takes images."""
+
+
+Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]
+"""By endpoint until when it holds, in seconds of a clock that only goes on, and what was said."""
+
+
+async def answer(
+    http: HttpClient, endpoint: Endpoint, kept: Answers, monotonic: Callable[[], float]
+) -> list[Offered] | ModelError:
+    """Return the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
+    found = kept.get(endpoint)
+    if found is not None and monotonic() < found[0]:
+        return found[1]
+    said: list[Offered] | ModelError
+    try:
+        said = await ask(http, endpoint)
+    except ModelError as error:
+        said = error
+    if len(kept) >= _MOST_ANSWERS:
+        kept.clear()
+    holds = FAILED_SECONDS if isinstance(said, ModelError) else FRESH_SECONDS
+    kept[endpoint] = monotonic() + holds, said
+    return said
+
+
+async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
+    """Return the models with which an endpoint can converse, in its order.
+
+    Raises:
+        ModelError: it cannot be reached, refuses, or answers with no list of models in time.
+    """
+    url = httpx2.URL(_address(endpoint))
+    headers = {"host": url.netloc.decode("ascii"), **_headers(endpoint)}
+    request = httpx2.Request("GET", url, headers=headers, extensions={BODY_LIMIT: LIST_BYTES})
+    with anyio.move_on_after(ASK_SECONDS):
+        try:
+            response = await http.transport.handle_async_request(request)
+            try:
+                body = await response.aread()
+            finally:
+                await response.aclose()
+        except httpx2.TransportError as error:
+            said = _hidden(endpoint, str(error).encode()).decode(errors="replace")
+            raise ModelUnreachableError(
+                f"Cannot ask {endpoint.name} at {url.host} for its models: {said}"
+            ) from error
+        return _read(endpoint, response, body)
+    raise ModelSilentError(f"{endpoint.name} did not name its models within {ASK_SECONDS:g} s.")
+
+
+def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Offered]:
+    if response.status_code != httpx2.codes.OK:
+        said = _hidden(endpoint, body[:65_536])
+        raise response_failure(response.status_code, response.headers, said, endpoint.name)
+    found = parse(body)
+    if found is None:
+        raise ModelRequestError(f"{endpoint.name} answers with no list of models.")
+    return found
+
+
+def _hidden(endpoint: Endpoint, data: bytes) -> bytes:
+    for secret in endpoint.secrets:
+        data = data.replace(secret, b"***")
+    return data
+
+
+def _address(endpoint: Endpoint) -> str:
+    base = endpoint.base_url.rstrip("/")
+    match endpoint.api:
+        case Api.ANTHROPIC_MESSAGES:
+            return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
+        case Api.GOOGLE_GENERATIVE_AI:
+            from skerry.providers.google import versioned  # noqa: PLC0415 - a start does without
+
+            return f"{versioned(base)}/models?pageSize=1000"
+        case _:
+            return f"{base}/models"
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    headers["user-agent"] = f"skerry/{__version__}"
+    key = endpoint.api_key
+    match endpoint.api:
+        case Api.ANTHROPIC_MESSAGES:
+            headers["anthropic-version"] = "2023-06-01"
+            headers |= {"x-api-key": key} if key else {}
+        case Api.GOOGLE_GENERATIVE_AI:
+            headers |= {"x-goog-api-key": key} if key else {}
+        case _:
+            headers |= {"authorization": f"Bearer {key}"} if key else {}
+    headers |= address_credentials(endpoint.base_url)
+    return headers | {name.lower(): value for name, value in endpoint.headers}
+
+
+def parse(body: bytes) -> list[Offered] | None:
+    """Return the models of an answer that converse; None where it is no list of models."""
+    try:
+        parsed = msgspec.json.decode(body)
+    except UNREADABLE:
+        return None
+    if isinstance(parsed, dict):  # Google has them under `models`, Together has no object
+        parsed = parsed.get("data", parsed.get("models"))
+    if not isinstance(parsed, list):
+        return None
+    found = (_offered(one) for one in parsed if isinstance(one, dict))
+    return list({one.id: one for one in found if one is not None}.values())[:MOST_MODELS]
+
+
+def _offered(entry: Mapping[str, Any]) -> Offered | None:
+    """Return a model; None where it is none that converses, or has no usable name."""
+    name = entry.get("id", entry.get("name"))
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ID or not name.isprintable():
+        return None
+    name = name.removeprefix("models/")
+    if _OTHER.search(name) or not _converses(entry):
+        return None
+    shown = next(
+        (entry[key] for key in ("display_name", "displayName", "name") if key in entry), ""
+    )
+    usable = isinstance(shown, str) and shown.isprintable() and not shown.startswith("models/")
+    top = _under(entry, "top_provider")  # OpenRouter: who really answers
+    return Offered(
+        name,
+        shown[:_LONGEST_ID] if usable else "",
+        _number(top, _WINDOWS) or _number(entry, _WINDOWS),
+        _number(top, _ANSWERS) or _number(entry, _ANSWERS),
+        _sees(entry),
+    )
+
+
+def _converses(entry: Mapping[str, Any]) -> bool:
+    methods = entry.get("supportedGenerationMethods")  # Google
+    if isinstance(methods, list) and "generateContent" not in methods:
+        return False
+    if _under(entry, "capabilities").get("completion_chat") is False:  # Mistral
+        return False
+    kind = entry.get("type")  # Together; Anthropic's is `model`
+    return kind not in {"embedding", "image", "audio", "video", "rerank", "moderation"}
+
+
+def _sees(entry: Mapping[str, Any]) -> bool | None:
+    for place in (_under(entry, "architecture"), entry):  # OpenRouter, xAI
+        listed = place.get("input_modalities")
+        if isinstance(listed, list):
+            return "image" in listed
+    able = _under(entry, "capabilities")
+    for name in ("vision", "image_input"):  # Mistral, Anthropic
+        said = able.get(name)
+        said = said.get("supported") if isinstance(said, dict) else said
+        if isinstance(said, bool):
+            return said
+    return None
+
+
+def _under(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = entry.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(entry: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    found = (entry.get(name) for name in names)
+    return next((one for one in found if type(one) is int and 0 < one <= _MOST_TOKENS), None)

@@ -1,0 +1,124 @@
+"""Lists the models of providers: what each says it has, joined with what is known of them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace as changed
+
+from skerry.config.models import Api
+from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelError
+from skerry.ports.model import ModelInfo, ModelSetup, Offering
+from skerry.providers.exchange import Endpoint
+from skerry.providers.known import known_provider
+from skerry.providers.names import Names
+from skerry.providers.offered import Answers, Offered, answer
+from skerry.providers.resolve import Resolver
+
+UNKNOWN: Final = 0
+"""The window of a model of which nothing is known, at a place that nobody has configured yet."""
+
+
+class Asking(Struct, frozen=True):
+    """Asks all at once; `kept` is what was said lately."""
+
+    http: HttpClient
+    resolver: Resolver
+    names: Names
+    kept: Answers
+
+    async def all(
+        self, endpoints: Mapping[str, Endpoint | None], usable: Sequence[ModelInfo]
+    ) -> Offering:
+        """Return the models of the providers; those that are `usable` anyway stand in front."""
+        said: dict[str, list[Offered] | ModelError] = {}
+
+        async def ask(name: str, endpoint: Endpoint) -> None:
+            said[name] = await self._said(endpoint)
+
+        async with anyio.create_task_group() as group:
+            for name, endpoint in endpoints.items():
+                if endpoint is not None:
+                    group.start_soon(ask, name, endpoint)
+        infos = {one.ref: one for one in usable}
+        problems: list[str] = []
+        for name in endpoints:
+            match said.get(name):
+                case ModelError() as error:
+                    problems.append(str(error))
+                    listed = self._known(name)
+                case None:
+                    listed = []
+                case found:
+                    listed = self._infos(name, found)
+            for info in listed:
+                infos.setdefault(info.ref, info)
+        return Offering(tuple(infos.values()), tuple(problems))
+
+    async def one(self, setup: ModelSetup, present: Endpoint | None) -> Offering:
+        """Return the models of the provider that a person describes; nothing of it is kept.
+
+        A credential that is there already goes to the address that it was entered for only.
+        """
+        endpoint = _described(setup, present)
+        if endpoint is None:
+            return Offering(tuple(self._known(setup.provider)))
+        said = await self._said(endpoint)
+        if isinstance(said, ModelError):
+            return Offering(tuple(self._known(setup.provider)), (str(said),))
+        if present is not None and endpoint.base_url == present.base_url:
+            return Offering(tuple(self._infos(setup.provider, said)))
+        return Offering(tuple(_plain(setup.provider, one) for one in said))
+
+    async def _said(self, endpoint: Endpoint) -> list[Offered] | ModelError:
+        said = await answer(self.http, endpoint, self.kept, time.monotonic)
+        if not isinstance(said, ModelError):
+            facts = self.resolver.facts
+            await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, said)
+        return said
+
+    def _known(self, provider: str) -> list[ModelInfo]:
+        """Return the models of the catalogue, for a provider that does not say."""
+        known = known_provider(provider)
+        listed = self.resolver.facts.models(known.id) if known else []
+        return self._infos(provider, [Offered(name) for name in listed])
+
+    def _infos(self, provider: str, offered: Sequence[Offered]) -> list[ModelInfo]:
+        """Return what is known of models that may be asked for."""
+        infos: list[ModelInfo] = []
+        for one in offered:
+            with suppress(ModelError):  # it may not be asked for, by the file
+                self.names.check(f"{provider}/{one.id}")
+                info = self.resolver.named(f"{provider}/{one.id}", keyless=True).info
+                infos.append(
+                    changed(info, name=one.name) if one.name and info.name == one.id else info
+                )
+        return infos
+
+
+def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
+    """Return where the provider of a setup is asked; None where no address is known."""
+    known = known_provider(setup.provider)
+    address = setup.base_url or (present.base_url if present else known.base_url if known else "")
+    if present is not None and address.rstrip("/") == present.base_url.rstrip("/"):
+        return replace(present, api_key=setup.api_key) if setup.api_key else present
+    if not address:
+        return None
+    is_usual = known is not None and address.rstrip("/") == known.base_url
+    api = known.api if known is not None and is_usual else Api.OPENAI_COMPLETIONS
+    name = known.name if known is not None else setup.provider or "the service"
+    return Endpoint(name, address, setup.api_key or None, api=api)
+
+
+def _plain(provider: str, one: Offered) -> ModelInfo:
+    """Return a model as its provider describes it."""
+    sees = frozenset({"text", "image"} if one.sees else {"text"})
+    return ModelInfo(
+        provider, one.id, one.name or one.id, one.context_window or UNKNOWN, input=sees
+    )
