@@ -139,7 +139,8 @@ class Meter:
         parts = []
         for name in shares:
             amount = f"{getattr(used, name):,.{2 if name == 'cost' else 0}f}"
-            parts.append(f"{amount} of {getattr(limits, name):,} {_KEYS[name][1]}")
+            limit = f"{getattr(limits, name):,.{2 if name == 'cost' else 0}f}"
+            parts.append(f"{amount} of {limit} {_KEYS[name][1]}")
         said = ", ".join(parts)
         return {
             "budget": f"limits of {agent} today",

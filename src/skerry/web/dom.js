@@ -30,8 +30,13 @@ export function setText(element, text) {
 export function clockTime(at) {
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();
-  const day = today ? {} : { day: "numeric", month: "short" };
-  return date.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit" });
+  return date.toLocaleString(undefined, { ...(today ? {} : dayOf(date)), hour: "2-digit", minute: "2-digit" });
+}
+
+/** Return how a day is written: with its year when that is not the present one. */
+function dayOf(date) {
+  const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
+  return { day: "numeric", month: "short", ...year };
 }
 
 /** Return how long ago something was, short; older than a week, the day. */
@@ -41,5 +46,6 @@ export function when(at) {
   if (minutes < 60) return `${minutes} min`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
   if (minutes < 7 * 24 * 60) return `${Math.floor(minutes / 60 / 24)} d`;
-  return new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const date = new Date(at);
+  return date.toLocaleDateString(undefined, dayOf(date));
 }

@@ -44,6 +44,7 @@ export class Offered {
     const found = models.length ? `${known}: choose one in the field, or type its name.` : "None is known.";
     setText(byId("setup-models-help"), [...problems, found].join(" "));
     if (models.length) byId("setup-model").focus();
+    byId("setup-models-help").scrollIntoView({ block: "nearest" });
   }
 }
 

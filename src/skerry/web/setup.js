@@ -171,5 +171,5 @@ export class Panel {
 }
 
 function seconds(milliseconds) {
-  return `${(milliseconds / 1000).toFixed(1)} s`;
+  return milliseconds < 100 ? "less than 0.1 s" : `${(milliseconds / 1000).toFixed(1)} s`;
 }

@@ -1,8 +1,10 @@
-// A short message at the edge, with at most one thing that can be done about it.
+// A short message at the top, with at most one thing that can be done about it. The conversation
+// makes room for it, so that it lies over no message.
 
 import { byId, setText } from "./dom.js";
 
 const SHOWN_MS = 10_000;
+const AIR = 16; // px above and below it
 
 let timer = 0;
 
@@ -14,7 +16,12 @@ export function toast(text, label = "", act = null) {
   setText(byId("toast-text"), text);
   button.hidden = !act;
   setText(button, label || "");
-  const hide = () => (box.hidden = true);
+  const room = (height) => document.documentElement.style.setProperty("--toast", `${height}px`);
+  const hide = () => {
+    box.hidden = true;
+    room(0);
+  };
+  room(box.offsetHeight + AIR);
   const later = () => {
     clearTimeout(timer);
     timer = setTimeout(hide, SHOWN_MS);

@@ -5,6 +5,8 @@ import { Editor } from "./editor.js";
 import { button, teller, wrong } from "./pieces.js";
 
 const MOST = 2000;
+const SESSIONS = "sessions";
+const NAMES = { "": "Workspace", [SESSIONS]: "Conversations" };
 
 /** The tab. `panel` has `ask(method, params)`, `can(method)` and `leave(session)`. */
 export class FilesView {
@@ -94,7 +96,7 @@ export class FilesView {
     const unknown = this.#backend === "qmd" ? "searched by QMD" : "not indexed yet";
     const state = error || (passages === null ? unknown : passages === 1 ? "1 passage" : `${passages} passages`);
     const found = !passages || vectors === null ? "" : vectors < passages ? "by words" : "by words and meaning";
-    const about = [kilo(size), state, found, when(changedAt)].filter(Boolean).join(" · ");
+    const about = [sessionKey ? "" : kilo(size), state, found, when(changedAt)].filter(Boolean).join(" · ");
     open.append(
       make("span", { className: "name", dir: "auto" }, this.panel.title(sessionKey) ?? path.split("/").at(-1)),
       make("span", { className: "about" }, about),
@@ -135,9 +137,9 @@ export class FilesView {
 
 /** Return files by their folder, the workspace's own first. */
 function byFolder(files) {
-  const groups = Map.groupBy(files, ({ path }) => path.split("/").slice(0, -1).join("/"));
-  const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
-  return new Map(sorted.map(([folder, found]) => [folder || "Workspace", found]));
+  const folderOf = ({ path, sessionKey }) => (sessionKey ? SESSIONS : path.split("/").slice(0, -1).join("/"));
+  const sorted = [...Map.groupBy(files, folderOf)].sort(([a], [b]) => (a < b ? -1 : 1));
+  return new Map(sorted.map(([folder, found]) => [NAMES[folder] ?? folder, found]));
 }
 
 /** Return files by day, the latest first: a log's own day, else that of the last change. */
