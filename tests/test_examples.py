@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from scripts.requirements import ROOT
+from skerry.cli.main import main
 from skerry.config import source
 from skerry.config.load import checked
 from skerry.config.write import Author, set_values
@@ -113,6 +114,38 @@ def test_a_command_changes_a_configuration_of_the_guide_and_keeps_its_comments(
     left = source.read(path).parsed
     left.pop("meta")
     assert left == {key: value for key, value in before.items() if key != "gateway"}
+
+
+BARE = re.compile(r"(?<![\w\"'/])[A-Za-z_]\w*(?=: )")
+
+
+@pytest.mark.parametrize(
+    "page", sorted({one.page for one in of("json5")}), ids=lambda one: one.stem
+)
+def test_config_set_changes_nothing_else_in_the_examples_of_a_guide(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "skerry.json"
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("SKERRY_GATEWAY_PORT", "1")
+    for block in (one for one in of("json5") if one.page == page):
+        for known in re.findall(r"(?<!\$)\$\{(\w+)\}", block.text):
+            monkeypatch.setenv(known, "value")
+        for known in re.findall(r'source: "env", id: "(\w+)"', block.text):
+            monkeypatch.setenv(known, "value")
+        for included in re.findall(r"\./(\w+\.json5)", block.text):
+            (tmp_path / included).write_text("{}")
+        text = "// mine\n" + block.text.rstrip().removesuffix("}") + "  // the end\n}\n"
+        path.write_text(text)
+        path.chmod(0o600)
+        assert main(["config", "set", "logging.level", "debug"]) == 0
+        raw = path.read_text()
+        assert source.read(path).parsed["logging"]["level"] == "debug"
+        kept = BARE.findall(raw)
+        assert [one for one in BARE.findall(text) if one not in kept] == []
+        rest = iter(raw)
+        before = re.sub(r'\blevel: "\w+"', "level: ", text)
+        assert all(one in rest for one in before), raw  # only something was put between
 
 
 @pytest.mark.parametrize("block", of("json models"), ids=name)
