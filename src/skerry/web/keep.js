@@ -3,6 +3,7 @@
 
 const TOKEN = "skerry.token";
 const DEVICE_TOKEN = "skerry.device";
+const LET_IN = "skerry.let-in";
 const UNSENT = "skerry.unsent.";
 const DRAFT = "skerry.draft.";
 const SEEN = "skerry.seen";
@@ -23,11 +24,13 @@ export function keptToken() {
   return guarded(() => localStorage.getItem(TOKEN), null) ?? "";
 }
 
-/** Keep the token for other tabs and reloads of this origin; return it. */
+/**
+ * Keep the token for other tabs and reloads of this origin. A browser that was let in by hand, from
+ * another machine, has a key and a token of its own: there the gateway's is kept no longer.
+ */
 export function keepToken(token) {
-  const clean = token.trim();
-  guarded(() => localStorage.setItem(TOKEN, clean));
-  return clean;
+  if (letIn.load() && deviceToken.load()) forgetToken();
+  else guarded(() => localStorage.setItem(TOKEN, token.trim()));
 }
 
 /** Forget the token: the gateway refused it. */
@@ -45,6 +48,16 @@ export const triedToken = {
   },
   forget() {
     guarded(() => sessionStorage.removeItem(TOKEN));
+  },
+};
+
+/** Whether a person let this browser in by hand. */
+export const letIn = {
+  load() {
+    return guarded(() => localStorage.getItem(LET_IN), null) !== null;
+  },
+  save() {
+    guarded(() => localStorage.setItem(LET_IN, "1"));
   },
 };
 

@@ -4,7 +4,7 @@ import { view, working } from "./chat.js";
 import { Composer } from "./composer.js";
 import { byId, setText } from "./dom.js";
 import { Gateway } from "./gateway.js";
-import { deviceToken, forgetToken, keepToken, keptToken, triedToken } from "./keep.js";
+import { deviceToken, forgetToken, keepToken, keptToken, letIn, triedToken } from "./keep.js";
 import { SessionList } from "./list.js";
 import { here, hideToken } from "./route.js";
 import { bindShortcuts } from "./shortcuts.js";
@@ -102,7 +102,8 @@ class Page {
     this.gateway = new Gateway(url.href, token, {
       changed: () => {
         if (!isKept && this.gateway.online) {
-          isKept = Boolean(keepToken(token));
+          isKept = Boolean(token);
+          if (token) keepToken(token);
           triedToken.forget();
         }
         this.#draw();
@@ -150,6 +151,7 @@ class Page {
   #refused(error, token, isTried) {
     const code = error.details.code ?? error.code;
     if (code === "PAIRING_REQUIRED") {
+      letIn.save();
       this.#pairingTimer = setTimeout(() => this.start(token, isTried), PAIRING_RETRY_MS);
     }
     const reason = REASONS[code];
