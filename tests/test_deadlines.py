@@ -117,6 +117,7 @@ WITHOUT: Final = {
     "memory/qmd_talk.py:Talk.ask": CALLER,
     "providers/embedded.py:EmbeddedProvider._greet": "the process was killed",
     "providers/embedded.py:EmbeddedProvider._run": OWNER,
+    "providers/offering.py:Asking._said": DISK,
     "providers/tries.py:CatalogTries._freed": "ends with another run's call of the model",
     "providers/tries.py:Probes.wait": CALLER,
     "store/indexing.py:Indexer.run": OWNER,
