@@ -108,6 +108,11 @@ async def test_a_client_is_told_what_each_command_takes(tmp_path: Path) -> None:
         assert named["think"]["textAliases"] == ["/think", "/thinking", "/t"]
         levels = [one["value"] for one in named["think"]["args"][0]["choices"]]
         assert levels == ["off", "minimal", "low", "medium", "high", "xhigh", "default"]
+        short = (await client.request("commands.list", {"includeArgs": False}))["commands"]
+        assert [one["name"] for one in short] == [one["name"] for one in listed]
+        assert not any("args" in one for one in short)
+        of_menus = await client.request("commands.list", {"scope": "native"})
+        assert of_menus == {"commands": []}
         page = Page(application, client)
         shown = await page.say("/context detail")
         assert "tool schemas" in shown

@@ -56,6 +56,9 @@ REFUSED: Final = {
     "tools.github.status": "No account of GitHub is used.",
     "device.pair.setupCode": "A device asks by itself and waits; no code is made for it.",
     "diagnostics.lanes": "`status` has the lanes.",
+    "worktrees.branches": "Working trees of repositories are not built.",
+    "worktrees.create": "Working trees of repositories are not built.",
+    "worktrees.gc": "Working trees of repositories are not built.",
     "config.patch": "Preferences of the newer page come without a base hash; it keeps them.",
 }
 """Methods that may be refused, each with the reason."""

@@ -1,7 +1,7 @@
 """What plugins and commands add to the gateway: `plugins.list`, `commands.list`, own methods."""
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from pydantic import BaseModel
@@ -14,21 +14,27 @@ from skerry.sdk.methods import GatewayMethod, MethodCall
 
 
 class CommandsListParams(Params):
-    """Parameters of `commands.list`; every command is the same for all agents and platforms."""
+    """Parameters of `commands.list`; every command is the same for all agents and platforms.
+
+    `scope: "native"` asks for those that a platform has in a menu of its own, of which there are
+    none: a command begins a text.
+    """
 
     agent_id: Name | None = None
     provider: Name | None = None
-    scope: Name | None = None
+    scope: Literal["text", "native", "both"] | None = None
     include_args: bool | None = None
     session_key: Name | None = None
 
 
-def commands_list(call: Call, _: CommandsListParams) -> dict[str, Json]:
+def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
     """Return the commands that a message may begin with."""
-    return {"commands": [_command(one) for one in call.context.commands.offered(Rights.OWNER)]}
+    offered = call.context.commands.offered(Rights.OWNER) if params.scope != "native" else ()
+    arguments = params.include_args is not False
+    return {"commands": [_command(one, arguments=arguments) for one in offered]}
 
 
-def _command(command: Command) -> Json:
+def _command(command: Command, *, arguments: bool) -> Json:
     shown: dict[str, Json] = {
         "name": command.name,
         "textAliases": [f"/{name}" for name in (command.name, *command.aliases)],
@@ -39,7 +45,7 @@ def _command(command: Command) -> Json:
     }
     if command.category:
         shown["category"] = command.category
-    if command.arguments:
+    if command.arguments and arguments:
         shown["args"] = [_argument(one) for one in command.arguments]
     return shown
 

@@ -1,7 +1,7 @@
 """Methods about nodes: what operators ask of them, and what they tell the gateway."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import anyio
 import msgspec
@@ -45,16 +45,22 @@ class DescribeParams(Params):
 class InvokeParams(OnceParams):
     """Parameters of `node.invoke`; `timeoutMs` 0 is the default of 30 s."""
 
+    ignored: ClassVar = dict.fromkeys(
+        (
+            "sessionKey",
+            "turnSourceChannel",
+            "turnSourceTo",
+            "turnSourceAccountId",
+            "turnSourceThreadId",
+        ),
+        "A node is told what to do, not in which conversation.",
+    )
+
     node_id: Name
     command: Name
     idempotency_key: IdempotencyKey
     params: Any = None
     timeout_ms: Annotated[int, Field(ge=0, le=LONGEST_MS)] = 0
-    session_key: Name | None = None
-    turn_source_channel: Name | None = None
-    turn_source_to: Name | None = None
-    turn_source_account_id: Name | None = None
-    turn_source_thread_id: Name | int | None = None
 
 
 class ResultParams(Params):
