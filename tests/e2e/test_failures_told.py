@@ -16,7 +16,7 @@ KEY = Status(401, b'{"error":{"message":"bad key"}}')
 
 async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
     async with (
-        StubModelServer([[LIMITED], [KEY], [KEY]]) as model,
+        StubModelServer([[LIMITED], [KEY], [KEY], [LIMITED]]) as model,
         running_gateway(model=model.base_url) as gateway,
     ):
         with anyio.fail_after(60):
@@ -25,14 +25,17 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
                 refused = await failed(wire, "refused")
                 chat = [one["payload"] for one in wire.frames if one.get("event") == "chat"]
             terminal = await asked(gateway)
+            later = await asked(gateway, "Send it again in 120 s")
     assert limited["details"]["code"] == "model.rate_limit"
     assert (limited["retryable"], limited["retryAfterMs"]) == (True, 120_000)
+    assert limited["details"]["remedy"].startswith("Send it again in 120 s, or choose another")
     assert refused["details"]["code"] == "model.auth"
     assert refused["details"]["remedy"].startswith("Enter another key: skerry auth add ")
     ends = [one for one in chat if one["state"] == "error"]
     assert [one["errorKind"] for one in ends] == ["rate_limit", "unknown"]
     assert [one["errorDetail"]["failoverReason"] for one in ends] == ["rate_limit", "auth"]
     assert b"Try: Enter another key: skerry auth add " in terminal
+    assert b"Try: Send it again in 120 s, or choose another model: skerry models use." in later
 
 
 async def failed(wire: Wire, text: str) -> Frame:
@@ -45,13 +48,13 @@ async def failed(wire: Wire, text: str) -> Frame:
     return error
 
 
-async def asked(gateway: GatewayProcess) -> bytes:
-    """Return what `skerry agent` prints for a person, on a failure."""
+async def asked(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
+    """Return what `skerry agent` prints for a person, on a failure with this remedy."""
     done = await anyio.run_process(
         [sys.executable, "-m", "skerry", "agent", "--message", "hello", "--json"],
         env={**os.environ, "SKERRY_STATE_DIR": str(gateway.home)},
         check=False,
     )
     assert done.returncode == 1
-    assert json.loads(done.stdout)["remedy"].startswith("Enter another key: ")
+    assert json.loads(done.stdout)["remedy"].startswith(remedy)
     return done.stderr

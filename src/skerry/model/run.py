@@ -11,6 +11,7 @@ from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
+from skerry.model.remedies import step
 from skerry.model.rights import Rights
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
@@ -178,7 +179,7 @@ class RunFailure(msgspec.Struct, frozen=True):
     def of(cls, error: ModelError) -> "RunFailure":
         """Return the failure of a run whose model call failed with `error`."""
         text, attempts = str(error), error.attempts
-        return cls(error.code, text, error.retryable, error.remedy, error.retry_after, attempts)
+        return cls(error.code, text, error.retryable, step(error), error.retry_after, attempts)
 
 
 class RunResult(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,21 +4,16 @@ from collections.abc import Callable
 from typing import Final
 
 from skerry.model.errors import ModelError
+from skerry.model.remedies import step
 from skerry.ports.model import Failure
 from skerry.ports.tries import OWN_FAULT
 
-_REMEDIES: Final = {
-    "model.rate_limit": "Wait a while, or choose another model: skerry models use.",
-    "model.overloaded": "Wait a while, or choose another model: skerry models use.",
-    "model.connection": "Look at the address and the network; is a local server started?",
-    "model.request": "Look at the model's name and at its provider's address and api.",
-}
 _MOST: Final = 64
 
 
 def remedy_of(error: ModelError) -> str:
     """Return what a person can do about a failed call."""
-    return error.remedy or _REMEDIES.get(error.code, "Try it again.")
+    return step(error) or "Try it again."
 
 
 class Failures:

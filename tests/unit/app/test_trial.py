@@ -75,7 +75,7 @@ async def test_a_key_is_tried_before_it_is_taken(tmp_path: Path) -> None:
         (401, ModelAuthError, "Enter another key"),
         (403, ModelAuthError, "Enter another key"),
         (404, ModelNotFoundError, "the model's name"),
-        (429, ModelRateLimitError, "Wait a while"),
+        (429, ModelRateLimitError, "Send it again in 120 s"),
     ],
 )
 async def test_a_key_that_fails_its_trial_is_not_saved_unless_the_person_insists(

@@ -1,0 +1,22 @@
+"""What a person can do about a model call that failed."""
+
+import math
+from typing import Final
+
+from skerry.model.errors import ModelError
+
+_OTHER: Final = "choose another model: skerry models use."
+_WAIT: Final = f"Wait a while, or {_OTHER}"
+_STEPS: Final = {
+    "model.rate_limit": _WAIT,
+    "model.overloaded": _WAIT,
+    "model.connection": "Look at the address and the network; is a local server started?",
+    "model.request": "Look at the model's name and at its provider's address and api.",
+}
+
+
+def step(error: ModelError) -> str:
+    """Return the next step for a person, or empty: the error's own, or one of its kind."""
+    if not error.remedy and error.retry_after is not None:
+        return f"Send it again in {math.ceil(error.retry_after)} s, or {_OTHER}"
+    return error.remedy or _STEPS.get(error.code, "")
