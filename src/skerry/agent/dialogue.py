@@ -24,7 +24,6 @@ from skerry.agent.resuming import going_on
 from skerry.agent.runtime import Runtime
 from skerry.agent.shown import shown_files
 from skerry.agent.stream import Speaker
-from skerry.agent.untrusted import fenced
 from skerry.agent.writing import Writing
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import gate
@@ -114,7 +113,7 @@ class Dialogue:
                 steered=active.is_steered,
                 steering=self._poll_steering,
                 follow_ups=self._poll_follow_ups,
-                add=lambda message: conversation.history.append(fenced(message)),
+                add=conversation.add,
                 emit=self._emit,
                 now_ms=runtime.clock.now_ms,
             )
@@ -342,8 +341,6 @@ class Dialogue:
                 self._publish(self._active, finished)
             case TurnEnd():
                 self._publish(self._active, TextEnded())
-            case _:
-                pass
 
     def _variables(self) -> Mapping[str, str]:
         """Return what the prefix of an answer may name."""

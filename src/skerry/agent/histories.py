@@ -9,7 +9,7 @@ from skerry.agent.pipeline import with_context
 from skerry.agent.untrusted import fenced
 from skerry.agent.view import View
 from skerry.model.ids import SessionId
-from skerry.model.message import UserMessage
+from skerry.model.message import Message, UserMessage
 from skerry.model.session import TranscriptEntry
 from skerry.ports.model import History
 from skerry.sessions.cutting import spoken
@@ -39,6 +39,10 @@ class Conversation(Struct):
     """Its characters when it was last asked for."""
     told: set[str] = field(default_factory=set)
     """Notices that its people have seen: each is told once."""
+
+    def add(self, message: Message) -> None:
+        """Add a message as the model reads it: what a tool brought from elsewhere in a fence."""
+        self.history.append(fenced(message))
 
     def forget_command(self) -> None:
         """Take out the command that was just answered, with its answer, if it was one."""
@@ -111,7 +115,7 @@ class Histories(Struct):
         for number, message in said:
             if isinstance(message, UserMessage) and number in notes:
                 message = with_context(message, notes[number])  # noqa: PLW2901 - as it is sent
-            history.append(fenced(message))
+            conversation.add(message)
         numbers = [0] * (state.last is not None) + [number for number, _ in said]
         conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count
