@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -35,10 +36,14 @@ READS: Final = 10
 WINDOW: Final = 32_000
 SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
 """What the model answers to a tool's result, and as a summary."""
-WORDS: Final = (
-    "the harbour pilot wrote that north wind and a spring tide close the narrow channel before"
-    " noon so every boat waits behind the island until water falls and light comes back"
+COMMON: Final = (
+    "the of and to in that it was for on with as at by he she they we you not this had from but"
+    " harbour pilot wrote north wind spring tide close narrow channel before noon boat waits behind"
+    " island until water falls light comes back"
 )
+RARE: Final = 4000
+"""Made-up words behind the common ones. Of few words every one would stand in every passage, and
+each search would have to rank all that was ever said."""
 ENDS: Final = 5
 """So many minutes at the begin are compared with as many at the end."""
 
@@ -60,11 +65,27 @@ class Minute:
     """Open file descriptors."""
 
 
-def text(place: int, chance: random.Random) -> str:
-    """Return what a person writes: mostly prose of 20 to 90 words, now and then a tool's call."""
-    if place % TOOLS == TOOLS - 1:
-        return 'call session_search {"query": "narrow channel before noon"}'
-    return " ".join(chance.choices(WORDS.split(), k=chance.randint(20, 90))) + f" ({place})."
+class Prose:
+    """What people write: few words often, most of them rarely, as in a language."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(1)  # noqa: S311 - the same words each time
+        parts = [one + two for one in "bdfgklmnprstvz" for two in "aeiou"]
+        made = (
+            "".join(self._chance.choices(parts, k=self._chance.randint(2, 4))) for _ in range(RARE)
+        )
+        self._words = list(dict.fromkeys([*COMMON.split(), *made]))
+        self._weights = list(accumulate(1 / (place + 3) for place in range(len(self._words))))
+
+    def words(self, count: int) -> str:
+        """Return so many words."""
+        return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
+
+    def text(self, place: int) -> str:
+        """Return a message: mostly 20 to 90 words, now and then a tool's call."""
+        if place % TOOLS == TOOLS - 1:
+            return f'call session_search {{"query": "{self.words(4)}"}}'
+        return f"{self.words(self._chance.randint(20, 90))} ({place})."
 
 
 def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
@@ -80,7 +101,7 @@ class Traffic:
         self.said = 0
         self._client = client
         self._reader = reader
-        self._chance = random.Random(1)  # noqa: S311 - the same words each time
+        self._prose = Prose()
         self._begin = time.perf_counter()
 
     async def minute(self) -> int:
@@ -88,7 +109,7 @@ class Traffic:
         end, before = time.perf_counter() + 60, self.said
         while time.perf_counter() < end:
             session = f"soak-{self.said % SESSIONS}"
-            await self._client.say(session, text(self.said // SESSIONS, self._chance))
+            await self._client.say(session, self._prose.text(self.said // SESSIONS))
             await self._client.final()
             self.said += 1
             if self.said % READS == 0:

@@ -12,6 +12,7 @@ from skerry.cli.render import text_of
 from skerry.client.client import GatewayClient
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.support.chaos import disagreements, until
 
@@ -118,3 +119,32 @@ async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
         assert platform.typed()[:1] == ["alice"]
         assert await gateway.stop() == 0
         assert await disagreements(gateway.home) == []
+
+
+async def test_a_client_reads_one_whole_answer_after_a_kill_in_its_middle() -> None:
+    replies = iter([["Half of ", Gate()], ["All of it."]])
+    async with (
+        StubModelServer(lambda _: next(replies)) as model,
+        running_gateway(model=model.base_url) as gateway,
+    ):
+        where = {"sessionKey": "main"}
+        asked = {**where, "message": "hello", "idempotencyKey": "k1"}
+        with anyio.fail_after(60):
+            async with GatewayClient(gateway.address) as client:
+                with client.subscribe() as events:
+                    await client.request("chat.send", asked)
+                    async for event in events:
+                        told = event.payload
+                        if isinstance(told, dict) and text_of(told.get("message")) == "Half of ":
+                            break
+        await gateway.kill()
+        await gateway.start()
+        async with GatewayClient(gateway.address) as client:
+            with anyio.fail_after(60):
+                sent = await client.request("chat.send", asked)  # as a client does that comes back
+                assert sent["status"] in {"in_flight", "ok"}
+                waited = await client.request("agent.wait", {"runId": "k1", "timeoutMs": 60_000})
+            assert waited["status"] == "ok"
+            found = await client.request("chat.history", where)
+        assert [text_of(one) for one in found["messages"]] == ["hello", "All of it."]
+        assert "inFlightRun" not in found
