@@ -1,11 +1,13 @@
 """Every property that OpenClaw publishes for a method of ours is heeded, told or refused."""
 
+import ast
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
 
+import skerry.gateway
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.handshake import ConnectParams
 from skerry.gateway.method import Params
@@ -16,6 +18,30 @@ OURS: dict[str, type[Params]] = {
     **{one.name: one.params for one in MethodTable().methods},
 }
 ROWS = {row.pop("method"): row for row in table()}
+
+SOURCE = {
+    file: file.read_text(encoding="utf-8")
+    for file in Path(skerry.gateway.__file__).parent.rglob("*.py")
+}
+READ = {
+    file: {one.attr for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Attribute)}
+    for file, text in SOURCE.items()
+}
+"""The attributes that each file of the gateway reads."""
+EMPTY = ("absent", "polled")
+"""Modules about what is not there: nothing is there that a property could choose."""
+WHOLE = {
+    "connect": "What a client tells of itself has no answer in which it could be said.",
+    "sessions.patch": "Whatever was given is changed, by its name.",
+}
+"""Methods whose fields are not looked at, each with the reason."""
+SAME = {
+    ("commands.list", "provider"): "Commands are the same on every platform.",
+    ("sessions.usage", "agentScope"): "`all`, its one value, is what holds without it.",
+    ("usage.cost", "agentScope"): "`all`, its one value, is what holds without it.",
+    ("usage.report", "agentScope"): "`all`, its one value, is what holds without it.",
+}
+"""Fields that need not be read, each with the reason."""
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
@@ -46,6 +72,23 @@ def test_every_published_property_is_classified(method: str) -> None:
         if (missing := [one for one in properties if not is_classified(OURS[method], one)])
     }
     assert unsaid == {}, f"{method}: make a field of it, or name it in `ignored` or `refused`"
+
+
+@pytest.mark.parametrize("method", [one for one in OURS if one not in WHOLE])
+def test_a_field_is_read_by_a_file_that_knows_its_class(method: str) -> None:
+    params = OURS[method]
+    if params.__module__.endswith(EMPTY):
+        return
+    own = {one.__name__ for one in params.__mro__ if issubclass(one, BaseModel)}
+    own -= {"BaseModel", "Params"}
+    knows = {file for file, text in SOURCE.items() if any(name in text for name in own)}
+    read = {name for file in knows for name in READ[file]}
+    unread = {
+        field.alias
+        for name, field in params.model_fields.items()
+        if name not in read and (method, field.alias) not in SAME
+    }
+    assert unread == set(), "heed it, or name it in `ignored`"
 
 
 @pytest.mark.parametrize("method", OURS)

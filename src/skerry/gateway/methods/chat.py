@@ -46,11 +46,13 @@ class ChatHistoryParams(Params):
     """Parameters of `chat.history`. `offset` leaves out that many of the newest messages.
 
     With `sessionId` the transcript is that session's, also when it is archived. With `messageId`
-    the page is the one that has this message in its middle. `inputRunIds` names messages of which
-    the client wants to know whether they came: those in the transcript tell.
+    the page is the one that has this message in its middle.
     """
 
-    ignored: ClassVar = {"pendingBefore": "Every message that waits is told in `activeRuns`."}
+    ignored: ClassVar = {
+        "pendingBefore": "Every message that waits is told in `activeRuns`.",
+        "inputRunIds": "Messages that came stand in the transcript or in `activeRuns`.",
+    }
     refused: ClassVar = {
         "cursor": "no answer has one; `offset` with `nextOffset` of the last answer goes on."
     }
@@ -63,7 +65,6 @@ class ChatHistoryParams(Params):
     message_id: EntryId | None = None
     max_chars: Annotated[int, Field(ge=1, le=500_000)] | None = None
     max_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = _HISTORY_BYTES
-    input_run_ids: Annotated[list[Name], Field(min_length=1, max_length=50)] | None = None
 
 
 class ChatStartupParams(ChatHistoryParams):

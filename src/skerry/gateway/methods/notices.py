@@ -1,6 +1,6 @@
 """Methods by which the system tells an agent something: `wake` and `system-event`."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 from uuid import uuid4
 
 from pydantic import ConfigDict, Field
@@ -34,22 +34,19 @@ class WakeParams(OnceParams):
 class SystemEventParams(OnceParams):
     """Parameters of `system-event`: a text, and what the sender says of itself."""
 
+    ignored: ClassVar = dict.fromkeys(
+        (
+            *("host", "ip", "mode", "version", "platform", "deviceFamily", "modelIdentifier"),
+            *("deviceId", "instanceId", "roles", "scopes"),
+        ),
+        "What a client is, it said when it connected.",
+    )
+
     text: Message
     session_key: Name | None = None
     reason: Name | None = None
     last_input_seconds: Annotated[int, Field(ge=0)] | None = None
     tags: Names | None = None
-    host: Name | None = None
-    ip: Name | None = None
-    mode: Name | None = None
-    version: Name | None = None
-    platform: Name | None = None
-    device_family: Name | None = None
-    model_identifier: Name | None = None
-    device_id: Name | None = None
-    instance_id: Name | None = None
-    roles: Names | None = None
-    scopes: Names | None = None
 
 
 async def wake(call: Call, params: WakeParams) -> Json:

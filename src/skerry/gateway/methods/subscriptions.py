@@ -1,6 +1,6 @@
 """Methods by which a client asks for the events `sessions.changed` and `session.message`."""
 
-from typing import Final, Literal
+from typing import ClassVar, Final
 
 from skerry.gateway.broadcast import MAX_TOPICS
 from skerry.gateway.frames import ErrorCode, Json
@@ -18,9 +18,9 @@ class MessagesParams(Params):
 
 
 class SubscribeParams(MessagesParams):
-    """Parameters of `sessions.messages.subscribe`; nothing is there to approve yet."""
+    """Parameters of `sessions.messages.subscribe`."""
 
-    include_approvals: Literal[True] | None = None
+    ignored: ClassVar = {"includeApprovals": "No agent does anything that waits for approval."}
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from skerry import __version__
 from skerry.gateway.configuration import condition
@@ -38,10 +38,12 @@ class HealthParams(Params):
 
 
 class StatusParams(Params):
-    """Parameters of `status`, which clients send and nothing heeds yet."""
+    """Parameters of `status`."""
 
-    include_channel_summary: bool | None = None
-    include_cli_projection: bool | None = None
+    ignored: ClassVar = {
+        "includeChannelSummary": "No channel says anything of itself yet.",
+        "includeCliProjection": "Every answer has all that is known.",
+    }
 
 
 def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]:
