@@ -122,9 +122,9 @@ async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
 
 
 async def test_a_client_reads_one_whole_answer_after_a_kill_in_its_middle() -> None:
-    replies = iter([["Half of ", Gate()], ["All of it."]])
+    replies: list[list[HttpStep]] = [["Half of ", Gate()], ["All of it."]]
     async with (
-        StubModelServer(lambda _: next(replies)) as model,
+        StubModelServer(lambda _: replies.pop(0)) as model,
         running_gateway(model=model.base_url) as gateway,
     ):
         where = {"sessionKey": "main"}
