@@ -6,6 +6,8 @@ const ACTS = {
   "agents.": "Changing agents",
   "chat.send": "This command",
   "config.": "Changing the configuration",
+  "files.get": "Reading what a file of the workspace holds",
+  "files.": "Taking a file as the owner's word",
   "memory.save": "Saving a file as its owner",
   "memory.": "Making the gateway forget",
   "models.": "Changing which model answers",

@@ -9,6 +9,7 @@ import { NotesView } from "./notes.js";
 import { button } from "./pieces.js";
 import { SearchView } from "./search.js";
 import { StateView } from "./state.js";
+import { TrustView } from "./trust.js";
 
 /** The dialog. `page` has `gateway`, the one there is now. */
 export class Panel {
@@ -25,6 +26,7 @@ export class Panel {
       Files: new FilesView(this),
       Notes: new NotesView(this),
       Index: new StateView(this),
+      ...(this.can("files.list") && { Trust: new TrustView(this) }),
       ...(this.can("memory.forget") && { Forget: new ForgetView(this) }),
     };
     const list = make("div", { className: "tabs", role: "tablist", ariaLabel: "Memory" });

@@ -1,0 +1,88 @@
+// The panel's fenced files: which a prompt shows as data only, why, and taking one as the owner's word.
+
+import { make, when } from "../dom.js";
+import { button, teller, wrong } from "./pieces.js";
+
+const WRITERS = {
+  hand: "copied by hand",
+  gateway: "written by a person at the gateway",
+  owner: "confirmed by the owner",
+};
+
+/** The tab. `panel` has `ask(method, params)` and `can(method)`. */
+export class TrustView {
+  root = make("section", { className: "memory-notes memory-trust" });
+  #list = make("ul", { className: "notes" });
+  #teller = teller();
+
+  constructor(panel) {
+    this.panel = panel;
+    const help =
+      "These files are read with every message, and hold words that may not be yours: the model sees them as data that it does not obey. Read one, then trust exactly what it holds, or write it anew.";
+    this.root.append(make("p", { className: "help" }, help), this.#teller.line, this.#list);
+  }
+
+  /** Read what there is. */
+  show() {
+    this.#teller.tell("");
+    this.#read();
+  }
+
+  async #read() {
+    try {
+      const { files } = await this.panel.ask("files.list");
+      this.#list.replaceChildren(...files.map((file) => this.#row(file)));
+      if (files.length > 0) return;
+      this.#list.append(make("li", { className: "none" }, "Every file that a prompt reads counts as your word."));
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+    }
+  }
+
+  #row(file) {
+    const { path, reason, writer, recordedAt } = file;
+    const mark = make("span", { className: "trust" }, "not trusted");
+    mark.dataset.kind = "wait";
+    const written = WRITERS[writer] ?? (writer ? `written by ${writer}` : "nothing tells who wrote it");
+    const about = [written, recordedAt && when(recordedAt)].filter(Boolean).join(" · ");
+    const row = make("li", {});
+    const read = button(`Read ${path}`, () => this.#open(path, row, read));
+    const name = make("p", { className: "name", dir: "auto" }, path);
+    const head = make("div", { className: "hit-head" }, mark, make("span", { className: "about" }, about), read);
+    row.append(name, make("p", { className: "why" }, `Not obeyed: ${reason}.`), head);
+    return row;
+  }
+
+  /** Show what a file holds, and offer to trust it. */
+  async #open(path, row, pressed) {
+    try {
+      const { file } = await this.panel.ask("files.get", { path });
+      const label = `What ${path} holds`;
+      const text = make("pre", { className: "held", dir: "auto", tabIndex: 0, ariaLabel: label }, file.content);
+      text.setAttribute("role", "region");
+      const trust = button(`Trust ${path} as it is`, () => this.#trust(file, trust), "primary");
+      pressed.remove();
+      row.append(text, trust);
+      text.focus();
+    } catch (error) {
+      this.#teller.tell("bad", ...wrong(error));
+    }
+  }
+
+  /** Take what was read as the owner's word; the first press only asks. */
+  async #trust({ path, hash }, pressed) {
+    if (!pressed.dataset.asked) {
+      pressed.dataset.asked = "yes";
+      pressed.textContent = `Really trust ${path}? Every later conversation obeys it`;
+      return;
+    }
+    try {
+      await this.panel.ask("files.trust", { path, hash });
+      await this.#read();
+      this.#teller.tell("good", `${path} counts as your word, as it is now.`);
+    } catch (error) {
+      await this.#read();
+      this.#teller.tell("bad", ...wrong(error));
+    }
+  }
+}
