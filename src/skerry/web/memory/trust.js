@@ -11,7 +11,7 @@ const WRITERS = {
 
 /** The tab. `panel` has `ask(method, params)` and `can(method)`. */
 export class TrustView {
-  root = make("section", { className: "memory-notes memory-trust" });
+  root = make("section", { className: "memory-trust" });
   #list = make("ul", { className: "notes" });
   #teller = teller();
 
