@@ -78,7 +78,9 @@ async def test_a_person_sees_why_a_file_is_not_obeyed_and_trusts_what_they_read(
     await page.evaluate(AXE.read_text())
     assert await complaints(page) == []
     wide = "[...document.querySelectorAll('dialog.memory, dialog.memory *')].filter("
-    wide += "(one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"
+    wide += (
+        "(one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"
+    )
     assert await page.evaluate(wide) == [], "nothing is wider than the phone"
     await page.keyboard.press("Tab")
     trust = page.get_by_role("button", name="AGENTS.md")
