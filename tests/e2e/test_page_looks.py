@@ -56,6 +56,26 @@ LINES = """
   return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
 }
 """
+TORN = """
+async ([module, first, rest]) => {
+  const { Prose } = await import(module);
+  const markdown = { isPlain: false, html: (text) => (text ? `<p>${text}</p>` : ""), forget() {} };
+  const prose = new Prose();
+  const article = document.createElement("article");
+  Object.assign(article, { className: "answer" }).dataset.state = "writing";
+  article.append(prose.root);
+  document.getElementById("log").append(article);
+  prose.show("a", first, markdown, true);
+  Object.assign(markdown, { isPlain: true, html: () => undefined, want() {} });
+  prose.show("a", first + rest, markdown, true);
+  const all = [...article.querySelectorAll("*")];
+  const cursors = all.filter((one) => getComputedStyle(one, "::after").content !== "none");
+  const paragraphs = [...prose.body.children].map((one) => one.textContent);
+  if (prose.tail.parentNode === prose.root) paragraphs.push(prose.tail.textContent.trim());
+  return [cursors.length, paragraphs];
+}
+"""
+"""Renders the first part as Markdown; then the gateway goes, and the rest comes as it is."""
 DAY = 24 * 3600 * 1000
 
 
@@ -190,3 +210,18 @@ async def test_a_provider_names_its_models_in_the_panel(browser: Chromium, rig: 
     assert (asked.provider, asked.base_url) == ("lab", "http://127.0.0.1:9/v1")
     await page.locator("#setup-provider").select_option(label="OpenAI")
     await expect(options).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "paragraphs"),
+    [
+        ("nobody can say", " exactly when", ["nobody can say exactly when"]),
+        ("nobody can say", "\n\nSo wait.", ["nobody can say", "So wait."]),
+    ],
+)
+async def test_a_sentence_is_not_torn_when_the_gateway_goes(
+    browser: Chromium, rig: Rig, first: str, rest: str, paragraphs: list[str]
+) -> None:
+    page = await opened(browser, rig)
+    found = await page.evaluate(TORN, [f"{rig.http}/markdown.js", first, rest])
+    assert found == [1, paragraphs]

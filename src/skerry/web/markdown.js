@@ -131,7 +131,7 @@ export class Prose {
 
   constructor() {
     this.body = make("div", { className: "md" });
-    this.tail = make("div", { className: "tail", dir: "auto" });
+    this.tail = make("span", { className: "tail", dir: "auto" });
     this.root = make("div", { className: "text" }, this.body, this.tail);
   }
 
@@ -158,8 +158,17 @@ export class Prose {
       this.#asked = [""];
     }
     if (markdown.isPlain && !text.startsWith(this.#source)) this.#put([""], "");
-    setText(this.tail, markdown.isPlain ? text.slice(this.#source.length) : "");
-    this.tail.hidden = !this.tail.textContent;
+    this.#end(markdown.isPlain ? text.slice(this.#source.length) : "");
+  }
+
+  /** Show what came since the last rendering as it is; it goes on with the paragraph that it ends. */
+  #end(rest) {
+    const last = this.body.lastElementChild;
+    const isNew = /\n\s*\n\s*$/.test(this.#source) || /^\s*\n\s*\n/.test(rest);
+    const place = rest && !isNew && last?.matches("p") ? last : this.root;
+    if (this.tail.parentNode !== place) place.append(this.tail);
+    setText(this.tail, rest);
+    this.tail.hidden = !rest;
   }
 
   /** Replace only the blocks that differ, so that a selection and what was scrolled stays. */

@@ -22,6 +22,8 @@ export function toast(text, label = "", act = null) {
     room(0);
   };
   room(box.offsetHeight + AIR);
+  const { left, width } = byId("room").getBoundingClientRect();
+  box.style.left = `${left + width / 2}px`; // over the conversation, beside the list
   const later = () => {
     clearTimeout(timer);
     timer = setTimeout(hide, SHOWN_MS);
