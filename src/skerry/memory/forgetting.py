@@ -79,7 +79,11 @@ class Papers:
         own = set(scan(Places(self.places.workspace)).found)
         left = [*there.failed, *there.linked]
         found: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
-        for path in [*there.found, *(one for one in self.also if one not in there.found)]:
+        paths = [*there.found, *(one for one in self.also if one not in there.found)]
+        without = set(self._without(paths, redaction))
+        for path in paths:
+            if path in without:
+                continue
             try:
                 text, _, _ = read(self.places, path, time.time_ns())
             except UnreadableError as error:
@@ -90,6 +94,18 @@ class Papers:
                 is_own = self.extra or path in own or path in self.also
                 found[not is_own].append((path, text))
         return *found, left
+
+    def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
+        """Yield files of plain ASCII that have none of the words, as most do: a look at bytes."""
+        if not all(one.isascii() for one in redaction.needles):
+            return
+        needles = [one.encode() for one in redaction.needles]
+        mine = (one for one in paths if not one.startswith("/"))
+        for path, data in Beneath(self.places.workspace).contents(mine, MAX_BYTES):
+            if data.isascii() and b"\0" not in data:
+                small = data.lower()
+                if not any(one in small for one in needles):
+                    yield path
 
     def _rewrite(self, path: str, redaction: Redaction) -> None:
         folder, name = self.places.workspace, path

@@ -203,3 +203,31 @@ def test_reading_does_not_change_the_file(root: Path) -> None:
         stat.S_IMODE(after.st_mode),
         after.st_mtime_ns,
     )
+
+
+def test_many_files_are_read_with_one_opening_of_a_folder_and_without_what_open_refuses(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "sub" / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (root / "sub" / "two.txt").hardlink_to(tmp_path / "secret.txt")
+    (root / "aside").symlink_to(tmp_path)
+    os.mkfifo(root / "sub" / "pipe")
+    (root / "sub" / "large.txt").write_bytes(b"x" * 9)
+    paths = [f"sub/{one}.txt" for one in ("link", "two", "large", "gone")]
+    paths += ["sub/pipe", "sub/deep", "sub", "aside/secret.txt", "../secret.txt", "/etc/hostname"]
+    opened: list[int] = []
+    real = Beneath._folders
+
+    def folders(*given: object, **more: object) -> list[int]:
+        opened.append(1)
+        return real(*given, **more)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(Beneath, "_folders", folders)
+    many = [f"sub/deep/{number}.txt" for number in range(20)]
+    for one in many:
+        (root / one).write_bytes(one.encode())
+    found = dict(Beneath(root).contents([*paths, "note.txt", *many], 8 + 8))
+    found.pop("sub/large.txt")
+    assert found == {"note.txt": b"note", **{one: one.encode() for one in many}}
+    assert not dict(Beneath(root).contents(["sub/large.txt"], 8))
+    assert len(opened) <= len(paths) + 2

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.memory.files import Places
+from skerry.memory import forgetting
+from skerry.memory.documents import Stamp
+from skerry.memory.files import Places, read
 from skerry.memory.forgetting import Papers, _lines, without
 from skerry.memory.notes import notes
 from skerry.model.noted import Provenance, item
@@ -102,3 +104,46 @@ def test_a_file_that_cannot_be_changed_is_named(tmp_path: Path, kind: str) -> No
         (tmp_path / "b").hardlink_to(file)
     assert "memory/a.md" in dict(paper.clean(REDACTION).left)
     assert file.read_text() == "zebra 4711\n"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("zebra 4711", "Zebra\n4711"),
+        ("zebra 4711", "A \N{LATIN SMALL LETTER LONG S}ign: zebra 4711"),
+        ("\N{LATIN SMALL LETTER LONG S}un 4711", "SUN 4711"),
+        ("Stra\N{LATIN SMALL LETTER SHARP S}e 4711", "Stra\N{LATIN SMALL LETTER SHARP S}e 4711"),
+        ("caf\N{LATIN SMALL LETTER E WITH ACUTE}", "CAFE\N{COMBINING ACUTE ACCENT}"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_quick_look_passes_over_no_file_that_has_it(
+    tmp_path: Path, phrase: str, text: str, encoding: str
+) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "a.md").write_bytes(f"Tea.\n{text}\n".encode(encoding))
+    (folder / "b.md").write_text("Milk.\n")
+    redaction = Redaction([phrase])
+    (found,) = Papers(Places(tmp_path), (), None).find(redaction).lines
+    assert found.path == "memory/a.md"
+
+
+def test_of_files_without_the_word_only_the_bytes_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    for number in range(9):
+        (folder / f"{number}.md").write_text("Tea.\n" + "zebra 4711\n" * (number == 3))
+    (folder / "null.md").write_bytes(b"zebra\0 4711")
+    looked: list[str] = []
+
+    def counted(places: Places, path: str, now: int) -> tuple[str, Stamp, str]:
+        looked.append(path)
+        return read(places, path, now)
+
+    monkeypatch.setattr(forgetting, "read", counted)
+    done = Papers(Places(tmp_path), (), None).clean(REDACTION)
+    assert sorted(looked) == ["memory/3.md", "memory/null.md"]
+    assert [path for path, _ in done.left] == ["memory/null.md"], "what is no text is named"
