@@ -10,6 +10,8 @@ from skerry.model.noted import clean
 
 SPEAKERS: Final = ("User: ", "Assistant: ")
 """Labels of the lines of a transcript."""
+_BETWEEN: Final = "\ue000"
+"""A character for private use, which stays where texts are cleaned and in which no line goes on."""
 
 
 def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[MemoryHit]:
@@ -46,8 +48,11 @@ def stands_in(line: str, said: str) -> bool:
 
 
 def flat(texts: Iterable[str]) -> str:
-    """Return the texts, a line each, as `stands_in` compares them."""
-    return "\n".join(_flat(clean(one)) for one in texts)
+    """Return the texts as `stands_in` compares them, with a mark between two.
+
+    All are split at once: a long conversation has hundreds of short ones.
+    """
+    return _flat(clean(f" {_BETWEEN} ".join(texts)))
 
 
 def _answers(question: str, rest: list[str], lines: list[str]) -> bool:

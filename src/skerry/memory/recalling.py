@@ -69,6 +69,8 @@ class Recalling(Struct, frozen=True):
         except SkerryError as error:
             logger.warning("nothing was recalled for %s: %s", caller.key, error)
             return None
+        if not answer.hits:
+            return None
         said = flat(one.text for one in draft.messages)
         hits = [
             hit

@@ -234,9 +234,10 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
     with closing(connect(kept.home / "main.sqlite")) as db:
         db.executescript(
             "DROP TRIGGER chunk_added; DROP TRIGGER chunk_removed; DROP TRIGGER chunk_embedded;"
-            " DROP TABLE totals; DROP INDEX files_of_source;"
-            " DROP TABLE refusals; DROP INDEX chunks_lacking; DELETE FROM meta WHERE key = 'vector"
-            " size'; UPDATE embedding_cache SET model = 'm';"
+            "DROP TRIGGER file_added; DROP TRIGGER file_removed; DROP TRIGGER file_changed;"
+            " DROP TABLE totals; DROP INDEX files_of_source; DROP INDEX files_failed;"
+            " DROP INDEX files_counted; DROP TABLE refusals; DROP INDEX chunks_lacking;"
+            " DELETE FROM meta WHERE key IN ('vector size', 'state', 'scanned'); UPDATE embedding_cache SET model = 'm';"
             " UPDATE chunks_vec SET embedding = zeroblob(16) WHERE chunk_id = 1;"
             " UPDATE chunks_vec SET embedding = x'0000803F' WHERE chunk_id = 2;"
             " UPDATE embedding_cache SET embedding = zeroblob(16) WHERE content_hash ="

@@ -100,6 +100,12 @@ async def test_what_the_conversation_still_has_is_not_repeated(tmp_path: Path) -
     assert "Rome" not in text
 
 
+async def test_a_line_that_only_two_messages_together_have_is_recalled(tmp_path: Path) -> None:
+    here = place(tmp_path, FakeBackend([hit("memory/a.md", "I moved to Rome.")]))
+    messages = tuple(mine(one) for one in ("I moved", "to Rome.", ASKED))
+    assert "Rome" in await recalled(here, draft(messages=messages))
+
+
 async def test_nothing_is_recalled_where_somebody_else_was_heard(tmp_path: Path) -> None:
     here = place(tmp_path, FakeBackend([hit()]))
     stranger = message.UserMessage((message.TextBlock("hi"),), 0)

@@ -91,12 +91,18 @@ export class FilesView {
   }
 
   #row(file) {
-    const { path, passages, vectors, error, changedAt, size, sessionKey } = file;
+    const { path, passages, vectors, error, changedAt, size, sessionKey, encoding } = file;
     const open = button("", () => this.open(path), "file");
     const unknown = this.#backend === "qmd" ? "searched by QMD" : "not indexed yet";
     const state = error || (passages === null ? unknown : passages === 1 ? "1 passage" : `${passages} passages`);
-    const found = !passages || vectors === null ? "" : vectors < passages ? "by words" : "by words and meaning";
-    const about = [sessionKey ? "" : kilo(size), state, found, when(changedAt)].filter(Boolean).join(" · ");
+    const parts = [
+      sessionKey ? "" : kilo(size),
+      state,
+      howFound(passages, vectors),
+      encoding ? `read as ${encoding}` : "",
+      when(changedAt),
+    ];
+    const about = parts.filter(Boolean).join(" · ");
     open.append(
       make("span", { className: "name", dir: "auto" }, this.panel.title(sessionKey) ?? path.split("/").at(-1)),
       make("span", { className: "about" }, about),
@@ -155,4 +161,11 @@ function byDay(files) {
 
 function kilo(size) {
   return size < 1000 ? `${size} B` : `${(size / 1000).toFixed(1)} kB`;
+}
+
+/** How the passages of a document are found; empty where that is not known. */
+function howFound(passages, vectors) {
+  if (!passages || vectors === null) return "";
+  if (vectors === passages) return "by words and meaning";
+  return vectors === 0 ? "by words" : `by words, ${vectors} by meaning too`;
 }
