@@ -9,9 +9,9 @@ embedding_cache  vectors by provider, model and SHA-256 of the text, for texts t
             model is `name@size`: a server that changed behind a name and changes back costs nothing
 refusals    texts that the model gave no vector, why, and when it was asked, in ms since 1970
 totals      how many passages there are, and how many lack a vector; triggers count
-meta        how the index was made; a step that changes passages or vectors deletes `state`, so that
-            what is searched is compared with them; `scanned` is there only while every row of a file is as it was
-            when the files were last compared with them
+meta        how the index was made. `scanned` is there only while every row of a file is as it was
+            when all were last compared; a step that changes passages or vectors deletes `state`,
+            so that what is searched is compared with them
 
 Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
 the postings are files beside the database that can be made of it (`skerry_recall.collection`).

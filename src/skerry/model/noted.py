@@ -67,12 +67,12 @@ def item(text: str, provenance: Provenance) -> list[str]:
 
 def clean(text: str) -> str:
     """Return the text without what nobody sees: control, format and tag characters."""
-    unseen = {
-        char: None
+    unseen = "".join(
+        char
         for char in set(text) - _KEPT  # of a long text a few characters, so this is cheap
         if unicodedata.category(char) in {"Cc", "Cf"}
-    }
-    return text.translate(str.maketrans(unseen)) if unseen else text
+    )
+    return text.translate(str.maketrans("", "", unseen)) if unseen else text
 
 
 def items(text: str, provenance: Provenance) -> list[str]:
