@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.measure import SEPARATOR, figure
+from bench.measure import SEPARATOR, figure, yardstick
 
 FOLDER = Path(__file__).resolve().parent
 DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
@@ -17,15 +17,6 @@ TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+", re.MULTILINE)
 HELPERS = {"measure"}
 LONG = {"soak"}
 """Benchmarks of many minutes, which run only where they are named."""
-
-
-def yardstick() -> float:
-    """Return the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
-    kept: dict[int, str] = {}
-    begin = time.process_time()
-    for number in range(300_000):
-        kept[number % 1000] = str(number)
-    return (time.process_time() - begin) * 1e3
 
 
 def run(name: str, minutes: str | None) -> list[str]:

@@ -27,6 +27,15 @@ _QUIET_CPU: Final = 0.02  # seconds of CPU that a gateway which does nothing may
 _SCHED: Final = 2  # CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds
 
 
+def yardstick() -> float:
+    """Return the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
+    kept: dict[int, str] = {}
+    begin = time.process_time()
+    for number in range(300_000):
+        kept[number % 1000] = str(number)
+    return (time.process_time() - begin) * 1e3
+
+
 def figure(name: str, budget: str, measured: str, beside: str = "") -> None:
     """Print one figure: what it is, its budget, what was measured, what was measured beside it."""
     print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", beside)), flush=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import anyio
 
-from bench.measure import Driver, Gateway, driver, figure, gateway
+from bench.measure import Driver, Gateway, driver, figure, gateway, yardstick
 from skerry.testing.gateway import model_config
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
@@ -33,6 +33,8 @@ TOOLS: Final = 20
 """One message of a conversation in so many calls a tool."""
 READS: Final = 10
 """After so many messages a client reads a conversation, as a page does."""
+MARKS: Final = 40
+"""After so many messages the same work is measured."""
 WINDOW: Final = 32_000
 SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
 """What the model answers to a tool's result, and as a summary."""
@@ -55,6 +57,8 @@ class Minute:
     messages: int
     cpu_ms: float
     """Of all processes, a message."""
+    same_ms: float
+    """CPU of a fixed piece of Python meanwhile, in ms: it takes more beside neighbours."""
     rss: float
     """Of the gateway's own process at the end of the minute, in MB."""
     anonymous: float
@@ -99,6 +103,8 @@ class Traffic:
 
     def __init__(self, client: Driver, reader: Driver) -> None:
         self.said = 0
+        self.marks: list[float] = []
+        """CPU of the same work, since the last minute began."""
         self._client = client
         self._reader = reader
         self._prose = Prose()
@@ -107,6 +113,7 @@ class Traffic:
     async def minute(self) -> int:
         """Go on for a minute; return how many messages were answered in it."""
         end, before = time.perf_counter() + 60, self.said
+        self.marks.clear()
         while time.perf_counter() < end:
             session = f"soak-{self.said % SESSIONS}"
             await self._client.say(session, self._prose.text(self.said // SESSIONS))
@@ -115,6 +122,8 @@ class Traffic:
             if self.said % READS == 0:
                 asked = {"sessionKey": session, "limit": 120}
                 await self._reader.answer("chat.history", asked)
+            if self.said % MARKS == 0:
+                self.marks.append(yardstick())
             await anyio.sleep(max(self._begin + self.said / RATE - time.perf_counter(), 0))
         return self.said - before
 
@@ -141,6 +150,7 @@ async def measured(running: Gateway, traffic: Traffic) -> Minute:
     return Minute(
         messages,
         used / max(messages, 1) * 1e3,
+        statistics.mean(traffic.marks),
         status(pid, "VmRSS"),
         status(pid, "RssAnon"),
         running.tree.rss(),
@@ -151,7 +161,8 @@ async def measured(running: Gateway, traffic: Traffic) -> Minute:
 def told(name: str, found: Minute) -> None:
     """Print a minute beside the figures, for whoever watches."""
     print(
-        f"{name}: {found.messages} messages, CPU {found.cpu_ms:.2f} ms a message,"
+        f"{name}: {found.messages} messages, CPU {found.cpu_ms:.2f} ms a message beside"
+        f" {found.same_ms:.0f} ms for the same work ({found.cpu_ms / found.same_ms:.3f} of it),"
         f" RSS {found.rss:.1f} MB ({found.anonymous:.1f} anonymous; all processes"
         f" {found.together:.1f}), {found.files} files open",
         file=sys.stderr,
@@ -184,9 +195,9 @@ async def main(minutes: int) -> None:
     said = sum(one.messages for one in found)
     compare = [
         [statistics.mean(getattr(one, name) for one in part) for part in (first, last)]
-        for name in ("rss", "together", "cpu_ms")
+        for name in ("rss", "together", "cpu_ms", "same_ms")
     ]
-    (rss, rss_end), (together, together_end), (cpu, cpu_end) = compare
+    (rss, rss_end), (together, together_end), (cpu, cpu_end), (same, same_end) = compare
     figure(
         f"RSS of the last {ends} of {minutes} minutes, MB",
         "",
@@ -203,6 +214,12 @@ async def main(minutes: int) -> None:
         f"the first {ends}: {cpu:.2f}; one of {TOOLS} searches the conversations, after {READS} a"
         " page reads one; in the first minute of the warm-up"
         f" {warm[0].cpu_ms:.2f}",
+    )
+    figure(
+        f"the same in the time of the same work, last {ends} minutes",
+        "",
+        f"{cpu_end / same_end:.3f}",
+        f"the first {ends}: {cpu / same:.3f}; the same work took {same:.0f} and {same_end:.0f} ms",
     )
 
 

@@ -93,7 +93,8 @@ class MemoryQueryConfig(OpenSection):
 class MemorySyncSessions(OpenSection):
     """When a conversation that goes on is indexed, and what its vectors may cost.
 
-    One that rests for five minutes is always indexed, and for some seconds where a tenth is new.
+    One that rests for five minutes is always indexed, and for some seconds where a tenth is new. In
+    a long one a tenth takes the place of the limits below, where that is more.
     """
 
     delta_bytes: int = Field(default=100_000, ge=0, le=1_000_000_000)

@@ -20,7 +20,9 @@ REST_MS: Final = 5 * 60_000
 PAUSE_MS: Final = 4_000
 """Or for so long, where a large part is new."""
 PART: Final = 10
-"""One entry in so many; else a long conversation would be read for each message."""
+"""One entry in so many; else a long conversation would be read for each message. It also takes the
+place of the two limits above in a conversation that is so long that it is more than they are: to
+index it reads all of it, which would cost the square of its length."""
 RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
@@ -61,8 +63,8 @@ def is_due(
         return False
     rests = now - conversation.updated_at
     return (
-        found.size - was.size >= most_bytes
-        or found.ctime - was.ctime >= most_entries
+        found.size - was.size >= max(most_bytes, was.size // PART)
+        or found.ctime - was.ctime >= max(most_entries, was.ctime // PART)
         or found.ctime < was.ctime  # it was taken back, or redacted
         or rests >= REST_MS
         or (rests >= PAUSE_MS and PART * (found.ctime - was.ctime) >= found.ctime)

@@ -8,7 +8,7 @@ does not have at all is moved there. A note beside each says what is in it.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -180,9 +180,12 @@ def mapped(folder: Path) -> dict[str, str]:
     }
 
 
-def ids(entries: Sequence[tuple[int, int]]) -> dict[str, tuple[int, str]]:
-    """Return the number and the time of entries, given as number and ms, by their ids."""
-    return {entry_id(seq): (seq, iso(at)) for seq, at in entries}
+def ids(entries: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, str]]:
+    """Return the number and the time of entries, given as rows of number and ms, by their ids.
+
+    One whose row is damaged may have a time that is no number: then it is as none.
+    """
+    return {entry_id(seq): (seq, iso(at) if isinstance(at, int) else "") for seq, at in entries}
 
 
 def iso(milliseconds: int) -> str:

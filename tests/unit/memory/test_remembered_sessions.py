@@ -79,6 +79,17 @@ def test_a_conversation_is_due_when_enough_is_new(
     assert is_due(known(TALK), new, NOW + later) is due
 
 
+def test_a_conversation_that_goes_on_is_not_read_in_the_square_of_its_length() -> None:
+    entries = 20_000
+    indexed, read = replace(TALK, entries=0, size=0), 0
+    for count in range(1, entries + 1):
+        now = replace(TALK, entries=count, size=count * 300)
+        if is_due(known(indexed), now, NOW):
+            indexed, read = now, read + count
+    assert read < 13 * entries  # 50 entries at a time would be 200 times
+    assert entries - indexed.entries < entries / 10
+
+
 @pytest.mark.requirement("memory-session-export")
 def test_a_conversation_is_markdown_with_its_roles_and_the_times_of_its_parts() -> None:
     said = [
