@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from skerry_recall.arrays import DamagedError, load, on_disk, replace_file, save
+from skerry_recall.arrays import DamagedError, load, on_disk, replace_file, save, verify
 from skerry_recall.parts import Change, Parts, Removed, changed, compacted, purged
 from skerry_recall.passage import Passage
 from skerry_recall.postings import Postings, build
@@ -169,7 +169,7 @@ class Collection:
 
     def _load(self) -> "_State":
         try:
-            return _loaded(self._folder)
+            return _verified(self._folder)
         except FileNotFoundError:
             return _State(Parts())
         except (OSError, ValueError, LookupError, TypeError):
@@ -197,6 +197,17 @@ class Collection:
     def _name(self, parts: Parts, files: Mapping[str, str], stamp: str) -> None:
         manifest = {"format": _FORMAT, "model": parts.model, "files": files, "stamp": stamp}
         replace_file(self._folder / _MANIFEST, json.dumps(manifest).encode())
+
+
+def _verified(folder: Path) -> "_State":
+    """Return what the folder holds, once every byte of it was read; raises as `_loaded`.
+
+    Not those of the exact vectors, most of it: damage there can only order wrongly what is near.
+    """
+    found = _loaded(folder)
+    for name in found.files.values():
+        verify(folder / name, but="exact")
+    return found
 
 
 class _State:
