@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +15,7 @@ FOLDER = Path(__file__).resolve().parent
 DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
 TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+", re.MULTILINE)
 HELPERS = {"measure"}
+BUDGET = re.compile(r"(?P<side><=|>=) (?P<limit>[\d.]+)")
 LONG = {"soak"}
 """Benchmarks of many minutes, which run only where they are named."""
 
@@ -31,6 +32,19 @@ def run(name: str, minutes: str | None) -> list[str]:
             print(line, end="", flush=True)
             lines.append(line.rstrip("\n"))  # an empty last field has a space before it
     return [] if process.returncode else lines
+
+
+def missed(lines: Iterable[str]) -> list[str]:
+    """Return the names of figures beyond their budgets; an empty budget is none."""
+    beyond = []
+    for line in lines:
+        name, budget, measured, *_ = (part.strip() for part in line.split(SEPARATOR))
+        limit, value = BUDGET.match(budget), re.match(r"[\d.]+", measured)
+        if limit and value:
+            over = float(value[0]) - float(limit["limit"])
+            if (over if limit["side"] == "<=" else -over) > 0:
+                beyond.append(name)
+    return beyond
 
 
 def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
@@ -52,10 +66,11 @@ def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
 
 
 def main() -> int:
-    """Return 1 if a benchmark could not run; a missed budget is printed and no failure."""
+    """Return 1 if a benchmark could not run, or with `--strict` if a budget was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="all without any")
     parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")
+    parser.add_argument("--strict", action="store_true", help="fail when a budget is missed")
     parser.add_argument("--minutes", help="of those that take many")
     given = parser.parse_args()
     every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS - LONG
@@ -73,7 +88,10 @@ def main() -> int:
         return 1
     if given.save:
         save(found, marks)
-    return 0
+    beyond = missed(line for lines in found.values() for line in lines)
+    if beyond:
+        print(f"beyond their budgets: {'; '.join(beyond)}", file=sys.stderr)
+    return 1 if beyond and given.strict else 0
 
 
 if __name__ == "__main__":
