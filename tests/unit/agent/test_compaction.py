@@ -63,6 +63,7 @@ def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
     ]
 
 
+@pytest.mark.requirement("agent-execution-order")
 @pytest.mark.requirement("compaction-threshold")
 @pytest.mark.requirement("compaction-persists-summary")
 async def test_a_conversation_is_summarised_before_it_fills_the_window(tmp_path: Path) -> None:

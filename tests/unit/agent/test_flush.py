@@ -113,6 +113,7 @@ def test_the_defaults_are_those_of_the_seeds() -> None:
     assert "NO_REPLY" in settings.prompt
 
 
+@pytest.mark.requirement("flush-config")
 async def test_the_prompts_of_the_configuration_are_sent_with_the_hint(tmp_path: Path) -> None:
     flush = MemoryFlush(prompt="Note it for YYYY-MM-DD.", system_prompt="Be quick.")
     agents = AgentsConfig(defaults=AgentDefaults(compaction=Compaction(memory_flush=flush)))
@@ -156,6 +157,17 @@ async def test_a_flush_that_fails_stops_nothing(tmp_path: Path, answer: list[Ste
         assert not (core.workspace / "memory").exists()
     assert flushes(scripted), "it was tried"
     assert summaries(scripted)
+
+
+@pytest.mark.requirement("flush-config")
+async def test_where_it_is_switched_off_nobody_is_asked_for_notes(tmp_path: Path) -> None:
+    model = ScriptedModel(noting)
+    off = Compaction(memory_flush=MemoryFlush(enabled=False))
+    agents = AgentsConfig(defaults=AgentDefaults(compaction=off))
+    async with open_core(tmp_path, model, clock=clock(), agents=agents) as core:
+        await talk(core, 16)
+    assert summaries(model)
+    assert not any(is_flush(one.request) for one in model.seen)
 
 
 async def test_notes_that_a_model_failed_to_write_are_asked_for_again(tmp_path: Path) -> None:

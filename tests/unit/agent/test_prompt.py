@@ -154,6 +154,7 @@ async def test_how_it_works_stands_in_every_conversation(tmp_path: Path, key: st
     assert "### TOOLS.md" in systems(model)[0]
 
 
+@pytest.mark.requirement("identity-file-memory-md")
 @pytest.mark.requirement("memory-files")
 async def test_what_is_private_is_not_told_to_a_group(tmp_path: Path) -> None:
     clock = FakeClock()
@@ -220,6 +221,8 @@ async def test_a_session_of_another_day_has_that_day(tmp_path: Path) -> None:
     assert first[: first.index("## Date")] == second[: second.index("## Date")]
 
 
+@pytest.mark.requirement("agent-execution-order")
+@pytest.mark.requirement("identity-files-injected")
 async def test_files_have_limits_that_the_configuration_sets(tmp_path: Path) -> None:
     limits = AgentDefaults(bootstrap_max_chars=300, bootstrap_total_max_chars=700)
     async with seeded(tmp_path, agents=AgentsConfig(defaults=limits)) as (core, model):

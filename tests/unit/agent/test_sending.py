@@ -90,6 +90,7 @@ async def test_after_the_ttl_old_results_are_sent_shortened_and_stay_so(tmp_path
     assert stored == within(results(whole)[0])
 
 
+@pytest.mark.requirement("pruning-mode-cache-ttl")
 async def test_within_the_ttl_nothing_is_pruned(tmp_path: Path) -> None:
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.05)
     bodies, _ = await conversation(tmp_path, pruning, 4 * MINUTE)
@@ -106,6 +107,7 @@ async def test_by_default_nothing_is_pruned(tmp_path: Path) -> None:
 OPENAI, CLAUDES = "openai-completions", "anthropic-messages"
 
 
+@pytest.mark.requirement("pruning-mode-cache-ttl")
 @pytest.mark.parametrize(
     ("answered", "asked", "pruned"),
     [(CLAUDES, CLAUDES, True), (CLAUDES, OPENAI, False), (OPENAI, OPENAI, False)],

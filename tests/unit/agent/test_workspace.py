@@ -108,6 +108,7 @@ def test_the_checklist_is_for_heartbeats_alone() -> None:
     assert with_it == {Purpose.HEARTBEAT}
 
 
+@pytest.mark.requirement("identity-file-soul-md")
 @pytest.mark.parametrize("key", ["main", "agent:main:memory:group:1", "cron:daily"])
 def test_who_it_is_and_how_it_works_stand_in_every_conversation(key: str) -> None:
     names = wanted(asked(key), ritual=False)

@@ -71,6 +71,7 @@ async def test_a_reset_stops_the_run_and_what_it_said_stays_with_it(tmp_path: Pa
         assert await said_in(core, old.session_id) == ["one", "half"]
 
 
+@pytest.mark.requirement("agent-lifecycle-order")
 @pytest.mark.parametrize("mode", list(QueueMode))
 async def test_messages_that_wait_are_stopped_too(tmp_path: Path, mode: QueueMode) -> None:
     gate = Gate()

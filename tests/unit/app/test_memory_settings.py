@@ -140,6 +140,7 @@ async def test_another_chunking_makes_the_index_anew_and_till_then_the_old_one_s
     assert await home.chunks() == 2
 
 
+@pytest.mark.requirement("memory-db-location")
 async def test_each_agent_has_an_index_of_its_own(home: Home) -> None:
     agents = {"list": [{"id": "main"}, {"id": "work"}]}
     found, _ = check(

@@ -201,6 +201,7 @@ async def test_a_broken_observer_harms_nobody(hooks: Hooks, broken: Any) -> None
     assert seen == [START]
 
 
+@pytest.mark.requirement("hooks-07-tool-result-persist")
 @pytest.mark.requirement("hooks-pattern-sync")
 async def test_an_async_handler_of_a_sync_hook_changes_nothing_and_is_warned_about(
     hooks: Hooks, caplog: pytest.LogCaptureFixture

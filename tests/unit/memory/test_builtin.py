@@ -58,6 +58,7 @@ async def test_a_file_edited_by_hand_is_found_by_the_next_search(
     assert await paths(memory, "ship") == ["memory.md"]
 
 
+@pytest.mark.requirement("memory-dirty-marking")
 async def test_what_a_watch_noticed_is_told_until_it_is_indexed(
     memory: BuiltinMemory, workspace: Path
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_cache_is_keyed_by_provider_model_and_hash(index: Index) -> None:
     assert keys == ["provider", "model", "content_hash"]
 
 
+@pytest.mark.requirement("memory-table-embedding-cache")
 def test_a_vector_is_kept_by_the_sha_256_of_its_text_for_its_provider(index: Index) -> None:
     index.sync()
     with index.database.writing() as tables:

@@ -213,6 +213,7 @@ async def test_a_look_that_waits_for_the_disk_or_the_processor_puts_the_next_one
     assert LATE_SECONDS <= 15, "a note is found by its meaning within seconds"
 
 
+@pytest.mark.requirement("memory-dirty-marking")
 @pytest.mark.requirement("memory-cycle-boot")
 async def test_at_the_start_it_is_indexed_and_a_new_file_soon_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

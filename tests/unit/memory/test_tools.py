@@ -254,6 +254,7 @@ async def test_a_long_file_goes_on_where_it_says(tmp_path: Path) -> None:
     assert second["text"].startswith(f"line {len(shown) + 1} ")
 
 
+@pytest.mark.requirement("memory-get-tool-params")
 async def test_what_only_the_backend_has_is_asked_of_it(tmp_path: Path) -> None:
     memory, sessions = MemorySource.MEMORY, MemorySource.SESSIONS
     documents = {

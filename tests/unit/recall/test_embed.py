@@ -23,6 +23,7 @@ def _seed(vector: list[float]) -> list[float]:
     return sound if magnitude < 1e-10 else [v / magnitude for v in sound]
 
 
+@pytest.mark.requirement("search-vector-engine")
 @pytest.mark.requirement("embed-l2-normalise")
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf]), min_size=1)

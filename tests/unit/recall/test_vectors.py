@@ -54,6 +54,7 @@ def test_of_many_the_ten_nearest_are_found() -> None:
     assert hits / (10 * len(questions)) >= 0.995
 
 
+@pytest.mark.requirement("search-vector-engine")
 def test_the_others_are_estimated_without_bias() -> None:
     found, questions = _clustered(MANY)
     packed = _on_disk(found)

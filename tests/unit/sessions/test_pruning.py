@@ -70,6 +70,7 @@ def test_nothing_is_shortened_below_the_soft_ratio() -> None:
     assert (ON.soft_trim_ratio, ON.hard_clear_ratio) == (0.3, 0.5)
 
 
+@pytest.mark.requirement("pruning-ratios")
 @pytest.mark.requirement("pruning-hard-clear")
 def test_the_oldest_results_are_taken_out_until_the_rest_is_small_enough() -> None:
     told = conversation(*(result("x" * 3900) for _ in range(20)))
