@@ -40,3 +40,22 @@ def test_when_damage_is_looked_for_is_told_as_it_is() -> None:
     assert FIRST_SECONDS == 60
     assert "a start after a crash, a minute after every start, once a week" in text
     assert "nothing is looked at" not in text
+
+
+def test_the_first_page_says_how_to_get_test_and_install_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for words in ("git clone ", "make start", "make test", "uv tool install"):
+        assert words in readme, words
+
+
+def test_what_an_installation_takes_is_told_by_its_size() -> None:
+    told = re.search(r"together about (\d+) MB on disk", GUIDES["getting-started.md"])
+    assert told
+    assert (
+        400 <= int(told[1]) <= 500
+    )  # 451 were measured; each lock of other versions may change it
+
+
+def test_the_memory_of_both_processes_is_told() -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "a second one of as much while meaning is computed: 130 MB together" in readme

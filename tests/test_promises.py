@@ -49,3 +49,11 @@ def test_a_companion_that_a_row_names_is_in_the_same_file() -> None:
     for row in ROWS:
         ((path, _),) = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row[2])
         assert set(re.findall(r"`(test_\w+)`", row[3])) <= names_in(path), row
+
+
+def test_the_long_session_says_what_is_scripted_in_it() -> None:
+    (row,) = [one for one in ROWS if "test_long_session" in one[2]]
+    for words in ("`session_search` alone", "scripted model", "without notes"):
+        assert words in row[1]
+    test = (ROOT / "tests/e2e/test_long_session.py").read_text(encoding="utf-8")
+    assert "MemoryFlush(enabled=False)" in test

@@ -178,17 +178,25 @@ async def test_a_conversation_of_another_agent_names_it(browser: Chromium, rig: 
     await expect(page.locator("#transcript")).to_contain_text("agents/books/sessions")
 
 
-async def with_images(browser: Chromium, rig: Rig) -> tuple[Page, list[Frame]]:
+async def with_images(
+    browser: Chromium, rig: Rig, *, sees: bool = True
+) -> tuple[Page, list[Frame]]:
     status = {
         "state": "ready",
         "message": "",
         "remedy": "",
-        "model": {"id": "eyes", "name": "Eyes", "provider": "stub", "input": ["image", "text"]},
+        "model": {
+            "id": "eyes",
+            "name": "Eyes",
+            "provider": "stub",
+            "input": ["image", "text"] if sees else ["text"],
+        },
     }
     page = await browser.tab()
     sent = await play(page, {"models.status": status})
     await page.goto(f"{rig.http}/#token={TOKEN}")
-    await expect(page.get_by_role("button", name="Add images")).to_be_visible()
+    button = page.get_by_role("button", name="Add images")
+    await (expect(button).to_be_visible() if sees else expect_online(page))
     return page, sent
 
 
@@ -232,6 +240,16 @@ async def test_an_image_goes_with_the_message(browser: Chromium, rig: Rig, how: 
     assert message["attachments"] == [
         {"type": "image", "mimeType": "image/png", "fileName": "dot.png", "content": content}
     ]
+
+
+@pytest.mark.parametrize("how", ["drop", "paste"])
+async def test_an_image_that_the_model_cannot_see_is_refused_with_a_word(
+    browser: Chromium, rig: Rig, how: str
+) -> None:
+    page, _ = await with_images(browser, rig, sees=False)
+    await page.evaluate(DROP, [how, base64.b64encode(PIXEL).decode()])
+    await expect(page.locator("#toast")).to_contain_text("sees no images: dot.png was not taken")
+    await expect(page.locator("#attached")).to_be_hidden()
 
 
 async def test_escape_stops_an_answer(browser: Chromium, rig: Rig) -> None:

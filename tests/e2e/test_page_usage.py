@@ -31,6 +31,8 @@ async def test_the_page_tells_what_was_used_today_and_this_month(
         ["Today", "Last 7 days", "This month", "test/stub"]
     )
     await expect(panel.locator("tr", has_text="Today").locator("td").first).not_to_have_text("0")
+    cost = panel.locator("tr", has_text="Today").locator("td").last
+    await expect(cost).to_have_text("unknown")  # nobody named a price; it is not nothing
     await page.keyboard.press("Escape")
     await expect(panel).to_be_hidden()
 
