@@ -14,6 +14,7 @@ from skerry.model import message
 from skerry.model.message import TextBlock
 from tests.e2e.browser import Chromium, allow, expect_online
 from tests.e2e.test_page_text import MARKDOWN, answer, write
+from tests.e2e.test_page_tools import open_page
 from tests.support.gateway import TOKEN, Rig, running_gateway
 
 pytestmark = pytest.mark.full("Chromium")
@@ -225,3 +226,16 @@ async def test_a_sentence_is_not_torn_when_the_gateway_goes(
     page = await opened(browser, rig)
     found = await page.evaluate(TORN, [f"{rig.http}/markdown.js", first, rest])
     assert found == [1, paragraphs]
+
+
+async def test_dark_and_light_are_chosen_and_kept(browser: Chromium, rig: Rig) -> None:
+    page = await open_page(browser, rig, color_scheme="light")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = await page.evaluate(colour)
+    await page.get_by_text("Dark", exact=True).click()
+    dark = await page.evaluate(colour)
+    assert light != dark
+    await page.reload()
+    assert await page.evaluate(colour) == dark
+    await page.get_by_text("Auto", exact=True).click()
+    assert await page.evaluate(colour) == light

@@ -278,19 +278,6 @@ async def test_a_question_mark_shows_the_shortcuts_except_in_a_text(
     await expect(sheet).to_be_visible()
 
 
-async def test_dark_and_light_are_chosen_and_kept(browser: Chromium, rig: Rig) -> None:
-    page = await open_page(browser, rig, color_scheme="light")
-    colour = "getComputedStyle(document.body).backgroundColor"
-    light = await page.evaluate(colour)
-    await page.get_by_text("Dark", exact=True).click()
-    dark = await page.evaluate(colour)
-    assert light != dark
-    await page.reload()
-    assert await page.evaluate(colour) == dark
-    await page.get_by_text("Auto", exact=True).click()
-    assert await page.evaluate(colour) == light
-
-
 async def test_a_model_and_how_long_it_thinks_are_chosen_for_one_conversation(
     browser: Chromium, rig: Rig
 ) -> None:

@@ -370,9 +370,7 @@ async def test_a_topic_is_told_to_its_subscribers_until_they_leave(
     assert [len(one.take()) for one in (ear, other)] == [0, 0]
 
 
-async def test_a_client_subscribes_to_a_bounded_number_of_topics(
-    broadcast: Broadcast, ear: Ear
-) -> None:
+async def test_a_client_has_a_bounded_number_of_topics(broadcast: Broadcast, ear: Ear) -> None:
     assert all(broadcast.subscribe(ear.id, str(number)) for number in range(MAX_TOPICS))
     assert broadcast.subscribe(ear.id, "0")
     assert not broadcast.subscribe(ear.id, "one more")
