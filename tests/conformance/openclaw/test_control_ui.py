@@ -114,8 +114,8 @@ class Face:
 
 
 def answer(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Echo the last message; one of an island is not answered to its end."""
-    text = str(body["messages"][-1]["content"])
+    """Echo the last message's last line; one of an island is not answered to its end."""
+    text = str(body["messages"][-1]["content"]).splitlines()[-1]
     return ["A long ", Gate(), "answer"] if "island" in text else [f"echo: {text[-40:]}"]
 
 
