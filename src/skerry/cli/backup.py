@@ -1,12 +1,15 @@
 """`skerry backup`: makes, lists, checks and restores backups of the database."""
 
 import os
+import sqlite3
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.gateway import LOCK
@@ -17,10 +20,14 @@ from skerry.infra.lock import LockedError, locked
 from skerry.model.errors import StateLockedError
 from skerry.store import DATABASE, backups, restore
 from skerry.store.backups import Backup, BackupKind, Contents
+from skerry.store.forgetting import is_forgetting
 from skerry.store.restore import Restored
 from skerry.store.security import Kept
 
 _CURRENT = "current"
+PATIENCE_SECONDS: Final = 20.0
+"""What a backup waits for a forget that is under way."""
+_LOOK_SECONDS: Final = 0.5
 
 
 def run(arguments: Namespace) -> int:
@@ -37,13 +44,39 @@ def run(arguments: Namespace) -> int:
 
 
 def _create(state_dir: Path, arguments: Namespace) -> int:
-    now = SystemClock().now_ms()
-    made = backups.create(state_dir, BackupKind.MANUAL, now, _progress("Copying"))
+    made = _without_words(state_dir, PATIENCE_SECONDS)
     if arguments.json:
         show_json(_row(made))
     else:
         show(f"{made.path} ({_size(made.size)})")
     return 0
+
+
+def _without_words(state_dir: Path, seconds: float) -> Backup:
+    """Return a backup that was not made during a forget, where one can be made in that time."""
+    end = time.monotonic() + seconds
+    while True:
+        now = SystemClock().now_ms()
+        made = backups.create(state_dir, BackupKind.MANUAL, now, _progress("Copying"))
+        if not _is_forgetting(made.path):
+            return made
+        if time.monotonic() >= end:
+            break
+        made.path.unlink()  # it has words that are to be nowhere
+        time.sleep(_LOOK_SECONDS)
+    # A job that does not end must not keep the state without a copy.
+    notice(
+        "Something is being forgotten just now, and this copy still has it. When that is done, make"
+        f" another and delete this one: {made.path}"
+    )
+    return made
+
+
+def _is_forgetting(path: Path) -> bool:
+    try:
+        return is_forgetting(path)
+    except sqlite3.Error:  # `skerry backup verify` tells what is wrong with it
+        return False
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
