@@ -75,3 +75,12 @@ def test_a_decision_has_its_parts_and_fits_a_page(path: Path) -> None:
     assert tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) == PARTS
     assert len(text.splitlines()) <= MOST_LINES
     assert f"({path.name})" in (DECISIONS / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "line", ["git clone ", "make start", "`make test`", "uv tool install .", "pipx install ."]
+)
+def test_the_readme_says_how_to_begin(line: str) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    start = text.partition("\n## Start\n")[2].partition("\n## ")[0]
+    assert line in start

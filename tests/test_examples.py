@@ -138,13 +138,13 @@ def test_config_set_changes_nothing_else_in_the_examples_of_a_guide(
         text = "// mine\n" + block.text.rstrip().removesuffix("}") + "  // the end\n}\n"
         path.write_text(text)
         path.chmod(0o600)
-        assert main(["config", "set", "logging.level", "debug"]) == 0
+        assert main(["config", "set", "agents.defaults.timeoutSeconds", "120"]) == 0
         raw = path.read_text()
-        assert source.read(path).parsed["logging"]["level"] == "debug"
+        assert source.read(path).parsed["agents"]["defaults"]["timeoutSeconds"] == 120
         kept = BARE.findall(raw)
         assert [one for one in BARE.findall(text) if one not in kept] == []
         rest = iter(raw)
-        before = re.sub(r'\blevel: "\w+"', "level: ", text)
+        before = re.sub(r"(?<=timeoutSeconds: )[\d_]+", "", text)
         assert all(one in rest for one in before), raw  # only something was put between
 
 

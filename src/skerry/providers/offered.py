@@ -105,7 +105,7 @@ async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
         except httpx2.TransportError as error:
             said = _hidden(endpoint, str(error).encode()).decode(errors="replace")
             raise ModelUnreachableError(
-                f"Cannot ask {endpoint.name} at {url.host} for its models: {said}"
+                f"Cannot ask {endpoint.name} at {url.host} for its models: {said.rstrip('.')}."
             ) from error
         return _read(endpoint, response, body)
     raise ModelSilentError(f"{endpoint.name} did not name its models within {ASK_SECONDS:g} s.")
