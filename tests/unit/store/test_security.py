@@ -1,5 +1,6 @@
 """A restore takes no security state back, and takes no schema but ours."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,6 +15,7 @@ from skerry.store import DATABASE, Reader, Unit, backups, devices, files, open_s
 from skerry.store.backups import Backup, BackupError, BackupKind
 from skerry.store.devices import About, Grant, Request
 from skerry.store.restore import Restored, restore
+from skerry.store.security import TABLES
 from tests.support.damage import break_pages
 
 NOW = 1_700_000_000_000
@@ -151,3 +153,36 @@ async def test_a_restore_keeps_who_wrote_the_files_that_are_there(
     old = {"/before": web, "/cleared": web, "/hurt": clean}
     new = {"/before": web, "/cleared": clean, "/hurt": web, "/since": web}
     assert await taints(tmp_path) == (new if readable else old)
+
+
+async def test_every_table_that_lets_somebody_in_is_one_that_never_goes_back(
+    tmp_path: Path,
+) -> None:
+    async with open_store(tmp_path / DATABASE):
+        pass
+    lets_in = re.compile("scopes|token_hash|^hash$|secret|public_key|password|device_id")
+    found = set()
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+            if any(lets_in.search(column) for (column,) in columns):
+                found.add(name)
+    assert found == set(TABLES)
+
+
+async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_the_database(
+    tmp_path: Path,
+) -> None:
+    made = await home(tmp_path)
+    beside = {"model-servers.json": b"{}\n", "skerry.json": b'{"hooks": {}}\n'}
+    for name, data in beside.items():  # confirmations and hashes, as they are since the backup
+        (tmp_path / name).write_bytes(data)
+    moved = About("cli", "cli", "darwin", "198.51.100.7")
+    async with open_store(tmp_path / DATABASE) as store:
+        asked = Request("r-2", "rotated", ROLE, "key", ("operator.read",), moved, "moved", NOW + 2)
+        await store.write(lambda unit: devices.allow(unit, asked, NOW + 2))
+    restore(tmp_path, made, NOW + 3)
+    assert {name: (tmp_path / name).read_bytes() for name in beside} == beside
+    async with open_store(tmp_path / DATABASE) as store:
+        back = await store.read(lambda reader: grant(reader, "rotated"))
+    assert (back.about.platform, back.scopes) == ("darwin", ("operator.read",))
