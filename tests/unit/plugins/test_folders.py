@@ -257,3 +257,32 @@ def test_a_copy_of_what_a_tainted_run_wrote_is_no_hook_until_its_owner_pins_or_r
     with (tmp_path / "hooks" / "greet" / name).open("a") as file:
         file.write("\n")
     assert status({"enabled": True}) is HookStatus.ENABLED
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_head_that_others_may_write_or_that_is_a_copy_of_theirs_is_refused(
+    tmp_path: Path, end: str
+) -> None:
+    put(tmp_path / "hooks" / "greet")
+    head = tmp_path / "hooks" / "greet" / "HOOK.md"
+    data = head.read_bytes().replace(b"\n", end.encode())
+    head.write_bytes(data)
+    where = config(tmp_path, {"greet": {}})
+    assert by_name(where)["greet"].status is HookStatus.ENABLED, "the control"
+    sha = hashlib.sha256(data).digest()
+    copy = FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))
+    found = {one.report.name: one.report for one in find_hooks(where, {}, Records([copy]))}
+    assert found["greet"].status is HookStatus.FAILED
+    (doubted,) = (one for one in found["greet"].files if one.doubt)
+    assert (doubted.name, doubted.writer, doubted.origins) == ("HOOK.md", "main", ("web",))
+    head.chmod(0o666)
+    assert "Others may write" in by_name(where)["greet"].reason
+
+
+def test_a_head_without_an_end_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "hooks" / "greet")
+    with (tmp_path / "hooks" / "greet" / "HOOK.md").open("a") as file:
+        file.write("x" * 70_000)
+    report = by_name(config(tmp_path, {"greet": {}})).get("greet")
+    assert report is not None
+    assert "more than 65536 bytes" in report.reason
