@@ -168,3 +168,18 @@ def test_a_yes_takes_one_line_and_no_other(home: Path) -> None:
     assert "openai" not in config["models"]["providers"]
     assert config["agents"]["defaults"] == {"model": {"primary": "evil/m"}}
     assert "id_ed25519" not in "".join(map(str, (home / "state").rglob("*")))
+
+
+def test_a_link_out_of_the_home_is_no_workspace_and_no_yes_makes_it_one(home: Path) -> None:
+    hostile = home / ".openclaw"
+    theirs = {"agents": {"list": [{"id": "main", "default": True}]}}
+    (hostile / "openclaw.json").write_text(json.dumps(theirs), encoding="utf-8")
+    (home / ".ssh" / "AGENTS.md").write_text("STOLEN", encoding="utf-8")
+    done = skerry(home, "--apply", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "is a link out of the home" in done.stdout
+    refused = skerry(home, "--apply", "--yes-to", "agents.defaults.workspace")
+    assert refused.returncode == 1, "there is no key to say yes to"
+    written = [one.read_bytes() for one in (home / "state").rglob("*") if one.is_file()]
+    assert written
+    assert not any(b"PRIVATE KEY" in data or b"STOLEN" in data for data in written)
