@@ -27,6 +27,7 @@ from skerry.model.message import Usage
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import body_failure, response_failure
+from skerry.providers.hushed import Hush
 from skerry.providers.pieces import Heard, sound
 from skerry.providers.sse import EventSplitter, EventTooLargeError
 from skerry.providers.written import WrittenCalls
@@ -154,17 +155,17 @@ class Exchange:
         hear: Listener,
     ) -> ModelReply:
         written = WrittenCalls(request)
+        teller = _Teller(hear, written, self._secrets)
         try:
-            await self._stream(url, body, builder, _Teller(hear, written))
+            await self._stream(url, body, builder, teller)
         except BodyTooLargeError as error:
             raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
         except httpx2.TransportError as error:
             if not builder.finished:  # what breaks behind a whole answer does not matter
                 raise self._unreachable(url, error) from error
         reply, shown = written.finish(builder.reply())
-        if shown:
-            hear.on_text(shown)
-        return sound(reply, len(request.history.messages), self._endpoint.name)
+        teller.end(shown)
+        return sound(teller.hushed(reply), len(request.history.messages), self._endpoint.name)
 
     async def _stream(
         self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
@@ -274,11 +275,13 @@ class Exchange:
 class _Teller:
     """Tells a listener what one network read added, text and thinking each in one piece."""
 
-    __slots__ = ("_hear", "_pieces", "_thinking", "_written")
+    __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
 
-    def __init__(self, hear: Listener, written: WrittenCalls) -> None:
+    def __init__(self, hear: Listener, written: WrittenCalls, secrets: tuple[bytes, ...]) -> None:
         self._hear = hear
         self._written = written
+        self._text, self._thoughts = Hush(secrets), Hush(secrets)
+        self.hushed = self._text.reply
         self._pieces: list[str] = []
         self._thinking = False
 
@@ -294,6 +297,8 @@ class _Teller:
         if thinking is not self._thinking:
             self.tell()
             self._thinking = thinking
+            if thought := self._thoughts.rest():
+                self._hear.on_thinking(thought)
         self._pieces.append(piece)
 
     def tell(self) -> None:
@@ -302,9 +307,17 @@ class _Teller:
         piece = "".join(self._pieces)
         self._pieces.clear()
         if self._thinking:
-            self._hear.on_thinking(piece)
-        elif shown := self._written.feed(piece):
+            if thought := self._thoughts.feed(piece):
+                self._hear.on_thinking(thought)
+        elif shown := self._text.feed(self._written.feed(piece)):
             self._hear.on_text(shown)
+
+    def end(self, shown: str) -> None:
+        """Tell what is left, and what only the end showed to be no call."""
+        if thought := self._thoughts.rest():
+            self._hear.on_thinking(thought)
+        if said := self._text.feed(shown) + self._text.rest():
+            self._hear.on_text(said)
 
 
 def address_credentials(address: str) -> dict[str, str]:

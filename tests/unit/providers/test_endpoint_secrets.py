@@ -13,6 +13,7 @@ from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider
 from skerry.providers.exchange import Endpoint
+from skerry.providers.hushed import Hush
 from skerry.testing.model_server import Raw, Status, StubModelServer
 
 
@@ -81,3 +82,30 @@ async def test_no_secret_that_a_server_repeats_is_told(http: HttpClient) -> None
         sent = stub.requests[0].headers
     assert (sent["authorization"], sent["x-title"]) == ("Bearer tm-secret", "skerry")
     assert "secret" not in repr(endpoint)
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
+    http: HttpClient, field: str
+) -> None:
+    pieces = ["It is sk-", "sec", "ret, and no sk-", "boat or s"]
+    events = [{"choices": [{"delta": {field: piece}}]} for piece in pieces]
+    events.append({"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}]})
+    steps = [Raw(b"data: %b\n\n" % json.dumps(one).encode()) for one in events]
+    said: list[str] = []
+    thought: list[str] = []
+    async with StubModelServer([steps]) as stub:
+        endpoint = Endpoint("Stub", stub.base_url, "sk-secret")
+        hear = Listener(said.append, thought.append)
+        reply = await CompatProvider(http, endpoint).complete(request(), hear)
+    heard = "".join(said if field == "content" else thought)
+    assert heard.removesuffix(".") == "It is ***, and no sk-boat or s"
+    assert "sk-secret" not in repr(reply)
+    assert "*** " not in heard
+
+
+def test_what_only_begins_like_a_secret_is_shown_when_it_is_none() -> None:
+    hush = Hush([b"sk-secret", b"token-of-mine"])
+    shown = [hush.feed(one) for one in ("a sk-s", "ea, to", "ken-of-", "mine ", "sk-secre")]
+    assert shown == ["a ", "sk-sea, ", "", "*** ", ""]
+    assert hush.rest() == "sk-secre"

@@ -1,0 +1,67 @@
+"""Hides what must not be repeated in a text that comes in pieces, such as a key that is echoed.
+
+Each event is looked through where it is read; here is what an event begins and the next one ends.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.model.message import Block, TextBlock, ThinkingBlock
+from skerry.ports.model import ModelReply
+
+HIDDEN: Final = "***"
+
+
+class Hush:
+    """One text. What may be the beginning of a secret waits for what follows."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        """Take the secrets, each of some characters."""
+        self._secrets = [one.decode("utf-8", "replace") for one in secrets]
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return what of the text so far can be shown now, less what was shown."""
+        if not self._secrets:
+            return piece
+        text = hide(self._held + piece, self._secrets)
+        kept = max(_begun(text, secret) for secret in self._secrets)
+        self._held = text[len(text) - kept :]
+        return text[: len(text) - kept]
+
+    def rest(self) -> str:
+        """Return what waited, when nothing follows any more."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def reply(self, reply: ModelReply) -> ModelReply:
+        """Return the whole reply without the secrets in its texts and thoughts."""
+        if not self._secrets:
+            return reply
+        return replace(reply, content=tuple(self._block(one) for one in reply.content))
+
+    def _block(self, block: Block) -> Block:
+        match block:
+            case TextBlock(text=text) if (said := hide(text, self._secrets)) != text:
+                return replace(block, text=said)
+            case ThinkingBlock(thinking=text) if (said := hide(text, self._secrets)) != text:
+                return replace(block, thinking=said)
+            case _:
+                return block
+
+
+def hide(text: str, secrets: Sequence[str]) -> str:
+    """Return the text with stars in place of each secret."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _begun(text: str, secret: str) -> int:
+    """Return how many characters at the end of the text are the beginning of the secret."""
+    place = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while place >= 0 and not secret.startswith(text[place:]):
+        place = text.find(secret[0], place + 1)
+    return 0 if place < 0 else len(text) - place
