@@ -8,7 +8,8 @@ from playwright.async_api import FilePayload, expect
 
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.e2e.browser import Chromium, address, say
+from tests.e2e.browser import Chromium, address, expect_online, say
+from tests.e2e.test_page_tools import DROP
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -45,3 +46,20 @@ async def test_an_image_reaches_the_model_and_is_there_after_a_reload(
         picture = page.locator(".person .pictures img")
         await expect(picture).to_have_count(1)
         assert await picture.evaluate("image => image.naturalWidth") == 1
+
+
+@pytest.mark.parametrize("how", ["drop", "paste"])
+async def test_an_image_that_the_model_cannot_see_is_refused_with_a_word(
+    browser: Chromium, how: str
+) -> None:
+    async with (
+        StubModelServer() as model,
+        running_gateway(model=model.base_url) as gate,  # of which nobody says that it sees
+    ):
+        page = await browser.open(address(gate))
+        await expect_online(page)
+        await page.evaluate(DROP, [how, base64.b64encode(PIXEL).decode()])
+        await expect(page.locator("#toast")).to_contain_text(
+            "sees no images: dot.png was not taken"
+        )
+        await expect(page.locator("#attached")).to_be_hidden()

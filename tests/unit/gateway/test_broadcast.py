@@ -262,8 +262,7 @@ async def test_the_text_so_far_includes_what_was_not_sent_yet(broadcast: Broadca
 
 @pytest.mark.requirement("gateway-final-guaranteed")
 async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) -> None:
-    other = Ear("other")
-    broadcast.add(other, 4, Role.OPERATOR, (READ,), tools=False)
+    broadcast.add(other := Ear("other"), 4, Role.OPERATOR, (READ,), tools=False)
     tell(broadcast, TextDelta("a"))
     assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))
 
