@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pytest
@@ -89,6 +90,7 @@ async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
     http: HttpClient, field: str
 ) -> None:
     pieces = ["It is sk-", "sec", "ret, and no sk-", "boat or s"]
+    events: list[dict[str, Any]]
     events = [{"choices": [{"delta": {field: piece}}]} for piece in pieces]
     events.append({"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}]})
     steps = [Raw(b"data: %b\n\n" % json.dumps(one).encode()) for one in events]
