@@ -78,10 +78,11 @@ class Upkeep(Struct, frozen=True):
         self.store.refuse_damaged()
         # They are imported here: most of the time nothing is to be copied.
         from skerry.store import backups  # noqa: PLC0415 - as said above
-        from skerry.store.forgetting import begun, is_forgetting  # noqa: PLC0415 - as said above
+        from skerry.store.forgetting import begun_at, is_forgetting  # noqa: PLC0415 - as said above
 
         # A job that does not end must not keep the state without a copy.
-        waits = not await self._is_due(BACKUP, 2 * DAY_MS)
+        since = await self.store.read(begun_at)
+        waits = since is None or abs(self.clock.now_ms() - since) < DAY_MS
 
         def copy() -> str | None:
             made = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
@@ -91,7 +92,7 @@ class Upkeep(Struct, frozen=True):
             backups.rotate(self.state_dir)
             return made.name
 
-        busy = waits and len(await self.store.read(begun)) > 0
+        busy = since is not None and waits
         name = None if busy else await in_daemon_thread(copy, "store-backup")
         if name is None:
             logger.info("the daily backup waits until what is being forgotten is gone")

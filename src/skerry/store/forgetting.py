@@ -100,6 +100,12 @@ def begun(reader: Reader) -> list[Forgetting]:
     ]
 
 
+def begun_at(reader: Reader) -> int | None:
+    """Return when the oldest job that is not done was asked for, in ms; None where all are done."""
+    ((at,),) = reader.all("SELECT min(asked_at) FROM forgetting")
+    return None if at is None else int(at)
+
+
 def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
     """Return where statements stand, without a change of anything."""
     counted = Redacted()

@@ -55,8 +55,9 @@ async def test_no_backup_is_made_during_a_forget_unless_that_takes_days(tmp_path
     async with open_store(tmp_path / DATABASE) as store:
         care = Upkeep(store, tmp_path, clock)
         await care.do_due()
-        clock.advance(DAY)
-        job = await store.write(lambda unit: begin(unit, AgentId("main"), ["zebra"], 1))
+        clock.advance(3 * DAY)  # for which no gateway ran
+        now = clock.now_ms()
+        job = await store.write(lambda unit: begin(unit, AgentId("main"), ["zebra"], now))
         await care.do_due()
         assert len(backups.every(tmp_path)) == 1
         clock.advance(DAY)
@@ -69,6 +70,19 @@ async def test_no_backup_is_made_during_a_forget_unless_that_takes_days(tmp_path
         await care.do_due()
         assert len(backups.every(tmp_path)) == 3
         assert not holds(backups.every(tmp_path)[0].path, Redaction(["zebra"]))
+
+
+async def test_the_first_backup_of_all_waits_for_a_forget_too(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_store(tmp_path / DATABASE) as store:
+        care, now = Upkeep(store, tmp_path, clock), clock.now_ms()
+        job = await store.write(lambda unit: begin(unit, AgentId("main"), ["zebra"], now))
+        await care.do_due()
+        assert backups.every(tmp_path) == []
+        await finish(store, job)
+        await care.do_due()
+        (one,) = backups.every(tmp_path)
+        assert not holds(one.path, Redaction(["zebra"]))
 
 
 async def test_a_clock_that_is_set_stops_neither_backups_nor_checks(tmp_path: Path) -> None:
