@@ -1,11 +1,14 @@
 """Orders the best passages anew: by the hints, the newer first, no repeats; and says how good."""
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skerry_recall.common import COMMON
 from skerry_recall.dates import moment, within
@@ -32,6 +35,14 @@ _UNRELATED: Final = 0.15
 _ANSWER: Final = 0.55
 """How far between the mean cosine and 1 an unrelated text and an answer are, for a model that
 nobody measured."""
+_DISTANCES: Final = (-1, 1, -2, 2)
+_FEW: Final = 150
+_MANY: Final = 0.08
+_MOST: Final = 0.3
+"""The best of more unrelated passages is nearer: with e times as many as those few, what counts as
+unrelated goes so much further of the way to an answer, and never further than the last."""
+_BEGIN: Final = 3
+"""Words by which the beginnings of texts are compared."""
 _TALK: Final = 40
 """Terms by which the share of a long passage of a conversation is divided by its length."""
 _FAINT: Final = 0.01
@@ -84,16 +95,14 @@ def share_talk(
     What was said before and after belongs to it, unlike in a table or a list. For words and meaning
     each: the scores, what counts as none, the share of a passage beside it and of one beyond.
     """
-    document = scores.document
-    for one in candidates:
-        length = int(scores.length[one.row])
+    rows = np.array([one.row for one in candidates], np.intp)
+    lengths = scores.length[rows].tolist()
+    beside_each = [_beside(rows, distance, scores, short) for distance in _DISTANCES]
+    for place, (one, length) in enumerate(zip(candidates, lengths, strict=True)):
         near = [
-            (row, distance)
-            for distance in (1, 2)
-            for row in (one.row - distance, one.row + distance)
-            if 0 <= row < len(document)
-            and document[row] == document[one.row]
-            and max(length, scores.length[row]) > short  # else it has its share
+            (one.row + distance, abs(distance))
+            for distance, has in zip(_DISTANCES, beside_each, strict=True)
+            if has[place]
         ]
         if not near or not is_talk(one.text):
             continue
@@ -106,6 +115,20 @@ def share_talk(
     most = max((one.score for one in candidates), default=0.0)
     for one in candidates:
         one.score /= max(1.0, most)
+
+
+def _beside(rows: NDArray[np.intp], distance: int, scores: Scores, short: int) -> list[bool]:
+    """Return for each row whether the one so far from it is of the same document, and one is long.
+
+    All rows at once: one by one they would cost more than all else that is done with the texts.
+    """
+    other = rows + distance
+    inside = (other >= 0) & (other < len(scores.document))
+    other = np.where(inside, other, rows)
+    same = scores.document[other] == scores.document[rows]
+    long = np.maximum(scores.length[other], scores.length[rows]) > short  # else it has its share
+    found: list[bool] = (inside & same & long).tolist()
+    return found
 
 
 def related(
@@ -127,6 +150,7 @@ def related(
     words **= _ALONE if scores.vector is None else _BESIDE
     if scores.vector is not None:
         low, high = scale or _scale(scores.vector)
+        low += (high - low) * min(_MANY * math.log(max(len(scores) / _FEW, 1.0)), _MOST)
         near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
     good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
     named = np.array([any(name == "dated" for name, _ in one.parts) for one in candidates])
@@ -188,9 +212,20 @@ def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) 
     return [*moved, *candidates[_COMPARED:]]
 
 
-def distinct(candidates: list[Candidate], at: Longs) -> list[Candidate]:
+def distinct(candidates: list[Candidate], scores: Scores) -> list[Candidate]:
     """Return those that repeat no other word for word; of repeats among the first the newest."""
-    keys = [" ".join(one.text.lower().split()) for one in candidates]
+    at = scores.at
+    # Repeats have as many terms and begin alike: most texts need not be read to their end.
+    lengths = scores.length[[one.row for one in candidates]].tolist()
+    alike = [
+        (length, " ".join(one.text.split(None, _BEGIN)[:_BEGIN]).lower())
+        for one, length in zip(candidates, lengths, strict=True)
+    ]
+    often = Counter(alike)
+    keys: list[Hashable] = [
+        " ".join(one.text.lower().split()) if often[sign] > 1 else one.row
+        for one, sign in zip(candidates, alike, strict=True)
+    ]
     dates = [int(at[one.row]) for one in candidates[:POOL]]
     kept = newest(keys, dates + [-2] * (len(candidates) - len(dates)))
     for first, latest in kept:

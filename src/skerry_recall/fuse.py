@@ -181,7 +181,7 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     candidates = _looked_at(rows, total, sides, scores, profile, options)
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
-    for one, value in islice(_ordered(candidates, scores.at, profile, options, limit), limit):
+    for one, value in islice(_ordered(candidates, scores, profile, options, limit), limit):
         if not options.explain:
             hits.append(Ranked(one.row, one.score, ()))
             continue
@@ -383,13 +383,13 @@ def _passing(
 
 
 def _ordered(
-    candidates: list[Candidate], at: Longs, profile: Profile, options: Options, limit: int
+    candidates: list[Candidate], scores: Scores, profile: Profile, options: Options, limit: int
 ) -> Iterator[tuple[Candidate, float | None]]:
     """Yield the rows in their last order, with the value by which MMR chose them, if it did."""
     if options.texts is None:
         yield from ((one, None) for one in candidates)
         return
-    kept = distinct(candidates, at) if profile.distinct else candidates
+    kept = distinct(candidates, scores) if profile.distinct else candidates
     if options.mmr is None:
         yield from ((one, None) for one in kept)
         return

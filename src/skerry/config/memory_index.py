@@ -84,7 +84,7 @@ class MemoryQueryConfig(OpenSection):
     max_results: int | None = Field(default=None, ge=1, le=50)
     """Passages of one answer, in place of `memory.qmd.limits.maxResults`."""
     min_score: float = Field(default=0.3, ge=0, le=1)
-    """Hits below it are left out, where who asks names no other; 0 shows all that is nearest."""
+    """Nothing is found where the best hit has less, unless who asks names a least score of hits."""
     profile: Literal["best", "openclaw", "classic"] = "best"
     """How scores are made: our best by measurement, or one of OpenClaw's formulas."""
     hybrid: MemoryHybrid = MemoryHybrid.model_construct()

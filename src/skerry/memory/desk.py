@@ -337,7 +337,7 @@ class Desk(Struct, frozen=True):
         config = self.config()
         if question.min_score is None:
             least = config.memory_search(agent).query.min_score
-            question = replace(question, min_score=least)
+            question = replace(question, min_score=0.0, enough=least)
         said = MemorySource.SESSIONS in config.memory_search(agent).sources
         if said and config.memory.qmd.sessions.enabled:
             return question

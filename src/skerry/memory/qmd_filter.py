@@ -25,7 +25,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
     `scored` says whether scores compare meaning; others have no measure to be compared with.
     """
-    if scored and hit.score < (question.min_score or 0.0):
+    if scored and hit.score < max(question.min_score or 0.0, question.enough):
         return False
     if question.session is not None and question.session != hit.session:
         return False

@@ -103,10 +103,12 @@ def search(
         mmr=weighing.mmr,
         asked=asked,
         texts=texts,
-        scale=SCALES.get(collection.model),
+        scale=SCALES.get(collection.model.partition("@")[0]),  # behind it stands their size
         explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)
+    if not any(one.score >= question.enough for one in ranked):
+        return []
     keys = [int(scores.id[one.row]) for one in ranked]
     found = tables.rows(keys)
     return [

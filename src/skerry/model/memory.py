@@ -119,6 +119,9 @@ class MemoryQuestion(Struct, frozen=True):
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
     heard: Heard | None = None
     """Without what a model that asks has before it already."""
+    enough: float = 0.0
+    """Nothing is found where no hit has so much, 0 to 1; else the weaker ones come with the best:
+    an answer has several parts, and not each has the question's words."""
 
 
 class MemoryHit(Struct, frozen=True):

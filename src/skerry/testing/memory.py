@@ -59,6 +59,8 @@ class FakeBackend:
         hits = [one for one in self.hits if one.score >= (question.min_score or 0.0)][
             : question.limit
         ]
+        if not any(one.score >= question.enough for one in hits):
+            hits = []
         if question.explain:
             hits = [replace(one, explanation=(("text", one.score),)) for one in hits]
         return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)

@@ -73,6 +73,14 @@ async def test_a_search_takes_how_many_and_how_good(tmp_path: Path) -> None:
         await here.call(search, {**WHERE, "path": "x"})
 
 
+async def test_weaker_hits_come_with_one_that_answers_and_not_without_it(tmp_path: Path) -> None:
+    weak = [hit(score=0.2), hit(score=0.1)]
+    for hits, shown in (([hit(score=0.3), *weak], [0.3, 0.2, 0.1]), (weak, [])):
+        here = place(tmp_path, FakeBackend(hits))
+        told = await here.call(MemorySearch(here.desk), WHERE)
+        assert [one["score"] for one in told["results"]] == shown
+
+
 @pytest.mark.requirement("memory-clamp-max-results")
 @pytest.mark.requirement("memory-clamp-snippet-chars")
 async def test_no_more_is_shown_than_the_limits_allow(tmp_path: Path) -> None:

@@ -330,6 +330,16 @@ def test_a_score_says_how_well_a_passage_answers_whatever_the_others_do() -> Non
     assert good[1].score == pytest.approx(0.01)
 
 
+def test_the_nearest_of_many_has_to_be_nearer() -> None:
+    def score(count: int) -> float:
+        given = scores([0] * count, [0.86] + [0.7] * (count - 1))
+        return found(given, "who has the key?", ["a key"] * count)[0].score
+
+    assert score(2) == score(100)
+    assert score(100) > score(1000) > score(10_000)
+    assert score(10_000) == score(20_000) > 0.4, "it ends somewhere"
+
+
 def test_a_passage_of_the_day_comes_first_in_a_large_memory() -> None:
     at = [NOON - (n + 2) * DAY_MS for n in range(400)] + [NOON - DAY_MS]
     texts = ["We did the day's work."] * 400 + ["Rain."]
