@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 from playwright.async_api import Page, expect
 
@@ -62,7 +63,12 @@ async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
     await page.keyboard.press("Enter")
     hit = page.locator(".hits > li").first
     await expect(hit.locator(".passage")).to_contain_text("Dr. Maro")
-    await hit.get_by_text("Why it stands here").click()
+    why = hit.get_by_text("Why it stands here")
+    with anyio.fail_after(60):  # while the index is made, words alone answer, without parts
+        while not await why.is_visible():
+            await page.get_by_label("Search the memory").press("Enter")
+            await page.wait_for_timeout(200)
+    await why.click()
     await expect(hit.locator("tr", has_text="how well its words fit")).to_be_visible()
     await hit.locator(".place").click()
     await expect(page.locator(".editor h3")).to_have_text("MEMORY.md")
