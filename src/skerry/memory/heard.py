@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from skerry.memory.transcripts import unrecalled
 from skerry.model.memory import Heard, MemoryHit, MemorySource
 from skerry.model.noted import clean
 
@@ -27,7 +28,7 @@ def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[
             yield hit
             continue
         if said is None:  # half a megabyte of text, for the few questions that need it
-            said = flat(heard.texts())
+            said = flat(map(unrecalled, heard.texts()))
         lines = hit.text.split("\n")
         rest = list(lines)
         while rest and stands_in(rest[-1], said):

@@ -30,7 +30,7 @@ MOST_CHARS: Final = 4 << 20
 
 _RECALLED: Final = re.compile(
     r"<(memwal-memories|relevant-memories|recalled-memory|recalled-memories|memory-context)\b[^<>]*+>"
-    r".*?(?:</\1>|\Z)",
+    r".*?(?:</\1\b[^<>]*+>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 """What a memory put before a question: it would be found again before what it was found in."""
@@ -103,4 +103,9 @@ def document(
 
 def sanitised(text: str, redact: Callable[[str], str]) -> str:
     """Return the text without secrets, recalled passages, and white space at its ends."""
-    return redact(_RECALLED.sub("", text)).replace("\r\n", "\n").strip()
+    return redact(unrecalled(text)).replace("\r\n", "\n").strip()
+
+
+def unrecalled(text: str) -> str:
+    """Return the text without what a memory put before it."""
+    return _RECALLED.sub("", text)

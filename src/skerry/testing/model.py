@@ -153,15 +153,19 @@ def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
     `number` of messages makes the call's id. What the gateway tells before them is passed over, and
     before a call what the memory recalls.
     """
-    if text.startswith("[From the gateway: "):
-        text = text.partition("]\n\n")[2]
+    text = _told_before(text)
     if after_tool:
         return ["result: ", text]
-    call = _RECALLED.sub("", text)
+    call = _told_before(_RECALLED.sub("", text))
     if call.startswith("call "):
         name, _, arguments = call.removeprefix("call ").partition(" ")
         return [ToolCall(f"call_{number}", name, msgspec.json.decode(arguments or "{}"))]
     return ["echo: ", text]
+
+
+def _told_before(text: str) -> str:
+    """Return a message without what the gateway tells before it."""
+    return text.partition("]\n\n")[2] if text.startswith("[From the gateway: ") else text
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skerry.memory.heard import unheard
+from skerry.memory.transcripts import unrecalled
 from skerry.model.memory import Heard, MemoryHit, MemorySource
 
 KEY = "agent:main:main"
@@ -32,6 +33,13 @@ def test_a_passage_that_answers_with_what_was_heard_alone_is_left_out() -> None:
     weather = "User: It rains.\n\nAssistant: It does."
     assert left(replace(HIT, text=f"{weather}\n\n{LATE}")) == []
     assert left(replace(HIT, text=LATE)) == []
+
+
+def test_what_a_memory_put_before_a_message_was_not_said() -> None:
+    recalled = f'<recalled-memory id="1">\n{EARLY}\n</recalled-memory id="1">\n\nWhere is it?'
+    heard = Heard(KEY, 7, lambda: [recalled])
+    assert unrecalled(recalled).strip() == "Where is it?"
+    assert list(unheard([replace(HIT, text=EARLY)], heard, QUESTION)) == [replace(HIT, text=EARLY)]
 
 
 def test_notes_and_other_conversations_stay_as_they_are() -> None:
