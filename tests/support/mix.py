@@ -83,7 +83,7 @@ class Mind:
         if not asked:
             return ["NO_REPLY"]
         if messages[-1]["role"] == "user" and "look" in asked.values():
-            return ["Looking into it.", ToolCall(f"call_{len(messages)}", "read", {"path": "a"})]
+            return ["Looking into it.", ToolCall(f"call_{len(messages)}", *_look(list(asked)))]
         names = ", ".join(asked)
         return [f"Here is the answer to {names}. It takes two sentences. That is all for {names}."]
 
@@ -98,6 +98,13 @@ class Mind:
         empty: Sequence[HttpStep] = []
         cut: Sequence[HttpStep] = ["Here is ", Cut(connection=True)]
         return self.dice.choice([[Status(503)], [Status(429)], empty, cut])
+
+
+def _look(names: list[str]) -> tuple[str, dict[str, str]]:
+    """Return the tool that looks into it, and what it is given: every other one has an effect."""
+    if int(names[-1][1:]) % 2:
+        return "read", {"path": "a"}
+    return "write", {"path": "seen.txt", "content": names[-1]}
 
 
 async def people(platform: Platform, dice: Random) -> None:
