@@ -24,7 +24,7 @@ WHAT = {
     "modelCalls": "3 model calls",
     "toolCalls": "3 tool calls",
     "tokens": "40 tokens",
-    "cost": "0.5 US dollars",
+    "cost": "0.50 US dollars",
 }
 DOLLARS = {"input": 50_000.0, "output": 50_000.0}
 """Of a million tokens: five cents each."""

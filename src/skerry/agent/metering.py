@@ -138,9 +138,8 @@ class Meter:
         state = "ok" if share < _WARN_AT else "warned" if share < 1 else "stopped"
         parts = []
         for name in shares:
-            amount = f"{getattr(used, name):,.{2 if name == 'cost' else 0}f}"
-            limit = f"{getattr(limits, name):,.{2 if name == 'cost' else 0}f}"
-            parts.append(f"{amount} of {limit} {_KEYS[name][1]}")
+            limit = _amount(name, getattr(limits, name), unit=True)
+            parts.append(f"{_amount(name, getattr(used, name))} of {limit}")
         said = ", ".join(parts)
         return {
             "budget": f"limits of {agent} today",
@@ -158,11 +157,7 @@ class Meter:
         """Return what the agent has used today of its limits, and what one run may use."""
         report = self._reported(agent)
         run = self._config().limits(agent).run
-        each = [
-            f"{limit:,} {what}"
-            for name, (_, what) in _KEYS.items()
-            if (limit := getattr(run, name))
-        ]
+        each = [_amount(name, limit, unit=True) for name in _KEYS if (limit := getattr(run, name))]
         said = f"today {report['message']}"
         return f"{said}; a run at most {', '.join(each)}" if each else said
 
@@ -178,15 +173,21 @@ class Meter:
         yield "day", self._day(request.key.agent), limits.day
 
     def _said(self, request: RunRequest, scope: str, name: str, limit: float) -> str:
-        key, what = _KEYS[name]
+        key, reached = _KEYS[name][0], _amount(name, limit, unit=True)
         agent = request.key.agent
         place = self._config().agents.limits_path(agent, scope, name)
         whose = "this run" if scope == "run" else f"the agent {agent} today"
         then = "Send a message to go on." if scope == "run" else "It goes on at midnight."
         return (
-            f"⏸ I stopped here: {whose} reached the limit of {limit:,} {what}. {then}"
+            f"⏸ I stopped here: {whose} reached the limit of {reached}. {then}"
             f" To allow more: skerry config set {place}.{scope}.{key} {limit * 2}."
         )
+
+
+def _amount(name: str, value: float, *, unit: bool = False) -> str:
+    """Return a count as people read it: dollars with their cents, all else as a whole."""
+    amount = f"{value:,.{2 if name == 'cost' else 0}f}"
+    return f"{amount} {_KEYS[name][1]}" if unit else amount
 
 
 class RunMeter:

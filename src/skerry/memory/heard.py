@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.memory.transcripts import unrecalled
 from skerry.model.memory import Heard, MemoryHit, MemorySource
 from skerry.model.noted import clean
+from skerry.model.recalled import unrecalled
 
 SPEAKERS: Final = ("User: ", "Assistant: ")
 """Labels of the lines of a transcript."""

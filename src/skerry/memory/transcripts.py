@@ -4,13 +4,13 @@ An incarnation of a conversation is the document `sessions/<id>.md`; each passag
 the utterance that it begins with.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from skerry.memory.documents import Document, Stamp
 from skerry.memory.tables import Known
 from skerry.model.memory import Conversation, MemorySource, Utterance
+from skerry.model.recalled import unrecalled
 
 DELTA_BYTES: Final = 100_000
 DELTA_ENTRIES: Final = 50
@@ -27,12 +27,6 @@ RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
 """Of one conversation; of a longer one the end is kept."""
-
-_RECALLED: Final = re.compile(
-    r"<(memwal-memories|relevant-memories|recalled-memory|recalled-memories|memory-context)\b[^<>]*+>"
-    r".*?(?:</\1\b[^<>]*+>|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
 """What a memory put before a question: it would be found again before what it was found in."""
 
 
@@ -104,8 +98,3 @@ def document(
 def sanitised(text: str, redact: Callable[[str], str]) -> str:
     """Return the text without secrets, recalled passages, and white space at its ends."""
     return redact(unrecalled(text)).replace("\r\n", "\n").strip()
-
-
-def unrecalled(text: str) -> str:
-    """Return the text without what a memory put before it."""
-    return _RECALLED.sub("", text)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skerry.memory.heard import unheard
-from skerry.memory.transcripts import unrecalled
 from skerry.model.memory import Heard, MemoryHit, MemorySource
+from skerry.model.recalled import unrecalled
 
 KEY = "agent:main:main"
 EARLY = "User: The key of the shed hangs in the mill.\n\nAssistant: Noted."
