@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from skerry.agent.histories import Conversation, Histories
 from skerry.agent.summarising import Summariser
+from skerry.agent.untrusted import fenced
 from skerry.config.context import Compaction
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
@@ -215,7 +216,7 @@ class Compactions(RuleBasedStateMachine):
         if state.last is not None:
             assert "so far" in read[0].text
             read = read[1:]
-        assert read == self.said[len(self.said) - len(read) :]
+        assert read == [fenced(one) for one in self.said[len(self.said) - len(read) :]]
         assert read == [] or not isinstance(read[0], ToolResultMessage)
         every = self._portal.call(
             self.store.read, lambda reader: sessions.entries(reader, self.id, limit=-1)

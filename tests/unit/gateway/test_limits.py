@@ -18,6 +18,7 @@ BOUNDED_BY_THE_FRAME: Final = {
 CHECKED_BY_A_FUNCTION: Final = {
     "MarkdownRenderParams.texts",
     "ModelsConfigureParams.apiKey",
+    "ModelsOfferedParams.apiKey",
     "SessionsUsageParams.endDate",
     "SessionsUsageParams.startDate",
     "UsageCostParams.endDate",
