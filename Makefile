@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup lock fmt lint types arch check test test-all explore conformance requirements reference bench clean
+.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ test-all: setup ## Install Chromium, Node packages and mock servers, then run ev
 
 explore: setup ## Look for new examples that break a property; others each time
 	@SKERRY_EXPLORE=1 $(BIN)/pytest $$(git grep -l '^from hypothesis import' -- 'tests/**/test_*.py') $(ARGS)
+
+mutations: setup ## Spoil the source line by line and see that the tests of each line fail (ONLY=words)
+	@$(BIN)/python -m scripts.mutate $(ONLY)
 
 conformance: setup ## Install OpenClaw 2026.2 and 2026.9 (2 GB) and run their programs against us
 	@scripts/conformance.sh

@@ -1,0 +1,208 @@
+"""Spoils the source, one line at a time, and sees that the tests named for the line fail.
+
+`tests/mutations.toml` lists the patches: a text that stands once in a file, what is put in its
+place, and the tests that must fail then. Each patch is applied to a copy of the tree, in which its
+tests run. `make mutations` tries them all; `ONLY=words` those whose name, file or reason has the
+words.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import tomllib
+import venv
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+LIST: Final = Path("tests/mutations.toml")
+DEADLINE: Final = 900
+"""Seconds that the tests of one patch may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One line that is taken away or spoiled, and the tests that must notice."""
+
+    name: str
+    """What is wrong with the source then."""
+    of: tuple[str, ...]
+    """What the tests prove: `security.D1` of tests/reviews.toml, `promises`, or `rules.ID`."""
+    file: str
+    find: str
+    put: str
+    tests: tuple[str, ...]
+
+
+def patches(text: str) -> list[Patch]:
+    """Return the patches of a list."""
+    return [
+        Patch(
+            one["name"], tuple(one["of"]), one["file"], one["find"], one["put"], tuple(one["tests"])
+        )
+        for one in tomllib.loads(text)["patch"]
+    ]
+
+
+def fault(patch: Patch, root: Path = ROOT) -> str:
+    """Return why a patch cannot be applied; "" when it can."""
+    path = root / patch.file
+    if not path.is_file():
+        return f"there is no {patch.file}"
+    text = path.read_text(encoding="utf-8")
+    if (count := text.count(patch.find)) != 1:
+        return f"{patch.file} has the text to find {count} times"
+    if patch.find == patch.put:
+        return "it changes nothing"
+    if path.suffix == ".py":
+        try:
+            compile(text.replace(patch.find, patch.put), patch.file, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return f"the patched file is no Python: {error}"
+    return ""
+
+
+class Copy:
+    """A copy of the tree with an environment that imports from the copy."""
+
+    def __init__(self, folder: Path, source: Path = ROOT) -> None:
+        self.root = folder / source.name
+        self._folder = folder
+        self._source = source
+        self._stamp = 1_000_000_000  # seconds since 1970: older than whatever is copied
+
+    def make(self) -> None:
+        """Copy what git knows or would add, and make the environment."""
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+            cwd=self._source,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for name in filter(None, listed.split("\0")):
+            source, target = self._source / name, self.root / name
+            if source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        self._environment()
+
+    def _environment(self) -> None:
+        # What is installed is seen through a path alone, so that the editable install of the
+        # source, which is a file of paths itself, is not: `skerry` comes from the copy.
+        environment = self.root / ".venv"
+        venv.create(environment, symlinks=True)
+        installed = sysconfig.get_path("purelib")
+        kept = environment / Path(installed).relative_to(sys.prefix) / "copy.pth"
+        kept.write_text(f"{self.root / 'src'}\n{installed}\n", encoding="utf-8")
+        command = environment / "bin" / "skerry"
+        command.write_text(
+            f"#!{environment}/bin/python\nfrom skerry.cli.main import main\n\n"
+            "raise SystemExit(main())\n",
+            encoding="utf-8",
+        )
+        command.chmod(0o755)
+
+    def tried(self, patch: Patch) -> dict[str, str]:
+        """Apply a patch, run its tests and take it back; return what each test came to.
+
+        `failed` is what it should be, also by hanging; `passed`, `skipped`, `not run` (it cannot be
+        imported) and `broken` (it cannot be set up) are not.
+        """
+        path = self.root / patch.file
+        before = path.read_text(encoding="utf-8")
+        try:
+            self._write(path, before.replace(patch.find, patch.put))
+            return self.outcomes(patch.tests)
+        finally:
+            self._write(path, before)
+
+    def _write(self, path: Path, text: str) -> None:
+        # A compiled file is taken for current when second and size are those of its source.
+        path.write_text(text, encoding="utf-8")
+        self._stamp += 2
+        os.utime(path, (self._stamp, self._stamp))
+
+    def outcomes(self, tests: Sequence[str]) -> dict[str, str]:
+        """Run tests in the copy and return what each came to, the worst of its cases."""
+        report = self._folder / "report.xml"
+        report.unlink(missing_ok=True)
+        command = [str(self.root / ".venv" / "bin" / "python"), "-m", "pytest", "-q"]
+        options = ["-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
+        env = os.environ | {"SKERRY_FULL": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        env.pop("PYTHONPATH", None)
+        try:
+            subprocess.run(  # noqa: S603 - the tests that the list names
+                [*command, *options, *tests],
+                cwd=self.root,
+                env=env,
+                capture_output=True,
+                timeout=DEADLINE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return dict.fromkeys(tests, "failed")
+        return read(report, tests)
+
+
+ORDER: Final = ("not run", "passed", "skipped", "broken", "failed")
+
+
+def read(report: Path, tests: Iterable[str]) -> dict[str, str]:
+    """Return what a report says of each test; of several cases the one that went worst counts."""
+    found = dict.fromkeys(tests, "not run")
+    if not report.is_file():
+        return found
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - see above
+        file = case.get("classname", "").replace(".", "/")
+        name = f"{file}.py::{case.get('name', '').partition('[')[0]}"
+        kinds = {child.tag for child in case}
+        outcome = "passed"
+        for tag, word in (("skipped", "skipped"), ("error", "broken"), ("failure", "failed")):
+            outcome = word if tag in kinds else outcome
+        if name in found:
+            found[name] = max(found[name], outcome, key=ORDER.index)
+    return found
+
+
+def main(argv: Sequence[str] | None = None, source: Path = ROOT) -> int:
+    """Try the patches of a tree; return 1 when one is not noticed or cannot be applied."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("only", nargs="*", help="words of a name, a file or a reason")
+    words = " ".join(parser.parse_args(argv).only)
+    listed = patches((source / LIST).read_text(encoding="utf-8"))
+    chosen = [one for one in listed if words in f"{one.name}\n{one.file}\n{' '.join(one.of)}"]
+    noticed = 0
+    with tempfile.TemporaryDirectory(prefix="skerry-mutate-") as folder:
+        copy = Copy(Path(folder), source)
+        copy.make()
+        for number, patch in enumerate(chosen, 1):
+            began = time.monotonic()
+            problems = _problems(patch, copy)
+            noticed += not problems
+            took = f"({time.monotonic() - began:.0f} s)"
+            word = "NOT NOTICED" if problems else "noticed"
+            print(f"{number}/{len(chosen)} {word}: {patch.name} {took}", flush=True)
+            for one in problems:
+                print(f"    {one}", flush=True)
+    print(f"{noticed} of {len(chosen)} patches are noticed by every test that they name")
+    return 0 if chosen and noticed == len(chosen) else 1
+
+
+def _problems(patch: Patch, copy: Copy) -> list[str]:
+    if wrong := fault(patch, copy.root):
+        return [wrong]
+    found = copy.tried(patch)
+    return [f"{outcome}: {test}" for test, outcome in found.items() if outcome != "failed"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

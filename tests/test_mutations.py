@@ -1,0 +1,40 @@
+"""The patches of tests/mutations.toml can be applied, name tests, and say what those prove."""
+
+import tomllib
+
+import pytest
+
+from scripts.mutate import LIST, Patch, fault, patches
+from scripts.requirements import ROOT, rules
+from tests.support.listed import missing
+
+PATCHES = patches((ROOT / LIST).read_text(encoding="utf-8"))
+
+
+def proved() -> set[str]:
+    """Return what a patch may be of: findings of the reviews, promises, rules."""
+    table = tomllib.loads((ROOT / "tests" / "reviews.toml").read_text(encoding="utf-8"))
+    findings = {f"{review}.{one}" for review, ids in table["whole"].items() for one in ids}
+    return findings | {"promises"} | {f"rules.{one}" for one in rules()}
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
+def test_what_it_spoils_stands_there_once(patch: Patch) -> None:
+    assert fault(patch) == "", "move the patch with its line, or take both away"
+
+
+def test_every_test_that_is_named_exists() -> None:
+    assert PATCHES
+    assert missing(test for one in PATCHES for test in one.tests) == set()
+    assert [one.name for one in PATCHES if not one.tests] == []
+
+
+def test_each_has_a_name_of_its_own_and_is_small() -> None:
+    assert len({one.name for one in PATCHES}) == len(PATCHES)
+    lines = {one.name: max(one.find.count("\n"), one.put.count("\n")) for one in PATCHES}
+    assert {name: count for name, count in lines.items() if count > 3} == {}
+
+
+def test_what_it_is_of_is_known() -> None:
+    known = proved()
+    assert {one.name: one.of for one in PATCHES if not one.of or set(one.of) - known} == {}
