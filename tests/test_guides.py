@@ -3,7 +3,7 @@
 import re
 
 from scripts.requirements import ROOT
-from skerry.app.upkeep import FIRST_SECONDS
+from skerry.app.maintenance import FIRST_SECONDS
 
 GUIDES = {one.name: one.read_text(encoding="utf-8") for one in (ROOT / "docs/guide").glob("*.md")}
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.agent.resuming import GO_ON
 from skerry.cli.render import text_of
 from skerry.client.client import GatewayClient
+from skerry.runtime.continuation import GO_ON
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import Gate

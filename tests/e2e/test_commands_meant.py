@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.app.command_dependencies import Desk
 from skerry.app.command_queue import queue_commands
 from skerry.app.commands import builtin_commands, doing
-from skerry.app.desk import Desk
 from skerry.client.client import GatewayClient
 from skerry.commands.table import CommandTable
 from skerry.hooks.hooks import Hooks

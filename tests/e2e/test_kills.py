@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.agent.ending import INTERRUPTED as INTERRUPTION
-from skerry.app.delivery import MISSING
 from skerry.client.client import GatewayClient
+from skerry.runtime.delivery import MISSING
+from skerry.runtime.finalize import INTERRUPTED as INTERRUPTION
 from skerry.testing.channel import Delivered
 from skerry.testing.gateway import GatewayProcess
 from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until

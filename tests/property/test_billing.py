@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.agent.ledger import Ledger
-from skerry.app.recover import Known, recover
 from skerry.model.errors import ModelError, ModelRateLimitError, ModelStreamCutError
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.ports.tries import Attempt, Candidate, ModelCallEnded, Tries, Wanted
+from skerry.runtime.recovery import Known, recover
+from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, usage
 from skerry.store.usage import Sums
 from skerry.testing.clock import FakeClock

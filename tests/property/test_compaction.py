@@ -20,9 +20,6 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from skerry.agent.histories import Conversation, Histories
-from skerry.agent.summarising import Summariser
-from skerry.agent.untrusted import fenced
 from skerry.config.context import Compaction
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
@@ -38,6 +35,9 @@ from skerry.model.message import (
 )
 from skerry.ports.model import History, ModelRequest
 from skerry.ports.tries import Wanted
+from skerry.runtime.compaction.summarizer import Summariser
+from skerry.runtime.conversation_cache import Conversation, Histories
+from skerry.runtime.untrusted_results import fenced
 from skerry.sessions import cutting
 from skerry.sessions.budget import budget, tokens
 from skerry.sessions.cutting import batches, cut, spoken

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.app.recover import recover
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
+from skerry.runtime.recovery import recover
 from skerry.store import inbound, keys, runs
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core

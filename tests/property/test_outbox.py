@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.app.delivery import Sender
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
@@ -18,6 +17,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError, PartError
 from skerry.ports.channel import Inbox
+from skerry.runtime.delivery import Sender
 from skerry.store import DATABASE, Store, open_store, outbox
 from skerry.store.outbox import PartState, WaitingPart
 from skerry.testing.clock import FakeClock

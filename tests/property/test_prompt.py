@@ -6,11 +6,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.agent.prompt import Subject, Today, joined, system_prompt
-from skerry.agent.workspace import ORDER, FileText, Limits, fitted
 from skerry.model.ids import AgentId
 from skerry.ports.model import ModelInfo
 from skerry.tools.read import Read
+from skerry.workspace.prompt_files import ORDER, FileText, Limits, fitted
+from skerry.workspace.prompt_sections import Subject, Today, joined, system_prompt
 
 SUBJECT = Subject("", AgentId("main"), Path("/w"), ModelInfo("p", "m", "M"))
 TODAY = Today(date(2026, 11, 22), "UTC")

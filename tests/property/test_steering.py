@@ -16,8 +16,6 @@ from typing import Any
 import detangle
 import pytest
 
-from skerry.app import queue as queueing
-from skerry.app.recover import recover
 from skerry.config.messages import QueueConfig
 from skerry.lanes.running import ActiveRun
 from skerry.model.ids import RunId, SessionKey
@@ -27,6 +25,8 @@ from skerry.model.run import RunResult
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.ports.tool import ToolContext
+from skerry.runtime import queue as queueing
+from skerry.runtime.recovery import recover
 from skerry.sessions.history import open_calls
 from skerry.store import Store, runs, sessions
 from skerry.testing.model import ScriptedModel

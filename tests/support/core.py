@@ -7,11 +7,6 @@ from pathlib import Path
 
 import anyio
 
-from skerry.agent.histories import Histories
-from skerry.agent.ledger import Ledger
-from skerry.agent.prompts import Prompts
-from skerry.agent.runtime import Runtime
-from skerry.app.dispatch import Dispatch
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentsConfig
 from skerry.config.commands import CommandsConfig
@@ -35,6 +30,10 @@ from skerry.model.run import RunRequest, RunResult
 from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
+from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.services import Runtime
+from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.store.calls import CallLog
 from skerry.testing.model import ScriptedModels
@@ -42,6 +41,7 @@ from skerry.tools.edit import Edit
 from skerry.tools.read import Read
 from skerry.tools.session_search import SessionSearch
 from skerry.tools.write import Write
+from skerry.workspace.prompt_builder import Prompts
 
 MAIN = SessionKey.main()
 

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from skerry.agent import ending
-from skerry.agent import run as running
-from skerry.app import recover
 from skerry.model.ids import SessionKey
 from skerry.routing import routing
+from skerry.runtime import finalize, recovery
+from skerry.runtime import run as running
 from skerry.store import inbound, outbox
 from skerry.testing.gateway import main
 
-_recover, _settle, _take, _waiting = recover.recover, ending.settle, inbound.take, outbox.waiting
+_recover, _settle, _take, _waiting = recovery.recover, finalize.settle, inbound.take, outbox.waiting
 
 
 async def _forget(*_: Any) -> list[Any]:
@@ -47,10 +46,10 @@ def _everybodys(*_: Any, **__: Any) -> SessionKey:
 
 
 DEFECTS: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
-    "forgets what was open": (recover, "recover", _forget),
-    "takes up the last first": (recover, "recover", _backwards),
-    "closes without a word": (recover, "told_at_end", _nothing),
-    "closes without an entry": (recover, "settle", _unsaid),
+    "forgets what was open": (recovery, "recover", _forget),
+    "takes up the last first": (recovery, "recover", _backwards),
+    "closes without a word": (recovery, "told_at_end", _nothing),
+    "closes without an entry": (recovery, "settle", _unsaid),
     "keeps no answer": (running, "settle", _unsaid),
     "takes a message again": (inbound, "take", _take_again),
     "sends the last part first": (outbox, "waiting", _last_first),
@@ -76,7 +75,7 @@ if __name__ == "__main__":
     at = sys.argv.index("--defect")
     planted = [DEFECTS[sys.argv[at + 1]]]
     if sys.argv[at + 1] in CLOSING:
-        planted.append((recover, "_goes_on", _closed))
+        planted.append((recovery, "_goes_on", _closed))
     del sys.argv[at : at + 2]
     for module, name, defect in planted:
         if not hasattr(module, name):

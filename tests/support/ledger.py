@@ -1,9 +1,9 @@
 """A call of a model, as the ledger has it."""
 
-from skerry.agent.failover import NoAccounts
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
 from skerry.ports.tries import ModelCallEnded
+from skerry.runtime.failover import NoAccounts
 from skerry.store.usage import BookedCall, Outcome
 
 

@@ -5,9 +5,6 @@ from typing import Final
 
 import anyio.to_thread
 
-from skerry.agent.files import read_text
-from skerry.agent.workspace import BOOT, cut
-from skerry.app.dispatch import Dispatch
 from skerry.config.hooks import BOOT_MD
 from skerry.config.root import Config
 from skerry.model.errors import SkerryError
@@ -15,6 +12,9 @@ from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.policy.records import Records
+from skerry.runtime.dispatcher import Dispatch
+from skerry.workspace.files import read_text
+from skerry.workspace.prompt_files import BOOT, cut
 
 logger = logging.getLogger(__name__)
 

@@ -17,29 +17,21 @@ from typing import Any
 import anyio
 from msgspec import Struct, field
 
-from skerry.agent.histories import Histories
-from skerry.agent.ledger import Ledger
-from skerry.agent.prompts import Prompts
-from skerry.agent.runtime import Runtime
-from skerry.agent.seeding import seed
+from skerry.app.command_dependencies import Desk
 from skerry.app.cooling import kept_cooldowns
-from skerry.app.delivery import Delivery, Sender
-from skerry.app.desk import Desk
-from skerry.app.dispatch import Dispatch
 from skerry.app.embedding import open_embedding
 from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
 from skerry.app.forgetting import Forgetter
+from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import MemoryParts, take_slot
 from skerry.app.memory_slot import SlotMemories
-from skerry.app.receive import receive
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
-from skerry.app.retain import retain
+from skerry.app.retention import retain
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.transcripts import StoredTranscripts
-from skerry.app.upkeep import Upkeep, looked_after, unless_damaged
 from skerry.config.gateway import LOCK
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -65,10 +57,18 @@ from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.prompt import PromptReport
 from skerry.providers.catalog import Catalog
+from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.delivery import Delivery, Sender
+from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.receiver import receive
+from skerry.runtime.services import Runtime
+from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.calls import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
+from skerry.workspace.prompt_builder import Prompts
+from skerry.workspace.workspace_init import seed
 
 FLUSH_SECONDS = 5.0
 
@@ -162,7 +162,7 @@ async def open_application(
             desk.dispatch, forgetter.runtime = dispatch, dispatch.runtime
 
             def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
-                from skerry.agent.showing import report  # noqa: PLC0415 - only when asked for
+                from skerry.runtime.prompt_report import report  # noqa: PLC0415 - only when asked for
 
                 return report(dispatch.runtime, key)
 
@@ -366,8 +366,8 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
     store = runtime.store
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
-    from skerry.app.recover import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
     from skerry.ports.tool import reads_only  # noqa: PLC0415 - as said above
+    from skerry.runtime.recovery import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
 
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))

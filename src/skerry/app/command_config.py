@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from skerry.app.desk import Desk
+from skerry.app.command_dependencies import Desk
 from skerry.app.settings import Settings
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded

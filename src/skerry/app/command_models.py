@@ -7,13 +7,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from skerry.app.naming import named
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel, nearest, thinking_level
 from skerry.ports.model import ModelInfo, Models
+from skerry.runtime.model_lookup import named
 from skerry.store import Reader, Store, Unit, archive, sessions
 
 PAGE: Final = 20

@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from skerry.agent.runtime import Runtime
-from skerry.app.desk import Desk
+from skerry.app.command_dependencies import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.model.ids import SessionKey
 from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
+from skerry.runtime.services import Runtime
 from skerry.store import Unit, frozen, sessions
 
 _RELOAD: Final = "reload"
@@ -23,7 +23,7 @@ def prompt_commands(desk: Desk) -> list[Command]:
 
     async def context(call: CommandCall) -> str:
         # Imported here: it is asked for now and then.
-        from skerry.agent.showing import report  # noqa: PLC0415
+        from skerry.runtime.prompt_report import report  # noqa: PLC0415
 
         form = call.arguments.lower() or "list"
         if form not in _FORMS:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.app.desk import Desk
+from skerry.app.command_dependencies import Desk
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.queue import CHOICES

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from skerry import __version__
 from skerry.app.command_config import config_commands
 from skerry.app.command_context import context_commands
+from skerry.app.command_dependencies import Desk
 from skerry.app.command_models import model_commands
 from skerry.app.command_prompt import prompt_commands
 from skerry.app.command_queue import queue_commands
@@ -15,7 +16,6 @@ from skerry.app.command_replies import reply_commands
 from skerry.app.command_retry import retry_command
 from skerry.app.command_sessions import session_commands
 from skerry.app.command_usage import Costs
-from skerry.app.desk import Desk
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.model import Models, ModelState
 from skerry.store import Store, runs

@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from skerry.agent.fences import fenced
 from skerry.app import unit
 from skerry.app.checks import Check, Level
 from skerry.config.gateway import GatewayConfig
@@ -21,6 +20,7 @@ from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.store import DATABASE, Reader, files
 from skerry.store.visitors import strangers_in_main
+from skerry.workspace.fences import fenced
 
 FEWEST: Final = 6
 """Different characters that a secret should have; the configuration warns of short ones."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from skerry.app.desk import Desk
+from skerry.app.command_dependencies import Desk
 from skerry.app.memory import MemoryParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command, CommandTable

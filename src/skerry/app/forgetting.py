@@ -16,8 +16,6 @@ import anyio.to_thread
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skerry.agent.runtime import Runtime
-from skerry.agent.workspace import ORDER
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -27,10 +25,12 @@ from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.ports.memory import Memories, MemoryForgets
+from skerry.runtime.services import Runtime
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
 from skerry.store.listing import Wanted, recent
 from skerry.store.mirror import Mirror
+from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
     from skerry.memory.forgetting import Papers

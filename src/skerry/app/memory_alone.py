@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from skerry.agent.ledger import Ledger
 from skerry.app.build import open_state
 from skerry.app.embedding import open_embedding
 from skerry.app.forgetting import Forgetter
@@ -20,6 +19,7 @@ from skerry.infra.log import Redactor
 from skerry.memory.desk import Desk
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
+from skerry.runtime.usage.ledger import Ledger
 from skerry.store import nothing
 from skerry.store.calls import CallLog
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio.to_thread
 
-from skerry.app.upkeep import unless_damaged
+from skerry.app.maintenance import unless_damaged
 from skerry.infra.clock import Clock
 from skerry.policy.records import HAND, FileRecord, Records
 from skerry.store import Store, files

@@ -16,9 +16,9 @@ import anyio
 from msgspec.structs import replace
 
 from skerry import __version__
+from skerry.app.banner import greeting
 from skerry.app.boot import boot
 from skerry.app.build import Outside, open_application
-from skerry.app.greeting import greeting
 from skerry.app.settings import Settings
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded

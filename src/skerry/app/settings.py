@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from skerry.agent.seeding import seed
 from skerry.config import source
 from skerry.config.backup import keep_good
 from skerry.config.control import AGENTS, guard
@@ -29,6 +28,7 @@ from skerry.gateway.configuration import Applied, Look
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigError, ConfigInvalidError
 from skerry.providers.known import known_provider
+from skerry.workspace.workspace_init import seed
 
 logger = logging.getLogger(__name__)
 

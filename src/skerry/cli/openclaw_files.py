@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.agent.seeding import is_untouched
-from skerry.agent.workspace import BOOT, BOOTSTRAP, ORDER
 from skerry.cli.openclaw_home import inside, workspaces
 from skerry.cli.openclaw_report import Report, counted
 from skerry.config.paths import Place, show_place
@@ -14,6 +12,8 @@ from skerry.config.proposal import Line, Outcome
 from skerry.config.root import Config
 from skerry.infra.copying import copy_tree
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
+from skerry.workspace.prompt_files import BOOT, BOOTSTRAP, ORDER
+from skerry.workspace.workspace_init import is_untouched
 
 _HOME: Final = ".openclaw"
 _PRIVATE: Final = frozenset({"agents", "credentials", "devices", "identity", "state"})

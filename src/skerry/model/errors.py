@@ -11,7 +11,7 @@ SkerryError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
-a `ModelError` becomes a run's result in `skerry.agent.stream`, a `ToolError` a tool result.
+a `ModelError` becomes a run's result in `skerry.runtime.model_call`, a `ToolError` a tool result.
 """
 
 from collections.abc import Sequence

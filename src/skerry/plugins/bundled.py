@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from skerry.agent.means import taint
 from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
 from skerry.infra.atomic import make_private
 from skerry.infra.beneath import Beneath
 from skerry.infra.clock import iso
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
+from skerry.runtime.caller_context import taint
 
 LAST: Final = 15
 """Messages that are kept of a conversation."""

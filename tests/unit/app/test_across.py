@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from skerry.app.recover import recover
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.infra.clock import SystemClock
@@ -14,6 +13,7 @@ from skerry.model.ids import SessionId
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.run import RunResult, StopReason
 from skerry.ports.model import ModelRequest
+from skerry.runtime.recovery import recover
 from skerry.sessions.summary import SYSTEM
 from skerry.store import archive, backups, compactions, sessions
 from skerry.store.backups import BackupKind

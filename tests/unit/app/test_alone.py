@@ -7,8 +7,6 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app import dispatch
-from skerry.app.recover import recover
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
@@ -18,6 +16,8 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import AdmissionStatus, RunResult, StopReason
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
+from skerry.runtime import dispatcher
+from skerry.runtime.recovery import recover
 from skerry.store import archive, outbox, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -172,7 +172,7 @@ async def test_a_change_does_not_wait_for_other_sessions(tmp_path: Path) -> None
 async def test_a_change_that_stops_nobody_waits_and_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "ALONE_SECONDS", 0.05)
+    monkeypatch.setattr(dispatcher, "ALONE_SECONDS", 0.05)
     gate = Gate()
     worked = False
 

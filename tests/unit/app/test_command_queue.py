@@ -6,8 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.app.command_dependencies import Desk
 from skerry.app.command_queue import queue_commands
-from skerry.app.desk import Desk
 from skerry.commands.queueing import parse
 from skerry.commands.table import CommandError, CommandTable
 from skerry.hooks.events import CommandGiven

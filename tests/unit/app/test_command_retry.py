@@ -6,7 +6,6 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.app.command_retry import retry_command
-from skerry.app.recover import recover
 from skerry.commands.table import CommandTable
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
@@ -14,6 +13,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import StopReason
+from skerry.runtime.recovery import recover
 from skerry.sessions.retry import NOTHING
 from skerry.store import outbox
 from skerry.testing.model import Gate, ScriptedModel, echo

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.requirements import ROOT
-from skerry.app.desk import Desk
+from skerry.app.command_dependencies import Desk
 from skerry.app.extensions import load_extensions
 from skerry.app.memory import take_slot
 from skerry.commands.table import CommandTable

@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.agent import dialogue
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.model.ids import RunId
@@ -16,6 +15,7 @@ from skerry.model.run import RunResult
 from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelRequest
 from skerry.providers.joined import Items
+from skerry.runtime import run_executor
 from skerry.store import Unit, archive, sessions
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -179,7 +179,7 @@ async def test_a_command_leaves_the_session_s_last_model_known(tmp_path: Path) -
 async def test_nothing_of_a_command_is_written_behind_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialogue, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(run_executor, "CHECKPOINT_SECONDS", 0.0)
     async with open_core(tmp_path, ScriptedModel(echo), commands=commands()) as core:
         posted: list[object] = []
         monkeypatch.setattr(core.store, "post", posted.append)

@@ -5,10 +5,10 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from skerry.agent.ending import CUT_OFF
 from skerry.model.ids import RunId
 from skerry.model.run import StopReason
 from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.runtime.finalize import CUT_OFF
 from skerry.testing.model import ScriptedModel
 from tests.support.core import open_core
 from tests.support.hooks import from_alice, parts

@@ -8,7 +8,7 @@ import pytest
 from skerry.model.undelivered import PartError
 from skerry.store import outbox
 from skerry.store.outbox import PartState
-from tests.unit.app.test_delivery import Adapter, broken_for, post, to
+from tests.unit.runtime.test_delivery import Adapter, broken_for, post, to
 
 
 @pytest.mark.parametrize("cannot_say", [False, True], ids=["known", "cannot say"])

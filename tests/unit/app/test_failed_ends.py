@@ -4,11 +4,11 @@ from pathlib import Path
 
 import anyio
 
-from skerry.app.recover import recover
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
 from skerry.model.queue import QueueMode
 from skerry.model.run import AdmissionStatus, RunResult, StopReason
+from skerry.runtime.recovery import recover
 from skerry.store import Reader, Unit, runs
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.chaos import transcript_faults

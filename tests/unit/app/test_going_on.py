@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.recover import Known, recover
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
@@ -16,6 +15,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
+from skerry.runtime.recovery import Known, recover
 from skerry.store import runs
 from skerry.store.usage import By, grouped
 from skerry.testing.model import Gate, ScriptedModel, Step

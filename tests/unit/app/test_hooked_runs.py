@@ -8,7 +8,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.app.recover import recover
 from skerry.hooks.events import MessageReceived
 from skerry.hooks.payloads import (
     BeforeMessageWrite,
@@ -25,6 +24,7 @@ from skerry.model import message
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolResultMessage, UserMessage
 from skerry.model.run import RunResult, StopReason
+from skerry.runtime.recovery import recover
 from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.acting import ACT, Act

@@ -5,11 +5,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.app.command_dependencies import Desk
 from skerry.app.command_models import model_commands
 from skerry.app.command_queue import queue_commands
 from skerry.app.command_replies import reply_commands
 from skerry.app.commands import builtin_commands
-from skerry.app.desk import Desk
 from skerry.commands.table import CommandTable
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import RunId

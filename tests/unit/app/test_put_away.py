@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skerry.app.retain import look
+from skerry.app.retention import look
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.model.session import SessionSettings

@@ -11,7 +11,7 @@ from skerry.model.ids import RunId
 from skerry.ports.dispatch import InLine
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import MAIN, open_core
-from tests.unit.app.test_queue import asked, begun, ended
+from tests.unit.runtime.test_queue import asked, begun, ended
 
 
 async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(

@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from skerry.agent.ending import INTERRUPTED, STOPPED
-from skerry.agent.replying import BEGUN_ANEW
-from skerry.app.recover import MAX_RESTARTS, recover
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     LlmOutput,
@@ -23,6 +20,9 @@ from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall
 from skerry.model.run import StopReason
 from skerry.ports.tries import Candidate, OneTry, Wanted
+from skerry.runtime.block_streaming import BEGUN_ANEW
+from skerry.runtime.finalize import INTERRUPTED, STOPPED
+from skerry.runtime.recovery import MAX_RESTARTS, recover
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
 from tests.support.acting import ACT, Act

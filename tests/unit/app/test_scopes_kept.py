@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from skerry.app.command_models import model_commands
 from skerry.app.command_sessions import session_commands
-from skerry.app.recover import recover
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
@@ -20,6 +19,7 @@ from skerry.model.rights import MissingScopeError, Rights
 from skerry.model.run import RunRequest, StopReason
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.access import ADMIN, WRITE
+from skerry.runtime.recovery import recover
 from skerry.store import Unit, runs
 from skerry.testing.channel import ACCOUNT, CHANNEL
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, echo

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from skerry.app.command_dependencies import Desk
 from skerry.app.commands import standing
-from skerry.app.desk import Desk
 from skerry.commands.table import CommandCall
 from skerry.model.errors import ModelsFailedError
 from skerry.testing.model import ScriptedModel

@@ -8,9 +8,6 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.agent.replying import BEGUN_ANEW
-from skerry.agent.resuming import GO_ON
-from skerry.app.recover import recover
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import LlmOutput, LlmOutputChange
 from skerry.infra.clock import SystemClock
@@ -18,6 +15,9 @@ from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, UserMessage
 from skerry.model.run import StopReason
 from skerry.ports.tries import Candidate, OneTry, Wanted
+from skerry.runtime.block_streaming import BEGUN_ANEW
+from skerry.runtime.continuation import GO_ON
+from skerry.runtime.recovery import recover
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import transcript_faults
 from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat, said

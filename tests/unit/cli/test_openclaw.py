@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from skerry.agent.seeding import seed
 from skerry.cli.main import main
 from skerry.config.load import load
 from skerry.infra.lock import locked
+from skerry.workspace.workspace_init import seed
 
 CANARY = "sk-canary-0123456789abcdef"
 CONFIG: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_usage import Costs
-from skerry.app.retain import look
+from skerry.app.retention import look
 from skerry.app.usage import book_trial
 from skerry.cli.main import main
 from skerry.cli.usage import price, unknown

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry.agent.workspace import BOOT, ORDER
+from skerry.app.command_dependencies import Desk
 from skerry.app.commands import every_command
-from skerry.app.desk import Desk
 from skerry.commands.table import CommandTable
 from skerry.infra.beneath import Opened
 from skerry.model.origin import Origin
@@ -28,6 +27,7 @@ from skerry.policy.access import (
 from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
 from skerry.policy.files import KEPT, FileKind, Thing, kind_of
 from skerry.testing.model import ScriptedModels
+from skerry.workspace.prompt_files import BOOT, ORDER
 
 SCOPES = [(), *((one,) for one in sorted(OPERATOR_SCOPES)), (READ, WRITE)]
 ORIGINS = list(Origin)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import skerry
-from skerry.agent.workspace import BOOT, ORDER
 from skerry.app.build import Application
 from skerry.app.extensions import OwnTools
 from skerry.commands import directives
@@ -33,6 +32,7 @@ from skerry.policy.records import Records
 from skerry.ports.tool import Tool, ToolContext, offered
 from skerry.sdk.api import PluginApi, sealed
 from skerry.testing.clock import FakeClock
+from skerry.workspace.prompt_files import BOOT, ORDER
 from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
@@ -192,7 +192,7 @@ async def test_a_tool_asks_the_policy_for_what_its_row_says(tmp_path: Path, name
         tool: Tool | None = application.dispatch.runtime.tools.get(name)
         root = application.settings.config.workspace(AgentId("main"))
     if tool is None:
-        from skerry.agent.flushing import MemoryAppend  # noqa: PLC0415 - is in no registry
+        from skerry.runtime.compaction.memory_flush import MemoryAppend  # noqa: PLC0415 - is in no registry
 
         tool = MemoryAppend("2026-11-22", 0)
     asked: list[Verb] = []

@@ -11,8 +11,6 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.agent.failover import Failover
-from skerry.agent.stream import Speaker
 from skerry.auth.cooldowns import Cooldowns
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
@@ -21,6 +19,8 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 from skerry.providers.silences import SECONDS, Silences
+from skerry.runtime.failover import Failover
+from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer

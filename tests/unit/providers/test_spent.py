@@ -3,8 +3,6 @@
 import anyio
 import pytest
 
-from skerry.agent.failover import Failover
-from skerry.agent.stream import Speaker
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.message import Usage, user
@@ -13,6 +11,8 @@ from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.exchange import Endpoint
 from skerry.providers.retry import RetryingProvider
+from skerry.runtime.failover import Failover
+from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModels
 from skerry.testing.model_server import Cut, HttpStep, StubModelServer

@@ -9,8 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.agent.failover import Failover
-from skerry.agent.stream import Speaker
 from skerry.auth.cooldowns import MINUTE, Cooldowns
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
@@ -24,6 +22,8 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.exchange import Endpoint
 from skerry.providers.resolve import Target
 from skerry.providers.tries import Entry
+from skerry.runtime.failover import Failover
+from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from skerry.agent.histories import Histories
 from skerry.infra import sqlite
 from skerry.model.ids import SessionId
 from skerry.model.message import (
@@ -17,6 +16,7 @@ from skerry.model.message import (
     Usage,
     UserMessage,
 )
+from skerry.runtime.conversation_cache import Histories
 from skerry.sessions import recovering
 from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
 from skerry.store.condition import Storage

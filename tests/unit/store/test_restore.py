@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.app.recover import MAX_RESTARTS
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.runtime.recovery import MAX_RESTARTS
 from skerry.store import DATABASE, Store, Unit, backups, open_store, outbox, runs, sessions
 from skerry.store.backups import BackupError, BackupKind
 from skerry.store.restore import Restored, loses, restore

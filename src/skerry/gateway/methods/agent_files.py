@@ -7,7 +7,6 @@ from typing import Annotated, Final
 import anyio.to_thread
 from pydantic import Field
 
-from skerry.agent.workspace import BOOT, ORDER
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.gateway.frames import ErrorCode, Json
@@ -15,6 +14,7 @@ from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.beneath import Beneath, EscapeError
 from skerry.model.ids import AgentId, agent_id
 from skerry.policy.records import Records
+from skerry.workspace.prompt_files import BOOT, ORDER
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 NAMES: Final = (*ORDER, BOOT)

@@ -5,7 +5,6 @@ from typing import Final
 
 import anyio.to_thread
 
-from skerry.agent.identity import identity, picture
 from skerry.config.root import Config
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
@@ -15,13 +14,14 @@ from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
+from skerry.workspace.identity import identity, picture
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
 """Of an identity; the rest of it is for the model."""
 
 
 class AgentIdentityParams(Params):
-    """Parameters of `agent.identity.get`."""
+    """Parameters of `workspace.identity.get`."""
 
     agent_id: Name | None = None
     session_key: Name | None = None

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Raw
 from pydantic import Field
 
-from skerry.agent.writing import Writing
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import (
@@ -35,6 +34,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.ports.dispatch import InLine
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
+from skerry.runtime.transcript_writer import Writing
 from skerry.store import Reader, Unit, compactions, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024

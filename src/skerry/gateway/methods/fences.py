@@ -6,7 +6,6 @@ from typing import Annotated, Final
 import anyio.to_thread
 from pydantic import Field
 
-from skerry.agent.fences import Seen, fenced, look
 from skerry.config.protected import gate
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
@@ -14,6 +13,7 @@ from skerry.gateway.methods.notes import agent_of
 from skerry.infra.beneath import EscapeError
 from skerry.policy.files import FileKind
 from skerry.store import files
+from skerry.workspace.fences import Seen, fenced, look
 
 _REFUSED: Final = {
     FileKind.UNVERIFIED: "its notes are confirmed one by one: skerry memory confirm ID",

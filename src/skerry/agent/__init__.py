@@ -1,1 +1,0 @@
-"""Runs one turn after another: prompt, model, tools, steering."""

@@ -1,0 +1,383 @@
+"""Sends what a run says while it goes on: blocks of its text, its reasoning, its tool calls.
+
+A block leaves when its outbox row is written, and the same unit marks the run: one with blocks that
+is interrupted goes on behind them, or is closed, and what they said is not said twice. What has not
+left when the run ends goes with its end.
+"""
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Final, Self
+
+import anyio
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from skerry.config.root import Config
+from skerry.hooks.events import RunContext
+from skerry.lanes.running import ActiveRun, Continued
+from skerry.model.errors import StoreFailedError
+from skerry.model.event import (
+    LoopEvent,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    MessageWithdrawn,
+    ThinkingUpdate,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
+from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.message import AssistantMessage, Message
+from skerry.model.run import Purpose, RunResult, StopReason
+from skerry.model.session import SessionSettings
+from skerry.replies.chunking import Chunker, Coalescer
+from skerry.replies.cutting import Piece
+from skerry.replies.shaping import Shaped, Show, shaped
+from skerry.replies.style import (
+    Level,
+    Style,
+    TypingMode,
+    footer,
+    prefix,
+    reasoning,
+    style,
+    tool_begun,
+    tool_ended,
+)
+from skerry.replies.tags import Marks
+from skerry.runtime.finalize import Block, passed, said_by, told_at_end
+from skerry.runtime.services import Runtime
+from skerry.runtime.typing_indicator import Composing
+from skerry.store import Unit, outbox, runs
+
+logger = logging.getLogger(__name__)
+
+BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
+"""Stands between blocks that left and the answer of another model to the same message."""
+
+
+class _Said(Struct):
+    """What one response has said, as the person reads it."""
+
+    text: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    cut: int = 0
+    """Characters that were made into blocks."""
+    stored: int = 0
+    """Characters whose blocks stand in the outbox."""
+    marks: Marks = field(default_factory=Marks)
+
+
+class _Waiting(Struct, frozen=True):
+    """A block that is to leave. `end` counts the characters said up to it; None is no text."""
+
+    text: str
+    said: _Said
+    end: int | None = None
+
+
+class Replying:
+    """What one run sends to a platform before it ends. Enter it beside the run."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        context: RunContext,
+        to: ReplyTo,
+        style: Style,
+        show: Show,
+        prefixed: Show,
+    ) -> None:
+        self._prefixed = prefixed
+        self._runtime = runtime
+        self._context = context
+        self.to = to
+        self.style = style
+        self._show = show
+        # A plugin may change a message when it is whole; what it takes out must not have left.
+        self._whole = style.whole or bool(runtime.hooks.llm_output.handlers)
+        self._chunker = Chunker(style.chunking)
+        self._thoughts = Chunker(style.chunking)
+        self._joining = Coalescer(style.joined_from, style.joined_to, style.chunking.unit)
+        self._said = _Said()
+        self._taken: _Said | None = None
+        self._continued: Continued | None = None
+        self._queue: deque[_Waiting] = deque()
+        self._lock = anyio.Lock()
+        self._wake = anyio.Event()
+        self._signal = Composing(runtime.typing, to, style.typing, style.interval)
+        self._stack = AsyncExitStack()
+        self.blocks = 0
+        """How many have left: the number of the next."""
+
+    @property
+    def streams(self) -> bool:
+        """Return whether the text leaves in blocks."""
+        return self.style.streams
+
+    def take_up(self, continued: Continued) -> None:
+        """Go on behind what an earlier process has sent of the run."""
+        self._continued = continued
+        self.blocks, said = continued.blocks, continued.said
+        if said:
+            self._taken = _Said([said], cut=len(said), stored=len(said))
+            self._chunker.take_up(said)
+        elif said is None and self.streams:  # it was to leave at the end
+            for one in said_by(continued.messages, self._show):
+                self._notice(self._prefixed(one.text))
+
+    async def __aenter__(self) -> Self:
+        tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._stack.callback(tasks.cancel_scope.cancel)
+        if self.style.typing is not TypingMode.NEVER:
+            tasks.start_soon(self._signal.run)
+        if self.streams or {self.style.reasoning, self.style.verbose} != {Level.OFF}:
+            tasks.start_soon(self._work)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._stack.aclose()
+
+    def hear(self, event: LoopEvent, marks: Marks | None = None) -> None:
+        """Take what the run does; nothing here waits. `marks` say how the text is to be sent."""
+        match event:
+            case MessageUpdate(delta):
+                self._hear_text(delta, marks)
+            case ThinkingUpdate(delta):
+                self._hear_thought(delta)
+            case MessageWithdrawn():
+                self._begin_anew()
+            case MessageStart(None):
+                self._said, self._taken = self._taken or _Said(), None
+            case MessageEnd(AssistantMessage() as message):
+                self._end(message)
+            case ToolExecutionStart(call) if self.style.verbose is not Level.OFF:
+                self._notice(tool_begun(call))
+            case ToolExecutionEnd(call, result) if self.style.verbose is Level.FULL:
+                self._notice(tool_ended(call, result.text, failed=result.is_error))
+            case _:
+                pass
+
+    async def settle(self) -> None:
+        """Let leave what waits: the transcript is to have the text that it belongs to.
+
+        Raises:
+            StoreFailedError: it cannot be written now; it still waits.
+        """
+        if self._queue:
+            await self._drain(at_once=True)
+
+    async def finish(self, result: RunResult, messages: Sequence[Message]) -> list[Block]:
+        """Return what is left to say when the run has ended, for the unit that ends it.
+
+        With pauses between blocks all but the last leave before, unless the run broke off.
+        """
+        if self.style.pause is not None and result.stop_reason is StopReason.DONE:
+            last = [self._queue.pop()] if self._queue else []
+            await self._drain(at_once=False)
+            self._queue.extend(last)
+            await self._pause()
+        left = [Block(one.text, self._quote(one.said.marks)) for one in self._queue]
+        self._queue.clear()
+        if not self.streams:
+            left += [
+                Block(self._prefixed(said.text), self._quote(said.marks))
+                for said in self._unsent(messages)
+            ]
+        line = footer(self.style.usage, result.usage, result.session_key)
+        if line and left:
+            last_block = left.pop()
+            left.append(replace(last_block, text=f"{last_block.text.rstrip()}\n\n{line}"))
+        elif line and self.blocks:
+            left.append(Block(line))
+        return [*left, *told_at_end(result)]
+
+    def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
+        """Return what no block has said, where the text leaves at the end."""
+        before = self._continued
+        if before is None or before.said is None:
+            return said_by(messages, self._show)
+        first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [Shaped("")]
+        text = first.text.removeprefix(before.said).strip("\n")
+        return [replace(first, text=text), *rest] if text else rest
+
+    # What is heard
+
+    def _hear_text(self, delta: str, marks: Marks | None) -> None:
+        self._signal.speaks()
+        self._reason()
+        if not self.streams or self._whole:
+            return
+        said = self._said
+        said.marks = marks or said.marks
+        said.text.append(delta)
+        self._push(self._chunker.feed(delta))
+
+    def _hear_thought(self, delta: str) -> None:
+        self._signal.thinks()
+        match self.style.reasoning:
+            case Level.ON:
+                self._said.thoughts.append(delta)
+            case Level.STREAM:
+                self._reason_with(self._thoughts.feed(delta))
+
+    def _reason(self) -> None:
+        """Let the thoughts leave before the words that they led to."""
+        thoughts = "".join(self._said.thoughts)
+        self._said.thoughts.clear()
+        if thoughts.strip():
+            self._notice(reasoning(thoughts))
+        if self.style.reasoning is Level.STREAM:
+            self._reason_with(self._thoughts.flush())
+
+    def _reason_with(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            if piece.body.strip():
+                self._notice(reasoning(piece.body))
+
+    def _begin_anew(self) -> None:
+        """Forget a response that failed; say so where part of it has left."""
+        self._chunker.drop()
+        self._thoughts.drop()
+        self._joining.flush()
+        left = self._said.cut > 0
+        self._said = _Said()
+        if left:
+            self._notice(BEGUN_ANEW)
+
+    def _end(self, message: AssistantMessage) -> None:
+        self._reason()
+        if not self.streams:
+            return
+        if self._whole:
+            self._take_whole(message)
+        self._push(self._chunker.flush(), wake=False)
+        self._queue_text(self._joining.flush())
+
+    def _take_whole(self, message: AssistantMessage) -> None:
+        """Make blocks of a message that was waited for."""
+        if message.stop_reason in {"error", "aborted"}:
+            text = message.text
+        else:
+            found = shaped(message.text, self._show)
+            text = found.text
+            self._said.marks = found.marks or self._said.marks
+        sent = "".join(self._said.text)[: self._said.cut]  # before a restart
+        if not text.startswith(sent):
+            self._begin_anew()
+            sent = ""
+        self._said.text = [text]
+        self._push(self._chunker.feed(text[len(sent) :]), wake=False)
+
+    def _notice(self, text: str) -> None:
+        self._queue.append(_Waiting(text, self._said))
+        self._wake.set()
+
+    def _push(self, pieces: list[Piece], *, wake: bool = True) -> None:
+        for piece in pieces:
+            if self.style.idle:
+                self._queue_text(self._joining.add(piece))
+            else:
+                self._queue_text([piece])
+        if pieces and wake:
+            self._wake.set()
+
+    def _queue_text(self, pieces: list[Piece]) -> None:
+        said = self._said
+        for piece in pieces:
+            first = said.cut == 0
+            said.cut += len(piece.body)
+            text = piece.text.strip("\n") if piece.body.strip() else ""
+            if text:
+                text = self._prefixed(text) if first else text
+                self._queue.append(_Waiting(text, said, said.cut))
+
+    # What leaves
+
+    async def _work(self) -> None:
+        """Let blocks leave as they come, until cancelled."""
+        while True:
+            idle = self.style.idle if self._joining.holds else None
+            with anyio.move_on_after(idle) as waiting:
+                await self._wake.wait()
+            if waiting.cancelled_caught:
+                self._queue_text(self._joining.idle())
+            self._wake = anyio.Event()
+            try:
+                await self._drain(at_once=False)
+            except StoreFailedError:
+                # It waits; who writes next writes it first, or the end of the run has it.
+                logger.warning("a block of run %s could not leave yet", self._context.run_id)
+
+    async def _drain(self, *, at_once: bool) -> None:
+        async with self._lock:
+            while self._queue:
+                if not at_once and self._queue[0].end is not None:
+                    await self._pause()
+                with anyio.CancelScope(shield=True):  # what left must be known to have left
+                    await self._leave(self._queue[0])
+                    self._queue.popleft()
+
+    async def _pause(self) -> None:
+        pause = self.style.pause
+        if pause is not None and self.blocks:
+            await anyio.sleep(random.uniform(*pause))  # noqa: S311 - no secret
+
+    async def _leave(self, one: _Waiting) -> None:
+        said, run_id = one.said, self._context.run_id
+        to = Block(one.text, self._quote(said.marks)).addressed(self.to)
+        content = await passed(self._runtime.hooks, self._context, to, one.text)
+        parts = self._runtime.parts(to, content) if content else []
+        number, now = self.blocks, self._runtime.clock.now_ms()
+        end = said.stored if one.end is None else one.end
+        # A response that failed and was begun anew may still have blocks that wait.
+        delivered = end if said is self._said else self._said.stored
+        known = ("".join(self._said.text), delivered) if self.streams else None
+
+        def leave(unit: Unit) -> None:
+            outbox.add(unit, run_id, number, to, parts, now)
+            runs.leave_block(unit, run_id, known)
+
+        await self._runtime.store.write(leave)
+        self.blocks += 1
+        said.stored = end
+        self._runtime.deliver(self.to)
+
+    def _quote(self, marks: Marks | None) -> str | None:
+        """Return the message that a block is to quote, as the platform names it."""
+        if marks is None:
+            return None
+        return marks.reply_to or (self.to.message_id if marks.reply_to_current else None)
+
+
+def replying(
+    runtime: Runtime,
+    config: Config,
+    active: ActiveRun,
+    answering: tuple[RunContext, ReplyTo],
+    show: Show,
+    variables: Callable[[], Mapping[str, str]],
+) -> Replying:
+    """Return what sends the run's answers to a platform."""
+    own, (context, to) = active.settings or SessionSettings(), answering
+    limit, unit = runtime.room(to)
+    direct = to.peer.kind is PeerKind.DIRECT
+    sent = style(config.agents.defaults, own, limit, unit, direct=direct)
+    if active.request.purpose is not Purpose.MESSAGE:
+        sent = replace(sent, typing=TypingMode.NEVER)  # nobody waits for it
+    before = config.messages.response_prefix
+
+    def prefixed(text: str) -> str:
+        known = variables() if before else {}
+        if not known.get("model"):
+            return text  # what a command answers is said by no model
+        return f"{prefix(before, known)} {text}"
+
+    found = Replying(runtime, context, to, sent, show, prefixed)
+    if active.continued is not None:
+        found.take_up(active.continued)
+    return found

@@ -1,0 +1,1 @@
+"""Keeps a conversation inside the window of its model: pruning, notes, summaries."""

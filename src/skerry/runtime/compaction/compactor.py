@@ -1,0 +1,266 @@
+"""Compacts a conversation: notes first, then a summary in place of its earlier part.
+
+Nothing is lost by it. The entry of the compaction says from which entry on messages stand for
+themselves; those before stay in the store, where the search finds them. Whoever calls holds the
+session's lane, so that nothing is written meanwhile; what is written is one unit, so that a crash
+leaves the conversation as it was, or compacted.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Self
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.config.context import Compaction
+from skerry.hooks.events import AfterCompaction, BeforeCompaction
+from skerry.lanes.running import ActiveRun
+from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
+from skerry.model.ids import SessionId, SessionKey
+from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
+from skerry.model.origin import Origin
+from skerry.model.run import Compacted, Purpose
+from skerry.ports.model import ModelInfo
+from skerry.ports.tool import ToolContext
+from skerry.ports.tries import Wanted
+from skerry.runtime.caller_context import taint, worst
+from skerry.runtime.run_hooks import Pipeline
+from skerry.runtime.services import Runtime
+from skerry.sessions.budget import Budget, weight
+from skerry.sessions.cutting import Cut, Numbered, cut, spoken
+from skerry.sessions.summary import extracted, files, fitted, shown, with_files
+from skerry.store import Reader, Unit, compactions, sessions
+
+logger = logging.getLogger(__name__)
+
+SUMMARY_SECONDS: Final = 300.0
+"""For the summary of a model; then it is extracted."""
+SPLIT: Final = "## Turn Context (split turn)"
+"""Above what the person asked, whose turn goes on behind the summary."""
+
+
+class Whose(Struct, frozen=True):
+    """The conversation to compact, and who asks."""
+
+    key: SessionKey
+    session_id: SessionId
+    wanted: Wanted
+    """Which model is asked, of whose account."""
+    purpose: Purpose = Purpose.MESSAGE
+    origin: Origin = Origin.STRANGER
+
+    @classmethod
+    def of(cls, active: ActiveRun, wanted: Wanted) -> Self:
+        """Return the conversation of a run."""
+        request = active.request
+        return cls(request.key, active.session_id, wanted, request.purpose, request.origin)
+
+
+class Task(Struct, frozen=True):
+    """One compaction."""
+
+    model: ModelInfo
+    limits: Budget
+    system: str
+    """The system prompt of the run, for the flush."""
+    trigger: str
+    """`threshold`, `overflow` or `manual`."""
+    tokens: int
+    """What the conversation has, about."""
+    instructions: str = ""
+
+
+class Compactor(Struct, frozen=True):
+    """Compacts one conversation."""
+
+    runtime: Runtime
+    settings: Compaction
+    whose: Whose
+    pipeline: Pipeline
+    means: Callable[[], ToolContext]
+    """Returns what the tool of a flush may use."""
+    tell: Callable[[RunEventBody], None]
+    """Tells clients that it begins and ends."""
+
+    async def run(self, task: Task, tail: int) -> Compacted | None:
+        """Compact; return None where there is nothing that could be summarised.
+
+        Args:
+            task: Why, and how much may stay.
+            tail: Number of the transcript's last entry.
+
+        Raises:
+            StateError: it could not be stored; everything is as it was.
+        """
+        state, said = await self.runtime.store.read(self._read)
+        found = cut(said, self._keep(task, said))
+        if found is None:
+            return None
+        self._tell_begin(task, len(said))
+        done: Compacted | None = None
+        try:
+            done = await self._replace(task, tail, state, said, found)
+        finally:
+            self.tell(CompactionEnded(done is not None, task.trigger == "overflow"))
+        return done
+
+    async def _replace(
+        self,
+        task: Task,
+        tail: int,
+        state: compactions.State,
+        said: Sequence[Numbered],
+        found: Cut,
+    ) -> Compacted | None:
+        """Flush, summarise, store, and tell; None where somebody asked and nothing is won."""
+        if state.flushed != state.count:
+            await self.flush(found.messages, task.system, task.limits)
+        summary, by_model = await self._summary(found, state.last, task)
+        asked = fitted(
+            found.asked(state.last.asked if state.last else ""), task.limits.summary // 4
+        )
+        if asked:
+            summary += f"\n\n{SPLIT}\n{asked}"
+        read, modified = files(found.messages, state.last)
+        now = self.runtime.clock.now_ms()
+        provider, name = COMPACTION
+        entry = CompactionMessage(
+            (TextBlock(with_files(summary, read, modified)),),
+            provider,
+            provider,
+            name,
+            Usage(),
+            "stop",
+            now,
+            origin=self._whose_words(found, state.last),
+            first_kept=found.first_kept,
+            tokens_before=task.tokens,
+            trigger=task.trigger,
+            asked=asked,
+            by_model=by_model,
+            read_files=read,
+            modified_files=modified,
+        )
+        kept = [message for number, message in said if number >= found.first_kept]
+        after = weight(shown(entry)) + sum(map(weight, kept))
+        if task.trigger == "manual" and after >= weight_of(state, said):
+            return None  # a few short messages: nobody is helped by a summary that is longer
+
+        def write(unit: Unit) -> int:
+            session_id = self.whose.session_id
+            return compactions.add(unit, session_id, tail, entry, now, after)
+
+        with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+            written = await self.runtime.store.write(write)
+            self.runtime.prompts.forget(self.whose.session_id)
+        self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
+        return Compacted(written, task.tokens, after, len(kept))
+
+    def _whose_words(self, found: Cut, last: CompactionMessage | None) -> Origin:
+        """Return whose words the summary may repeat: the owner's, or the worst that was read."""
+        heard = taint(found.messages)
+        if last is not None and last.origin is not Origin.OWNER:
+            heard |= {last.origin or Origin.MEMORY}
+        return worst(heard)
+
+    async def flush(
+        self,
+        said: Sequence[Message],
+        system: str,
+        limits: Budget,
+        session_id: SessionId | None = None,
+    ) -> None:
+        """Let the model note what is to last, where notes are kept; of another session if given."""
+        # Imported here, as below: a start, and most runs, need neither.
+        from skerry.runtime.compaction.memory_flush import Flush, may_flush  # noqa: PLC0415
+
+        settings, whose = self.settings.memory_flush, self.whose
+        if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
+            return
+        flush = Flush(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
+        if await flush.run(system, said, limits):
+            now = self.runtime.clock.now_ms()
+            noted = session_id or whose.session_id
+            self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
+
+    def _read(self, reader: Reader) -> tuple[compactions.State, list[Numbered]]:
+        session_id = self.whose.session_id
+        state = compactions.state(reader, session_id)
+        after = state.last.first_kept - 1 if state.last else 0
+        entries = sessions.entries(reader, session_id, limit=-1, after=after)
+        return state, spoken([(one.seq, one.message) for one in entries])
+
+    def _keep(self, task: Task, said: Sequence[Numbered]) -> int:
+        """Return how many tokens stay; less where the model counts more than we do."""
+        total = sum(weight(message) for _, message in said) + 1
+        keep = min(task.limits.keep, task.limits.keep * total // max(task.tokens, 1) + 1)
+        # Somebody who asks wants it shorter than it is.
+        return min(keep, total // 3) if task.trigger == "manual" else keep
+
+    async def _summary(
+        self, found: Cut, last: CompactionMessage | None, task: Task
+    ) -> tuple[str, bool]:
+        """Return the summary, and whether a model made it."""
+        previous = last.text if last else ""
+        replaced = sum(map(weight, found.messages)) + len(previous) // 4
+        most = task.limits.summary
+        # A demonstration model cannot: it would make up what was said.
+        if task.model.prompt_limit is None:
+            from skerry.runtime.compaction.summarizer import Summariser  # noqa: PLC0415
+
+            summariser = Summariser(self.runtime, self.whose.wanted)
+            with anyio.move_on_after(SUMMARY_SECONDS):
+                text = await summariser.text(
+                    found.messages, previous, task.instructions, task.limits
+                )
+                if text is not None:
+                    return text, True
+            logger.warning("no model made a summary of %s; it is extracted", self.whose.key)
+        room = max(min(most, replaced * 3 // 4), 16)
+        return extracted(found.messages, previous, room), False
+
+    def _tell_begin(self, task: Task, messages: int) -> None:
+        self.tell(CompactionStarted())
+        point, whose = self.runtime.hooks.before_compaction, self.whose
+        if point.handlers:
+            point.start(
+                BeforeCompaction(
+                    agent_id=whose.key.agent,
+                    session_key=str(whose.key),
+                    session_id=whose.session_id,
+                    trigger=task.trigger,
+                    message_count=messages,
+                    token_count=task.tokens,
+                )
+            )
+
+    def _tell_end(self, task: Task, entry: CompactionMessage, counts: tuple[int, int, int]) -> None:
+        point, whose = self.runtime.hooks.after_compaction, self.whose
+        if point.handlers:
+            messages, tokens, compacted = counts
+            point.start(
+                AfterCompaction(
+                    agent_id=whose.key.agent,
+                    session_key=str(whose.key),
+                    session_id=whose.session_id,
+                    trigger=task.trigger,
+                    message_count=messages,
+                    token_count=tokens,
+                    compacted_count=compacted,
+                    summary=entry.text,
+                    by_model=entry.by_model,
+                )
+            )
+
+
+def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
+    """Return about how many tokens the conversation is shown with."""
+    summary = weight(shown(state.last)) if state.last else 0
+    return summary + sum(weight(message) for _, message in said)
+
+
+def tighter(task: Task, refused: int, times: int) -> Task:
+    """Return the task after a model refused `refused` tokens, which should have fitted."""
+    return replace(task, limits=task.limits.below(refused).tighter(times))

@@ -1,0 +1,297 @@
+"""Delivers the outbox: one sender for each account, in order, each part once.
+
+A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
+a failed attempt, it may have arrived: the adapter is asked to settle that. Where it cannot, the
+part is `unknown`, and the configuration decides: the person is told that one may be missing, or it
+goes out once more with a mark. Without a mark nothing is ever sent twice.
+
+A part that fails holds back its conversation, whose order counts, and no other. It is tried again
+after longer and longer pauses, or when the platform says; one that is refused, or was tried for
+about a day, is `failed`. The pauses are not read from the clock, which may be set.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from skerry.config.messages import UnknownDelivery
+from skerry.hooks.events import MessageSent
+from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
+from skerry.model.errors import DeliveryRefusedError, StateError
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import Peer, ReplyTo
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError
+from skerry.ports.channel import ChannelAdapter
+from skerry.runtime.services import usual_room
+from skerry.store import Reader, Store, Unit, outbox
+from skerry.store.outbox import PartState, WaitingPart
+
+logger = logging.getLogger(__name__)
+
+SEND_SECONDS: Final = 15.0
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 300.0
+LONGEST_HINT: Final = 86_400.0
+"""Seconds that a platform can make us wait."""
+MAX_ATTEMPTS: Final = 300
+"""With the pauses about a day: a platform may be out of reach for a night."""
+
+
+REPEATED: Final = "🔁 You may have this already:\n\n"
+UNSETTLED: Final = "Whether it arrived could not be found out."
+MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
+
+
+class Sender(Struct):
+    """Sends what the outbox holds for one account."""
+
+    adapter: ChannelAdapter
+    store: Store
+    clock: Clock
+    reach: Callable[[str], None]
+    hooks: Hooks
+    unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
+    """Asked at each part whose fate nobody can tell."""
+    _wake: anyio.Event = field(default_factory=anyio.Event)
+    _held: dict[Peer, float] = field(default_factory=dict)
+    """Conversations with a part that failed, and when it may be tried again."""
+
+    def wake(self) -> None:
+        """Look into the outbox soon."""
+        self._wake.set()
+
+    def hurry(self, peer: Peer) -> None:
+        """Try what the conversation holds back now."""
+        self._held.pop(peer, None)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send until cancelled; a part that was begun is brought to an end first."""
+        while True:
+            self._wake = anyio.Event()
+            pause = await self._send_waiting()
+            with anyio.move_on_after(pause):
+                await self._wake.wait()
+
+    async def flush(self) -> None:
+        """Send what waits once, after `run` was cancelled."""
+        await self._send_waiting()
+
+    async def _send_waiting(self) -> float | None:
+        """Send what may be sent now; return after how many seconds there may be more to do."""
+        began, after = anyio.current_time(), 0
+        try:
+            while batch := await self.store.read(partial(self._waiting, after=after)):
+                for one in batch:
+                    peer = one.part.to.peer
+                    if self._held.setdefault(peer, began + self._left(one)) > began:
+                        continue  # the order of a conversation is kept
+                    await anyio.lowlevel.checkpoint_if_cancelled()
+                    # Broken off by the gateway's stop, nobody would know whether it arrived.
+                    with anyio.CancelScope(shield=True):
+                        pause = await self._bring_to_an_end(one)
+                    if pause is None:
+                        self._held.pop(peer, None)
+                    else:
+                        self._held[peer] = anyio.current_time() + pause
+                after = batch[-1].part.serial
+        except StateError:
+            # What was sent and could not be marked is settled when the store works again.
+            logger.exception("the outbox of %s waits for the store", self.adapter.account)
+            return FIRST_PAUSE
+        return min(self._held.values()) - anyio.current_time() if self._held else None
+
+    def _waiting(self, reader: Reader, after: int) -> list[WaitingPart]:
+        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, after=after)
+
+    def _left(self, one: WaitingPart) -> float:
+        """Return the seconds that a part still waits which an earlier process put off.
+
+        Never more than a platform can ask for, wherever the clock was set meanwhile.
+        """
+        left = (one.retry_at - self.clock.now_ms()) / 1000 if one.retry_at else 0.0
+        return min(max(left, 0.0), LONGEST_HINT)
+
+    async def _bring_to_an_end(self, one: WaitingPart) -> float | None:
+        """Send the part, or find out that it was; return after how long to try again, if so."""
+        part, last = one.part, one.attempts >= MAX_ATTEMPTS
+        match await self._standing(one):
+            case Settlement.DELIVERED:
+                await self._mark(part, PartState.SENT)
+                return None
+            case Settlement.UNKNOWN:
+                return await self._leave_unknown(one)
+            case None:
+                await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
+                return None if last else await self._put_off(one, UNSETTLED, None, taken=True)
+        if last:
+            logger.error("%s was tried %d times; it is given up", part.nonce, one.attempts)
+            await self._mark(part, PartState.FAILED)
+            return None
+        return await self._send(one)
+
+    async def _leave_unknown(self, one: WaitingPart) -> float | None:
+        """Do with a part that may be there what the configuration wants, and what is left."""
+        part, now = one.part, self.clock.now_ms()
+        logger.warning("nobody knows whether %s arrived", part.nonce)
+        if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
+            await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
+            return await self._send(msgspec.structs.replace(one, repeated=True))
+
+        def leave(unit: Unit) -> None:
+            marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
+            if marked and part.block >= 0:  # else it is such a notice itself
+                outbox.give_notice(unit, part, MISSING, now)
+
+        await self.store.write(leave)
+        self.wake()
+        return None
+
+    async def _standing(self, one: WaitingPart) -> Settlement | None:
+        """Return whether the part is there already; None when that cannot be asked now."""
+        if one.state is PartState.PENDING:
+            return Settlement.ABSENT
+        try:
+            with anyio.fail_after(SEND_SECONDS):
+                return await self.adapter.settle(one.part)
+        except Exception:
+            logger.exception("whether %s arrived could not be found out", one.part.nonce)
+            return None
+
+    async def _send(self, one: WaitingPart) -> float | None:
+        part = one.part
+        if not await self._mark(part, PartState.SENDING):
+            return None  # a person dropped it
+        self.reach("delivery.before-send")
+        try:
+            receipt = await self._hand_over(one)
+        except DeliveryRefusedError as error:
+            logger.warning("%s is refused for good: %s", part.nonce, error)
+            why = str(error)
+            await self.store.write(lambda unit: outbox.explain(unit, part.serial, why))
+            await self._mark(part, PartState.FAILED)
+            return None
+        except DeliveryDelayedError as error:
+            return await self._put_off(one, _named(error), error.seconds, taken=False)
+        except Exception as error:
+            # Whatever an adapter raises concerns this part only; the others must go out.
+            logger.exception("sending %s failed; it is tried again", part.nonce)
+            return await self._put_off(one, _named(error), None, taken=True)
+        self.reach("delivery.after-send")
+        await self._mark(part, PartState.SENT, receipt)
+        return None
+
+    async def _hand_over(self, one: WaitingPart) -> Receipt:
+        """Let the adapter send the part; with the mark it may be too long for one message."""
+        texts = [one.part.text]
+        if one.repeated:
+            from skerry.replies.splitting import split  # noqa: PLC0415 - as above
+
+            texts = split(REPEATED + one.part.text, self.adapter.text_limit, self.adapter.text_unit)
+        shown: list[str] = []
+        for text in texts:
+            with anyio.fail_after(SEND_SECONDS):
+                receipt = await self.adapter.send(replace(one.part, text=text))
+            shown += receipt.platform_ids
+        return Receipt(tuple(shown))
+
+    async def _put_off(
+        self, one: WaitingPart, why: str, seconds: float | None, *, taken: bool
+    ) -> float:
+        """Note why the part is to be tried again, and when; return after how many seconds."""
+        pause = _pause(one.attempts)
+        if seconds is not None:
+            pause = min(max(seconds, 1.0), LONGEST_HINT)
+        retry_at = self.clock.now_ms() + round(pause * 1000)
+        await self.store.write(
+            lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, taken=taken)
+        )
+        return pause
+
+    async def _mark(
+        self, part: OutboundPart, state: PartState, receipt: Receipt | None = None
+    ) -> bool:
+        now = self.clock.now_ms()
+        marked = await self.store.write(
+            lambda unit: outbox.mark(unit, part.serial, state, now, receipt)
+        )
+        if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
+            self._tell(part, state, receipt)
+        return marked
+
+    def _tell(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
+        sent = state is PartState.SENT
+        self.hooks.message_sent.start(
+            MessageSent(
+                run_id=part.run_id,
+                channel=part.to.channel,
+                account=part.to.account,
+                to=part.to.peer.id,
+                content=part.text,
+                success=sent,
+                error=None if sent else "The platform did not take it; it is given up.",
+                message_ids=receipt.platform_ids if receipt else (),
+            )
+        )
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _pause(attempts: int) -> float:
+    """Return the seconds before a part is tried again that was tried `attempts` times before."""
+    return min(FIRST_PAUSE * (1 << min(attempts, 16)), LONGEST_PAUSE)
+
+
+class Delivery(Struct, frozen=True):
+    """The senders of all accounts."""
+
+    senders: Mapping[tuple[ChannelId, AccountId], Sender]
+
+    def parts(self, to: ReplyTo, text: str) -> list[str]:
+        """Cut a text into what the platform takes; one whose adapter is gone waits in one piece."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is None:
+            return [text]
+        # Imported here, with five modules: not every gateway talks to a platform.
+        from skerry.replies.splitting import split  # noqa: PLC0415
+
+        return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
+
+    def room(self, to: ReplyTo) -> tuple[int, TextUnit]:
+        """Return how much the platform takes at once; without its adapter what most take."""
+        sender = self.senders.get((to.channel, to.account))
+        return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else usual_room(to)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Show on the platform that an answer is being written."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is not None:
+            await sender.adapter.typing(to)
+
+    def wake(self, to: ReplyTo) -> None:
+        """Tell the account's sender that its outbox has something."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is not None:
+            sender.wake()
+
+    def hurry(self, to: ReplyTo) -> None:
+        """Tell the account's sender to try what the conversation holds back now."""
+        sender = self.senders.get((to.channel, to.account))
+        if sender is not None:
+            sender.hurry(to.peer)
+
+    async def flush(self) -> None:
+        """Send what waits, one account after another."""
+        for sender in self.senders.values():
+            await sender.flush()

@@ -1,0 +1,217 @@
+"""One model call: events while it speaks, a message when it ends, a failure as a value."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from msgspec.structs import replace
+
+from skerry.model.errors import ModelError
+from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn, ThinkingUpdate
+from skerry.model.message import (
+    AssistantMessage,
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+)
+from skerry.model.run import RunFailure
+from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.tries import Candidate
+from skerry.replies.shaping import Shaper, Show, named, parted
+from skerry.replies.tags import Marks
+from skerry.runtime.continuation import Seam, joined
+from skerry.runtime.failover import Failover
+
+logger = logging.getLogger(__name__)
+
+
+class Speaker:
+    """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
+
+    The model is chosen at the first call, so that a machine without one fails like a model does.
+    When one fails, `Failover` finds who answers in its place.
+    """
+
+    def __init__(
+        self,
+        failover: Failover,
+        emit: Callable[[LoopEvent], None],
+        now_ms: Callable[[], int],
+        show: Show = named,
+    ) -> None:
+        """Make the model of a run.
+
+        Args:
+            failover: Finds who answers.
+            emit: Hears what is said, as a person reads it.
+            now_ms: The time.
+            show: Says what stands in place of a file that the model names.
+
+        """
+        self._failover = failover
+        self._emit = emit
+        self._now_ms = now_ms
+        self._show = show
+        self._shaper = Shaper(self._think, show)
+        self._pieces: list[str] = []
+        self._thoughts: list[str] = []
+        self.resumed = ""
+        """What the person has of the response that comes, from before a restart."""
+        self._seam = Seam("")
+        self._listener = Listener(self._say, self._think, self._note, failover.spend)
+        self.notes: dict[str, None] = {}
+        """What a person should know of how models were asked, in order."""
+        self.gone = ""
+        """What to say of a model that was wanted and cannot be had; empty where it could."""
+        self.usage = Usage()
+        """Of all calls so far."""
+        self.failure: RunFailure | None = None
+        """Of the last response."""
+
+    @property
+    def reference(self) -> str | None:
+        """Return the model that is asked for, if one is."""
+        return self._failover.wanted.reference
+
+    @reference.setter
+    def reference(self, reference: str | None) -> None:
+        """Ask for another model; counts until the first call."""
+        if reference != self._failover.wanted.reference:
+            self._failover.wanted = self._failover.wanted.of(reference)
+
+    @property
+    def provider(self) -> str:
+        """Return the provider that was asked, or nothing when none could be."""
+        current = self._failover.current
+        return current.model.provider if current else ""
+
+    @property
+    def model(self) -> str:
+        """Return the model that was asked, or nothing when none could be."""
+        current = self._failover.current
+        return current.model.id if current else ""
+
+    @property
+    def partial(self) -> str:
+        """Return what a person has read of the present, or interrupted, response."""
+        return "".join(self._pieces)
+
+    @property
+    def marks(self) -> Marks:
+        """Return how the model wants its response sent."""
+        return self._shaper.marks
+
+    async def respond(
+        self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
+    ) -> AssistantMessage:
+        """Return the response; one that failed has stop reason `error` and its partial text."""
+        self._forget()
+        self.failure = None
+
+        async def one(candidate: Candidate) -> ModelReply:
+            request = await ask(candidate.model)
+            reply = await candidate.provider.complete(request, self._listener)
+            return without_thoughts(reply)
+
+        try:
+            reply = await self._failover.call(one, self._withdraw)
+        except ModelError as error:
+            logger.warning("no model answered: %s", " | ".join(error.attempts) or error)
+            self.failure = RunFailure.of(error)
+            return self.broken_off("error", str(error))
+        gone = self._failover.gone
+        if gone is not None:
+            answering = f"{self.provider}/{self.model} answered."
+            self.gone = f"{gone.model} cannot be used: {gone.error} {answering}"
+        self._hear_rest(cut=False)
+        content = joined(self.resumed, reply.content)
+        self.resumed = ""
+        self._forget()
+        self.usage += reply.usage
+        return self._message(content, reply.stop_reason, reply.usage)
+
+    def take_up(self, done: Iterable[Message], said: str = "") -> None:
+        """Count what earlier responses of the run have used; go on behind what the last has said.
+
+        The model is shown `said` as the beginning of its answer: see `resuming`.
+        """
+        for one in done:
+            if isinstance(one, AssistantMessage):
+                self.usage += one.usage
+        self.resumed = said
+        self._forget()
+
+    def said(self, text: str) -> AssistantMessage:
+        """Return a message of the gateway in the model's place."""
+        before = f"{self.resumed.rstrip()}\n\n" if self.resumed else ""
+        return self._message((TextBlock(before + text),), "stop", Usage())
+
+    def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
+        """Return a message of what was said when the response ended early."""
+        self._hear_rest(cut=True)
+        said: list[Block] = []
+        if self._thoughts:
+            said.append(ThinkingBlock("".join(self._thoughts)))
+        if self._pieces:
+            said.append(TextBlock(self.partial))
+        return self._message(tuple(said), stop_reason, Usage(), error)
+
+    def _withdraw(self) -> None:
+        """Take back what a model said that then failed; of what has left, who hears it is told."""
+        if self._thoughts or self.partial != self.resumed:
+            self.resumed = ""
+            self._emit(MessageWithdrawn())
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pieces = [self.resumed] if self.resumed else []
+        self._thoughts.clear()
+        self._shaper = Shaper(self._think, self._show)
+        self._seam = Seam(self.resumed)
+
+    def _message(
+        self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
+    ) -> AssistantMessage:
+        current = self._failover.current
+        api = current.provider.api if current else ""
+        return AssistantMessage(
+            content, api, self.provider, self.model, usage, stop_reason, self._now_ms(), error
+        )
+
+    def _note(self, text: str) -> None:
+        self.notes[text] = None
+
+    def _say(self, delta: str) -> None:
+        self._hear(self._shaper.feed(self._seam.feed(delta)))
+
+    def _hear_rest(self, *, cut: bool) -> None:
+        self._hear(self._shaper.feed(self._seam.end()))
+        self._hear(self._shaper.end(cut=cut))
+
+    def _hear(self, said: str) -> None:
+        if said:
+            self._pieces.append(said)
+            self._emit(MessageUpdate(said))
+
+    def _think(self, delta: str) -> None:
+        self._thoughts.append(delta)
+        self._emit(ThinkingUpdate(delta))
+
+
+def without_thoughts(reply: ModelReply) -> ModelReply:
+    """Return the reply with the thoughts in its text as thinking, where they belong."""
+    content: list[Block] = []
+    thinks = False
+    for block in reply.content:
+        found = parted(block.text) if isinstance(block, TextBlock) else None
+        if found is None:
+            content.append(block)
+            continue
+        thinks = True
+        text, thoughts = found
+        if thoughts.strip():
+            content.append(ThinkingBlock(thoughts))
+        if text.strip():
+            content.append(TextBlock(text))
+    return replace(reply, content=tuple(content)) if thinks else reply

@@ -1,0 +1,121 @@
+"""Ends runs outside the lane of their session, whose transcript they leave alone.
+
+Commands that must not wait for the run that is on, and messages that the queue drops or that were
+taken back.
+"""
+
+import logging
+
+from msgspec.structs import replace
+
+from skerry.commands.table import Command, answer, tell_command
+from skerry.lanes.running import ActiveRun
+from skerry.model.errors import StoreFailedError
+from skerry.model.event import RunEnded, RunStarted, TextDelta
+from skerry.model.message import Usage
+from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.runtime.caller_context import run_context
+from skerry.runtime.command_call import command_call
+from skerry.runtime.finalize import Block, Outgoing, announce, outgoing, told_at_end
+from skerry.runtime.retry_write import persisted
+from skerry.runtime.run_executor import run_event
+from skerry.runtime.services import Runtime
+from skerry.sessions.sending import sends_to
+from skerry.store import Unit, runs
+
+logger = logging.getLogger(__name__)
+
+
+async def answer_apart(
+    runtime: Runtime, active: ActiveRun, command: Command, arguments: str
+) -> None:
+    """Answer the command now; no more than the person reads it."""
+    active.started_at = runtime.clock.now_ms()
+    runtime.publish(run_event(active, RunStarted(active.started_at)))
+    call = command_call(active, command, arguments)
+    tell_command(runtime.hooks, call, active.session_id)
+    text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
+    runtime.publish(run_event(active, TextDelta(text)))
+    await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
+
+
+async def drop(
+    runtime: Runtime, active: ActiveRun, cap: int, *, told: bool, patient: bool = False
+) -> bool:
+    """End a message that the queue had no place for; with `told` the person hears of it.
+
+    Return false where that cannot be written now: then nobody heard of it. If `patient`, it is
+    tried until it can.
+    """
+    text = f"more than {cap} messages waited, and this one was dropped"
+    told_once = " Until I am done, more may be dropped without a word." if told else ""
+    failure = RunFailure("queue.full", f"{text}; send it again.{told_once}", retryable=True)
+    log = logger.warning if told else logger.debug  # of a flood one line is enough
+    log("run %s: %s", active.request.run_id, text)
+    result = _result(runtime, active, StopReason.ERROR, (), failure)
+    return await _end(runtime, active, result, told=told, patient=patient)
+
+
+async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
+    """End a message that was taken back while it waited; no model reads it."""
+    stopped = replace(
+        _result(runtime, active, StopReason.ABORTED, ()), aborted_by=active.aborted_by
+    )
+    await _end(runtime, active, stopped, told=True)
+
+
+async def _end(
+    runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
+) -> bool:
+    """Write the end, and tell of it; if not `patient`, return false where the disk is full."""
+    request = active.request
+    policy = runtime.config().session.send_policy
+    to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
+    context = run_context(request, active.session_id)
+    going: Outgoing = []
+    if to is not None:
+        blocks = [*(Block(text) for text in result.payloads), *told_at_end(result)]
+        going = await outgoing(runtime.hooks, context, blocks, to, runtime.parts)
+
+    def end(unit: Unit) -> None:
+        announce(unit, result, going)
+        runs.finish(unit, result)
+
+    try:
+        if patient:
+            await persisted(result.run_id, lambda: runtime.store.write(end))
+        else:
+            await runtime.store.write(end)
+    except StoreFailedError:
+        return False
+    except Exception:
+        # It stays open in the store, and the next start takes it up; nobody waits for that here.
+        logger.exception("the end of run %s could not be stored", result.run_id)
+    runtime.running.finish(active, result)
+    runtime.publish(run_event(active, RunEnded(result)))
+    if to is not None:
+        runtime.deliver(to)
+    return True
+
+
+def _result(
+    runtime: Runtime,
+    active: ActiveRun,
+    reason: StopReason,
+    payloads: tuple[str, ...],
+    error: RunFailure | None = None,
+) -> RunResult:
+    now = runtime.clock.now_ms()
+    return RunResult(
+        run_id=active.request.run_id,
+        session_key=str(active.request.key),
+        session_id=active.session_id,
+        stop_reason=reason,
+        payloads=payloads,
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=active.started_at or now,
+        ended_at=now,
+        error=error,
+    )

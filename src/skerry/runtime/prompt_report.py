@@ -1,0 +1,66 @@
+"""What the next message of a conversation would be sent with, for a person who wants to know."""
+
+from skerry.hooks.events import RunContext
+from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.ports.prompt import PromptFile, PromptPart, PromptReport
+from skerry.runtime.caller_context import caller_of
+from skerry.runtime.services import Runtime
+from skerry.store import sessions
+from skerry.workspace.prompt_builder import Asked
+
+_SMALL = "This model has little room: it is not shown the files of the workspace."
+_CHANGED = (
+    "{} changed after this conversation began, and stands here as it was; the model is told to read"
+    " it anew. /context reload, /new or a compaction takes it in."
+)
+_ADDED = "Plugins may add to it when a message comes: before_prompt_build, llm_input."
+
+
+async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
+    """Return it for a message of the owner, sent from the page or the terminal.
+
+    Raises:
+        ModelUnavailableError: no model can be used.
+    """
+    config = runtime.config()
+    session = await runtime.store.read(lambda reader: sessions.find(reader, str(key)))
+    session_id = session.session_id if session else SessionId("")
+    chosen = session.settings.model if session else None
+    _, model = await runtime.models.choose(chosen or config.primary_model(key.agent))
+    context = RunContext(
+        run_id=RunId(""),
+        agent_id=key.agent,
+        session_key=str(key),
+        session_id=session_id,
+        workspace=config.workspace(key.agent),
+    )
+    request = RunRequest(RunId(""), key, "", origin=Origin.OWNER)
+    tools = runtime.offered(caller_of(request)) if model.supports_tools else ()
+    specs = tuple(tool.spec for tool in tools)
+    asked = Asked(request, session_id, context, looking=True)
+    prompt = await runtime.prompts.build(
+        asked, config, model, specs, runtime.hooks, runtime.clock.now_ms()
+    )
+    parts = [PromptPart(one.name, len(one.text)) for one in prompt.sections]
+    if specs:
+        parts.append(PromptPart("tool schemas", prompt.tool_chars))
+    notes = [_SMALL] if model.prompt_limit is not None else []
+    if prompt.changed:
+        notes.append(_CHANGED.format(", ".join(prompt.changed)))
+    hooks = runtime.hooks
+    building = (one for one in hooks.before_prompt_build.handlers if one.when is None)
+    if any(building) or hooks.llm_input.handlers:
+        notes.append(_ADDED)
+    return PromptReport(
+        session_key=str(key),
+        session_id=session_id,
+        model=model.ref,
+        system=prompt.text,
+        parts=parts,
+        files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
+        entries=session.tail if session else 0,
+        conversation_tokens=session.total_tokens if session else 0,
+        notes=notes,
+    )

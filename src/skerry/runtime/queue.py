@@ -1,0 +1,261 @@
+"""What waits for its turn: each run has a place in its session's lane, and a mode.
+
+A place is taken before the run is stored, so that messages keep their order. What the mode means is
+settled once the run is stored: it may leave its place for the mailbox of the run that is on, stop
+that run, or make others leave. A turn takes up all that belongs to it at that moment.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Final
+
+import anyio
+from msgspec import Struct, field
+
+from skerry.commands.table import Command
+from skerry.hooks.events import WEBCHAT
+from skerry.lanes import backlog
+from skerry.lanes.lanes import Lanes
+from skerry.lanes.running import ActiveRun
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.queue import DropPolicy, QueueMode, QueueRules
+from skerry.model.run import RunRequest
+from skerry.ports.dispatch import QueueReport, SessionQueue
+from skerry.runtime.services import Runtime
+
+STRETCH: Final = 10
+"""Whoever never stops writing is answered after so many times the debounce."""
+INTERRUPT: Final = "interrupt"
+
+
+class Turn(Struct, eq=False):
+    """The place of a run in its lane; the job that the lane does."""
+
+    queue: "Queue"
+    run: ActiveRun
+    begun: float = -math.inf
+    """The event loop's time when it could have begun for the first time."""
+
+    def delay(self) -> float:
+        """Return the seconds in which others may still come that belong to it."""
+        quiet = backlog.quiet_seconds(self.run)
+        if not quiet:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if self.begun == -math.inf:
+            self.begun = now
+        found = backlog.line(self.run, self.queue.behind(self.run))
+        last = max(one.arrived for one in found)
+        return min(last + quiet, self.begun + STRETCH * quiet) - now
+
+    async def __call__(self) -> None:
+        """Do the run, with all that belongs to it."""
+        await self.queue.take_up(self.run)
+
+
+class Queue(Struct):
+    """Decides what each run does that finds its session at work."""
+
+    runtime: Runtime
+    lanes: Lanes
+    _told: set[SessionKey] = field(default_factory=set)
+    """Sessions whose people have heard that messages are dropped."""
+
+    def put(self, run: ActiveRun) -> None:
+        """Give a run that was just accepted a place at the end of its lane."""
+        self._submit(run)
+
+    def put_back(self, run: ActiveRun) -> None:
+        """Give a run that left its lane a place before all that were accepted after it."""
+        if run.turn is None:
+            earlier = takewhile(lambda one: one.serial < run.serial, self.behind(run))
+            self._submit(run, sum(1 for _ in earlier))
+
+    def _submit(self, run: ActiveRun, place: int | None = None) -> None:
+        run.turn = turn = Turn(self, run)
+        self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
+
+    def rules(self, run: ActiveRun) -> QueueRules:
+        """Return what holds for a run that found its session at work."""
+        request = run.request
+        mode = request.queue_mode
+        is_command = self.runtime.commands.given(request) is not None
+        if is_command or request.opening is not None:
+            mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
+        config = self.runtime.config().messages.queue
+        return config.rules(channel(request), run.settings, mode)
+
+    def forget(self, run: ActiveRun) -> None:
+        """Take the place of a run back that does not exist after all."""
+        self._leave(run)
+
+    async def arrange(self, run: ActiveRun) -> None:
+        """Do what the mode says of a stored run that found its session at work."""
+        rules = run.rules
+        if rules is None:
+            return
+        command = self.runtime.commands.given(run.request)
+        if command is not None and command[0].at_once:
+            self._aside(run, *command)
+        elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:
+            self._steer(run.request.key)
+        elif rules.mode is QueueMode.INTERRUPT:
+            self._interrupt(run)
+        if run.turn is not None and rules.mode is not QueueMode.OWN:
+            await self._make_room(run.request.key, rules)
+
+    def _aside(self, run: ActiveRun, command: Command, arguments: str) -> None:
+        """Answer the command beside the run that is on, unless its turn has come already."""
+        key = str(run.request.key)
+        if not self._leave(run):
+            return
+        from skerry.runtime import out_of_band  # noqa: PLC0415 - needed while a session is at work only
+
+        work = partial(out_of_band.answer_apart, self.runtime, run, command, arguments)
+        self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
+
+    def take_back(self, run: ActiveRun) -> bool:
+        """End a stopped run now that still waits, as if nothing had been said.
+
+        Returns false where its message stands in the transcript, or is about to.
+        """
+        key = run.request.key
+        steers = any(run in host.steering for host in self.runtime.running.of(key))
+        if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
+            return False
+        from skerry.runtime import out_of_band  # noqa: PLC0415 - needed while a session is at work only
+
+        work = partial(out_of_band.end_unsaid, self.runtime, run)
+        self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
+        return True
+
+    def stop(self, key: SessionKey, by: str, *, before: RunId | None = None) -> list[RunId]:
+        """Stop what runs and waits, of that which came `before`; return what will stop."""
+        stopped = []
+        for run in self.runtime.running.of(key):
+            if run.request.run_id == before:
+                break
+            if run.abort(by):
+                stopped.append(run.request.run_id)
+        self.lanes.look_again(str(key))
+        return stopped
+
+    def _interrupt(self, by: ActiveRun) -> None:
+        """Stop what came before, but nothing of somebody who may do more: it waits for that."""
+        for run in self.runtime.running.of(by.request.key):
+            if run is by:
+                break
+            if by.request.may.covers(run.request.may):
+                run.abort(INTERRUPT)
+        self.lanes.look_again(str(by.request.key))
+
+    async def take_up(self, front: ActiveRun) -> None:
+        """Do the turn of a run: its own, or one that it shares with those behind it."""
+        front.turn = None
+        await front.admitted.wait()
+        if front.withdrawn:
+            return
+        found = backlog.batch(front, self.behind(front))
+        *guests, host = found.runs
+        for run in found.runs:
+            self._leave(run)
+        for guest in guests:
+            host.join(guest)
+        if guests or found.dropped:
+            host.batch = found
+        self._told.discard(host.request.key)
+        from skerry.runtime.run import Run  # noqa: PLC0415 - much of a gateway's code: its first run
+
+        await Run(self.runtime, host, self.put_back).execute()
+
+    def behind(self, front: ActiveRun) -> list[ActiveRun]:
+        """Return the runs that wait behind this one, up to what is no run."""
+        waiting: list[ActiveRun] = []
+        for job in self.lanes.waiting(str(front.request.key)):
+            if not isinstance(job, Turn):
+                break
+            if job.run is not front:
+                waiting.append(job.run)
+        return waiting
+
+    def report(self) -> QueueReport:
+        """Return what runs and waits."""
+        runs: dict[SessionKey, list[ActiveRun]] = {}
+        for run in self.runtime.running.of():
+            runs.setdefault(run.request.key, []).append(run)
+        sessions = tuple(self._session(key, found) for key, found in runs.items())
+        return QueueReport(tuple(self.lanes.use()), sessions, tuple(self.runtime.leash.left()))
+
+    def _session(self, key: SessionKey, found: Sequence[ActiveRun]) -> SessionQueue:
+        at_work = next((run for run in found if run.started_at and run.host is None), None)
+        waiting = [run for run in found if not run.started_at and run.host is None]
+        first = found[0]
+        config = self.runtime.config().messages.queue
+        mode = config.rules(channel(first.request), first.settings).mode
+        return SessionQueue(
+            str(key),
+            at_work.request.run_id if at_work else None,
+            at_work.started_at if at_work else None,
+            len(waiting),
+            waiting[0].accepted_at if waiting else None,
+            mode,
+        )
+
+    def _steer(self, key: SessionKey) -> None:
+        """Move messages from the lane into the run that is on, up to the first that has to wait.
+
+        They enter in the order in which they were accepted: none enters while one waits before it.
+        """
+        host = self.runtime.running.working(key)
+        if host is None:
+            return
+        for job in self.lanes.waiting(str(key)):
+            if not isinstance(job, Turn) or not backlog.steers(job.run, host):
+                return
+            run = job.run
+            if not run.heard and run not in host.steering:
+                host.steering.append(run)
+            if run.rules is not None and run.rules.mode is QueueMode.STEER:
+                self._leave(run)
+
+    def _leave(self, run: ActiveRun) -> bool:
+        """Give up the run's place; return false where it has none."""
+        turn, run.turn = run.turn, None
+        return turn is not None and self.lanes.withdraw(str(run.request.key), turn)
+
+    async def _make_room(self, key: SessionKey, rules: QueueRules) -> None:
+        """Drop what waits beyond the cap, as the policy says."""
+        jobs = self.lanes.waiting(str(key))
+        waiting = [job.run for job in jobs if isinstance(job, Turn)]
+        queued = [run for run in waiting if backlog.is_queued(run)]
+        dropped = backlog.excess(queued, rules)
+        if not dropped:
+            return
+        from skerry.runtime import out_of_band  # noqa: PLC0415 - few ever write so much
+
+        if rules.drop is DropPolicy.SUMMARIZE:
+            queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
+        for run in dropped:
+            self._leave(run)
+            for host in self.runtime.running.of(key):
+                if run in host.steering:
+                    host.steering.remove(run)
+        with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
+            for run in dropped:
+                told = key not in self._told  # once, not once a message
+                self._told.add(key)
+                if not await out_of_band.drop(self.runtime, run, rules.cap, told=told):
+                    # Whoever accepts a message does not wait for room on the disk; this may.
+                    work = partial(
+                        out_of_band.drop, self.runtime, run, rules.cap, told=told, patient=True
+                    )
+                    name = f"{key}:aside:{run.request.run_id}"
+                    self.lanes.submit(name, work, counted=False)
+
+
+def channel(request: RunRequest) -> str:
+    """Return the channel over which the request came."""
+    return request.reply_to.channel if request.reply_to else WEBCHAT

@@ -1,0 +1,283 @@
+"""What a start does with the runs that the last process left open (decisions 3).
+
+A run that had left no trace runs again under its id, if its message is the last of its session and
+few starts have tried. One with a trace goes on behind its last durable step, if nothing of it is
+open but calls of tools that have no effect, and behind the last block of its answer that was sent.
+Any other is closed: its open tool calls get aborted results, its partial text is kept, and the
+person is told, with a way to retry. Messages that had entered it end with it, as they would have
+without the crash: who wrote them is told once.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.config.session import SendPolicy
+from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
+from skerry.model.errors import InvalidSessionKeyError
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.message import Message, Usage
+from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
+from skerry.runtime.caller_context import run_context
+from skerry.runtime.finalize import (
+    COMMAND_INTERRUPTED,
+    INTERRUPTED,
+    Block,
+    Outgoing,
+    announce,
+    closing,
+    for_guest,
+    outgoing,
+    payloads,
+    said_in,
+    settle,
+    told_at_end,
+)
+from skerry.runtime.stored_scopes import with_scopes
+from skerry.runtime.transcript_writer import Writing
+from skerry.sessions.history import is_note, open_calls
+from skerry.sessions.sending import sends_to
+from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions
+
+logger = logging.getLogger(__name__)
+
+MAX_RESTARTS: Final = 5
+"""A run that was running at this many ends of the process may be what ends it."""
+
+UNREADABLE: Final = (
+    "⚠️ I could not read your message any more after the restart: its record is damaged. Please"
+    " send it again."
+)
+"""What the person is told of a run whose row cannot be read."""
+
+Parts = Callable[[ReplyTo, str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What others know of a run that was open."""
+
+    harmless: frozenset[str] = frozenset()
+    """Tools that have no effect: a call that broke off may be made again."""
+    is_command: Callable[[RunRequest], bool] = lambda _: False
+    """Whether the person is to give the command again, for `/retry` leaves commands alone."""
+
+
+async def recover(
+    store: Store,
+    clock: Clock,
+    parts: Parts,
+    hooks: Hooks,
+    policy: SendPolicy | None = None,
+    known: Known | None = None,
+) -> list[runs.OpenRun]:
+    """Close what cannot run again; return what is to run, in the order of acceptance."""
+    if not await store.read(runs.any_open):
+        return []  # an ordinary start writes nothing
+    policy, known = policy or SendPolicy(), known or Known()
+    found = await store.read(partial(_sorted, policy=policy, known=known))
+    now = clock.now_ms()
+    closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
+
+    def write(unit: Unit) -> list[runs.OpenRun]:
+        for run in found.again:
+            if run.entry and run.host is None:
+                runs.restart(unit, run)
+        for one in closings:
+            _close(unit, one)
+        for broken, guests in found.broken:
+            _close_broken(unit, broken, guests, now, parts)
+        return found.again
+
+    return await store.write(write)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interrupted:
+    """A run that cannot run again: the runs that end with it, and what it has said."""
+
+    run: runs.OpenRun
+    guests: list[RunId]
+    messages: list[Message]
+    to: ReplyTo | None
+    """Where the person is told of it; None where nobody is, or the session is mute."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a start finds open."""
+
+    interrupted: list[_Interrupted]
+    again: list[runs.OpenRun]
+    broken: list[tuple[runs.BrokenRun, list[RunId]]]
+    """Runs that cannot be read, and those whose messages had entered them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """How an interrupted run ends."""
+
+    result: RunResult
+    guests: list[RunId]
+    entries: Sequence[Message]
+    going: Outgoing
+
+
+def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
+    guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
+    found = _Found([], [], [])
+    unfinished = [replace(run, request=with_scopes(run.request)) for run in runs.unfinished(reader)]
+    for run in unfinished:
+        if run.host is not None:
+            guests[run.host].append(run)
+    for run in unfinished:
+        run_id = run.request.run_id
+        if run.host is not None:
+            continue  # it ends with its host
+        overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
+        if run.left_trace:
+            ended = not _goes_on(reader, run, guests[run_id], known)
+        else:
+            ended = bool(overtaken)
+        if ended or run.restarts >= MAX_RESTARTS:
+            logger.warning("run %s was interrupted; it is closed", run_id)
+            messages = said_in(reader, run.session_id, run_id, run.entry)
+            own, request = sessions.settings(reader, run.session_id), run.request
+            to = sends_to(policy, own, request.key, request.reply_to)
+            entered = [one.request.run_id for one in guests[run_id]]
+            found.interrupted.append(_Interrupted(run, entered, messages, to))
+        else:
+            found.again.extend((run, *guests[run_id]))  # those that were collected with it
+    found.broken.extend(_unreadable(reader, guests))
+    return found
+
+
+def _unreadable(
+    reader: Reader, guests: Mapping[RunId, Sequence[runs.OpenRun]]
+) -> Iterator[tuple[runs.BrokenRun, list[RunId]]]:
+    for run in runs.unreadable(reader):
+        logger.error("run %s cannot be read and is closed: %s", run.run_id, run.why)
+        yield run, [one.request.run_id for one in guests.get(run.run_id, ())]
+
+
+def _goes_on(
+    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], known: Known
+) -> bool:
+    """Return whether a run can go on behind its last durable step: nothing with an effect is open.
+
+    One that left a trace and no entry may have done anything: hooks keep its entries back. Only of
+    blocks it is known that they are all.
+    """
+    run_id = run.request.run_id
+    if not run.entry or known.is_command(run.request):
+        return False
+    if sessions.last_message(reader, run.session_id) is None:
+        return False  # its conversation was reset
+    own = {run_id, *(one.request.run_id for one in guests)}
+    entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
+    said = [one for one in entries if is_note(one.message) != "compaction"]
+    if any(one.run_id not in own for one in said) or not (said or run.only_said):
+        return False
+    return all(call.name in known.harmless for call in open_calls(one.message for one in said))
+
+
+async def _closing(
+    one: _Interrupted,
+    now: int,
+    parts: Parts,
+    hooks: Hooks,
+    known: Known,
+) -> _Closing:
+    """Return how the run ends, after the hooks that an end passes."""
+    run, to = one.run, one.to
+    why = COMMAND_INTERRUPTED if known.is_command(run.request) else INTERRUPTED
+    result = RunResult(
+        run_id=run.request.run_id,
+        session_key=str(run.request.key),
+        session_id=run.session_id,
+        stop_reason=StopReason.INTERRUPTED,
+        payloads=(),
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=run.accepted_at,
+        ended_at=now,
+        error=RunFailure("run.interrupted", why, retryable=True),
+    )
+    ending = closing(one.messages, "aborted", result, run.partial)
+    result = replace(result, payloads=payloads([*one.messages, *ending]))
+    context = run_context(run.request, run.session_id)
+    going = Outgoing()
+    if to is not None:
+        left = [*_unsaid(run, result), *told_at_end(result)]
+        going = await outgoing(hooks, context, left, to, parts)
+    entries = await Writing(hooks).entries(ending, context)
+    return _Closing(result, one.guests, entries, going)
+
+
+def _close_broken(
+    unit: Unit, run: runs.BrokenRun, guests: Sequence[RunId], now: int, parts: Parts
+) -> None:
+    """End a run that cannot be read: its conversation has it, and the person is told.
+
+    The row of its session may be damaged too, so nothing is asked of it but its last number.
+    """
+    result = RunResult(
+        run_id=run.run_id,
+        session_key=run.session_key,
+        session_id=run.session_id,
+        stop_reason=StopReason.INTERRUPTED,
+        payloads=(),
+        provider="",
+        model="",
+        usage=Usage(),
+        started_at=run.accepted_at,
+        ended_at=now,
+        error=RunFailure("run.corrupt", UNREADABLE),
+    )
+    runs.close_unreadable(unit, run, result)
+    for guest in guests:
+        runs.finish(unit, for_guest(result, guest))
+    tail = sessions.tail(unit, run.session_id)
+    if tail and run.entry:
+        own = said_in(unit, run.session_id, run.run_id, run.entry)
+        sessions.append(
+            unit, run.session_id, tail, run.run_id, closing(own, "aborted", result), now
+        )
+    found = inbound.source(unit, run.run_id, _peer_kind(run.session_key))
+    if found is not None:
+        going: Outgoing = [(found, parts(found, one.text)) for one in told_at_end(result)]
+        announce(unit, result, going, outbox.next_block(unit, run.run_id))
+
+
+def _peer_kind(key: str) -> PeerKind:
+    """Return which kind of chat a key names; a direct one where it cannot be read."""
+    try:
+        return PeerKind(SessionKey.parse(key).kind)
+    except (InvalidSessionKeyError, ValueError):
+        return PeerKind.DIRECT
+
+
+def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
+    """Return what the person has not been sent: all, or what no block has said."""
+    if run.delivered is None:
+        return [Block(text) for text in result.payloads]
+    # Imported here: few runs are interrupted between their blocks.
+    from skerry.replies.chunking import remainder  # noqa: PLC0415
+
+    rest = remainder(run.partial, run.delivered).text.strip("\n")
+    return [Block(rest)] if rest.strip() else []
+
+
+def _close(unit: Unit, one: _Closing) -> None:
+    result = one.result
+    settle(unit, result, sessions.tail(unit, result.session_id), one.entries, one.guests)
+    if one.going:
+        announce(unit, result, one.going, outbox.next_block(unit, result.run_id))

@@ -1,0 +1,219 @@
+"""What the model of one run is sent: the system prompt, the conversation that fits, the tools."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from skerry.config.root import Config
+from skerry.lanes.running import ActiveRun, Continued
+from skerry.model import message
+from skerry.model.errors import ModelOverflowError
+from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, UserMessage
+from skerry.model.run import RunFailure
+from skerry.model.thinking import ThinkingLevel, nearest
+from skerry.model.tool import ToolSpec
+from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.runtime.compaction import context_pruning
+from skerry.runtime.compaction.compactor import Compactor, Task
+from skerry.runtime.compaction.context_window import Keeper, held
+from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.run_defaults import RunDefaults
+from skerry.runtime.run_hooks import Pipeline, with_context
+from skerry.runtime.services import Runtime
+from skerry.sessions.budget import Budget, budget
+from skerry.sessions.window import first_that_fits
+from skerry.workspace.prompt_builder import Asked, Prompt
+
+_NO_PROMPT: Final = message.user("", 0)
+TOO_LONG: Final = (
+    "It was summarised and shortened, and still does not fit. Nothing is lost. Send less at once,"
+    " or choose a model with a larger window."
+)
+KEPT: Final = "Every message is kept; /recall finds it."
+
+
+class Asking:
+    """Builds each request of one run. The system prompt is built once for each model it asks."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: Config,
+        active: ActiveRun,
+        compactor: Compactor,
+        conversation: Conversation,
+        defaults: RunDefaults,
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._active = active
+        self._pipeline: Pipeline = compactor.pipeline
+        self._conversation = conversation
+        self._history = conversation.history
+        self._defaults = defaults
+        self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
+        self.prompt = _NO_PROMPT
+        """What the person said."""
+        self._noted = self.prompt
+        """The same behind what the gateway tells the model; it stays so in the conversation."""
+        self._sent_prompt: Message = _NO_PROMPT
+        self._place: int | None = 0
+        self._model: ModelInfo | None = None
+        """Whom the system prompt and the tools are for."""
+        self._system = ""
+        self._specs: tuple[ToolSpec, ...] = ()
+        self._compactions = 0
+        self.notes: dict[str, None] = {}
+        """What a person should know of how the model was asked, in order."""
+        self._tools = 0
+        self._sent = 0
+        """Tokens of the last request, about."""
+        self._first = 0
+        """Index of the first message that it had: what came before did not fit."""
+
+    @property
+    def begun(self) -> bool:
+        """Return whether a request was built."""
+        return self._model is not None
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """Return what of the conversation the model was sent, and what it did since."""
+        return self._history.messages[self._first :]
+
+    def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
+        """Note what the person said: the last message of the history, but where a run goes on."""
+        self.prompt = self._noted = self._sent_prompt = prompt
+        last = len(self._history.messages) - 1
+        self._place = continued.place if continued is not None else last
+
+    def end(self) -> None:
+        """Take back what plugins put before the prompt: it was for this run."""
+        self._put(self._noted)
+        workspace = self._pipeline.context.workspace
+        if workspace is not None:
+            self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
+
+    async def request(self, model: ModelInfo) -> ModelRequest:
+        """Return the next request to `model`, compacted before where that is due."""
+        if model != self._model:
+            await self._begin(model)
+        conversation, defaults = self._conversation, self._config.agents.defaults
+        limits = self._limits(model)
+        await self.keeper.before_call(model, limits, self._system)
+        if conversation.compactions != self._compactions:
+            await self._begin(model)  # what the question needs may have been summarised just now
+        context_pruning.prune(
+            conversation, defaults.context_pruning, model, self._runtime.clock.now_ms()
+        )
+        sent, first, self._sent = self._fitting(model, limits)
+        self._first = first
+        system = await self._pipeline.llm_input(self._system, model, sent.messages)
+        thinking = self._thinking(model)
+        session_id = self._active.session_id
+        return ModelRequest(model, system, sent, self._specs, first, thinking, session_id)
+
+    async def too_long(self, failure: RunFailure | None, response: AssistantMessage) -> bool:
+        """Return whether the model refused the conversation as too long, and may be asked again."""
+        if failure is None or failure.code != ModelOverflowError.code or response.content:
+            return False
+        model, refused = self._model, self._sent
+        while model is not None and await self.keeper.after_refusal(refused):
+            _, _, tokens = self._fitting(model, self._limits(model))
+            if tokens < refused:  # else it would be refused again
+                return True
+        return False
+
+    def _limits(self, model: ModelInfo) -> Budget:
+        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
+        return budget(model.context_window, fixed, self._config.agents.defaults.compaction)
+
+    def _fitting(self, model: ModelInfo, limits: Budget) -> tuple[History, int, int]:
+        """Return what of the conversation fits, the index of its first message, and all tokens."""
+        keeper, conversation = self.keeper, self._conversation
+        context_pruning.shorten(conversation, keeper.fitting(limits))
+        sent = conversation.view.of(self._history)
+        fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
+        room = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
+        room >>= keeper.refused
+        if keeper.least:
+            room = min(room, (keeper.least - fixed) * 3 // 4)
+        first = first_that_fits(sent, room)
+        chars = sent.ends[-1] - (sent.ends[first - 1] if first else 0) if sent.ends else 0
+        return sent, first, fixed + chars // CHARS_PER_TOKEN
+
+    def given_up(self, failure: RunFailure | None) -> RunFailure | None:
+        """Return what the person is told of a conversation that fits in no form."""
+        if failure is None or failure.code != ModelOverflowError.code:
+            return failure
+        return RunFailure(failure.code, f"{failure.message} {TOO_LONG}", remedy=failure.remedy)
+
+    async def compact(self, instructions: str) -> str:
+        """Compact because the person asks; return what to tell them.
+
+        Raises:
+            CommandError: there is nothing to summarise.
+            ModelError: no model could be chosen.
+        """
+        wanted = self.keeper.compactor.whose.wanted
+        _, model = await self._runtime.models.choose(wanted.reference)
+        limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
+        task = Task(model, limits, "", "manual", held(self._conversation, limits), instructions)
+        done = await self.keeper.on_demand(task)
+        return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
+
+    def _moved(self, numbers: list[int]) -> None:
+        """Find the prompt again, in a conversation that was read from the store."""
+        entry = self._active.entry
+        self._place = numbers.index(entry) if entry in numbers and entry else None
+        if not entry:  # hooks keep it from the transcript
+            self._history.append(self.prompt)
+            self._place = len(self._history.messages) - 1
+        if self._place is not None:
+            self._history.put(self._place, self._sent_prompt)
+
+    def _thinking(self, model: ModelInfo) -> ThinkingLevel:
+        """Return how much the model thinks; less than somebody asked for is noted."""
+        asked = self._defaults.thinking
+        level = nearest(asked, model.levels)
+        if self._defaults.asked and level is not asked:
+            self.notes[f"{model.ref} has no thinking level {asked}; it used {level}."] = None
+        return level
+
+    async def _begin(self, model: ModelInfo) -> None:
+        """Build what a model is told of itself; put before the prompt what plugins add to it.
+
+        A fall-back has tools, a window and a name of its own, so plugins are asked for it too.
+        """
+        self._put(self.prompt)
+        history, limit = self._history, model.prompt_limit
+        caller = self._defaults.caller
+        tools = self._runtime.offered(caller) if model.supports_tools else ()
+        self._specs = specs = tuple([tool.spec for tool in tools])
+        built = await self._built(model, specs)
+        self._noted = with_context(self.prompt, built.note) if built.note else self.prompt
+        self._tools = built.tool_chars // CHARS_PER_TOKEN
+        self._compactions = self._conversation.compactions
+        system, context = await self._pipeline.prompt(
+            self.prompt, built.text, model, history.messages, self._compactions
+        )
+        self._put(with_context(self._noted, context) if context else self._noted)
+        self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
+        self._model = model
+
+    def _put(self, prompt: Message) -> None:
+        """Send `prompt` in the place of what the person said."""
+        self._sent_prompt = prompt
+        place = self._place
+        if place is not None and self._history.messages[place] is not prompt:
+            self._history.put(place, prompt)
+
+    async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> Prompt:
+        runtime = self._runtime
+        asked = Asked(
+            self._active.request,
+            self._active.session_id,
+            self._pipeline.context,
+            self._active.entry,
+        )
+        now = runtime.clock.now_ms()
+        return await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)

@@ -1,0 +1,309 @@
+"""One run from its turn in the lane to its end: enter, talk, make durable, tell.
+
+The unit that ends a run stands outside the scope that an abort cancels; clients and senders hear of
+the end after its COMMIT.
+"""
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from skerry.hooks.events import AgentEnd
+from skerry.lanes.running import ActiveRun, Continued
+from skerry.model.event import RunEnded, RunStarted
+from skerry.model.ids import SessionId
+from skerry.model.inbound import ReplyTo
+from skerry.model.message import Message, Usage, UserMessage
+from skerry.model.run import RunResult, StopReason
+from skerry.runtime import admission
+from skerry.runtime.caller_context import run_context
+from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.finalize import (
+    Block,
+    Outgoing,
+    announce,
+    cut_off,
+    for_guest,
+    outgoing,
+    payloads,
+    settle,
+    settle_failed,
+    told_at_end,
+)
+from skerry.runtime.retry_write import persisted
+from skerry.runtime.run_executor import Dialogue, run_event, unexpected
+from skerry.runtime.services import Runtime
+from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.usage.ledger import note_warned
+from skerry.sessions.history import is_note, notice
+from skerry.sessions.sending import sends_to
+from skerry.store import Unit, outbox, runs, sessions
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Run(Struct, frozen=True):
+    """One run that the store has. Its turn in the lane does `execute`."""
+
+    runtime: Runtime
+    active: ActiveRun
+    requeue: Callable[[ActiveRun], None]
+    """Gives a run the session's next turn, whose message did not get into this one."""
+
+    async def execute(self) -> None:
+        """Do the run. It ends with exactly one `RunEnded`.
+
+        Only when the gateway itself stops does it not end: then the store has the run open, and the
+        next start takes it up.
+        """
+        active = self.active
+        started_at = active.started_at = self.runtime.clock.now_ms()
+        self.runtime.publish(run_event(active, RunStarted(started_at)))
+        for guest in active.joined:
+            joined = RunStarted(started_at, active.request.run_id)
+            self.runtime.publish(run_event(guest, joined))
+        prompt = active.said()
+        writing = Writing(self.runtime.hooks)
+        try:
+            conversation, prompt = await self._enter(prompt, writing)
+        except Exception as error:
+            # Whatever it is, those who wait must hear of it, and once: it does not run again.
+            logger.exception("run %s could not start", active.request.run_id)
+            self._end(await self._settle_failed(self._failed_to_start(error, started_at)))
+            return
+        dialogue = Dialogue(self.runtime, active, conversation, writing)
+        stop_reason = await dialogue.hold(prompt)
+        await self._finish(dialogue, writing, stop_reason, started_at)
+
+    async def _enter(
+        self, prompt: UserMessage, writing: Writing
+    ) -> tuple[Conversation, UserMessage]:
+        """Make the person's message durable if it is not yet, and load what was said before.
+
+        Returns the prompt too: of a run that was taken up it is what the transcript has, for it may
+        have been made of several messages.
+        """
+        active, request = self.active, self.active.request
+        entries: tuple[Message, ...] = ()
+        if active.goes_on:
+            prompt = await self._persisted(lambda: self._entered(prompt))
+            return await self._persisted(self._load_continued), prompt
+        if active.entry == 0:
+            workspace = self.runtime.config().workspace(request.key.agent)
+            context = run_context(request, active.session_id, workspace)
+            entries = tuple(await writing.entries([prompt], context))
+        elif active.joined:
+            prompt = await self._persisted(lambda: self._entered(prompt))
+        return await self._persisted(lambda: self._load(prompt, entries)), prompt
+
+    async def _entered(self, prompt: UserMessage) -> UserMessage:
+        """Return the prompt as it stands in the transcript."""
+        active = self.active
+        found = await self.runtime.store.read(
+            lambda reader: sessions.entries(
+                reader, active.session_id, limit=1, before=active.entry + 1
+            )
+        )
+        said = found[0].message if found else prompt
+        return said if isinstance(said, UserMessage) else prompt
+
+    async def _load(self, prompt: UserMessage, entries: Sequence[Message]) -> Conversation:
+        """Write what is left of the prompt, if that is to do; return the conversation with it."""
+        active, request = self.active, self.active.request
+        before, tail = active.entry, active.entry
+        if active.entry == 0:
+            new_id = SessionId(str(uuid.uuid4()))
+
+            def enter(unit: Unit) -> admission.Entered:
+                # While it waited, its conversation may have been reset or deleted.
+                entered = admission.write(unit, self.runtime, active, entries, new_id)
+                opened = entered.opened
+                runs.enter(unit, request.run_id, opened.session_id, entered.entry)
+                for guest in active.joined:
+                    runs.join(unit, guest.request.run_id, request.run_id, entered.entry)
+                if opened.request is not request:
+                    runs.note_opening(unit, opened.request)
+                return entered
+
+            entered = await self.runtime.store.write(enter)
+            entered.apply(active)
+            for guest in active.joined:
+                guest.session_id = active.session_id
+            await admission.tell(self.runtime, entered)
+            before, tail = entered.tail + 1, entered.entry or entered.tail
+        elif active.settings is None:
+            settings = await self.runtime.store.read(
+                lambda reader: sessions.settings(reader, active.session_id)
+            )
+            active.settings = request.settled(settings)
+        conversation = await self.runtime.histories.get(active.session_id, before)
+        conversation.tail = max(tail, conversation.tail)
+        conversation.history.append(prompt)
+        return conversation
+
+    async def _load_continued(self) -> Conversation:
+        """Return the conversation up to the last durable step of a run that goes on."""
+        active, store, histories = self.active, self.runtime.store, self.runtime.histories
+        session_id, entry = active.session_id, active.entry
+        own = {active.request.run_id, *(one.request.run_id for one in active.joined)}
+        found = await store.read(
+            lambda reader: (
+                sessions.entries(reader, session_id, limit=-1, after=entry),
+                sessions.settings(reader, session_id),
+                sessions.tail(reader, session_id),
+                outbox.next_block(reader, active.request.run_id),
+            )
+        )
+        entries, settings, tail, blocks = found
+        active.settings = active.request.settled(settings)
+        conversation = await histories.get(session_id, tail + 1)
+        numbers = await histories.load(conversation, session_id, tail + 1)
+        said = [one.message for one in entries if one.run_id in own and not is_note(one.message)]
+        place = numbers.index(entry) if entry in numbers else None
+        active.continued = Continued(tuple(said), place, blocks, active.sent)
+        return conversation
+
+    async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:
+        return await persisted(self.active.request.run_id, step)
+
+    async def _finish(
+        self, dialogue: Dialogue, writing: Writing, stop_reason: StopReason, started_at: int
+    ) -> None:
+        active, conversation = self.active, dialogue.conversation
+        notices = await dialogue.notices()
+        result = RunResult(
+            run_id=active.request.run_id,
+            session_key=str(active.request.key),
+            session_id=active.session_id,
+            stop_reason=stop_reason,
+            payloads=payloads(dialogue.loop.messages, dialogue.show),
+            provider=dialogue.speaker.provider,
+            model=dialogue.speaker.model,
+            usage=dialogue.speaker.usage,
+            started_at=started_at,
+            ended_at=self.runtime.clock.now_ms(),
+            error=dialogue.failure,
+            aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
+            cut_off=cut_off(dialogue.loop.messages),
+            notices=notices,
+        )
+
+        self._tell_end(dialogue, result)
+        try:
+            conversation.tail = await self._settle(dialogue, writing, result)
+        except Exception as error:
+            # What is not stored is not said.
+            logger.exception("the end of run %s could not be stored", result.run_id)
+            self.runtime.histories.forget(active.session_id)
+            failed = msgspec.structs.replace(
+                result, stop_reason=StopReason.ERROR, payloads=(), error=unexpected(error)
+            )
+            result = await self._settle_failed(failed)
+        conversation.forget_command()
+        if writing.changed:  # the next run sees what the transcript has
+            self.runtime.histories.forget(active.session_id)
+        self._end(result)
+
+    async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
+        """Store the end, after the hooks that it passes; return the transcript's new tail."""
+        hooks, context, replying = self.runtime.hooks, dialogue.context, dialogue.replying
+        going, first = Outgoing(), 0
+        warned = self.runtime.warn(self.active.request)
+        if replying is not None:
+            left = await replying.finish(result, dialogue.loop.messages)
+            if warned is not None:
+                left.append(Block(warned.text))
+            first = replying.blocks
+            going = await outgoing(hooks, context, left, replying.to, self.runtime.parts)
+        unsaved = await writing.entries(dialogue.loop.unsaved, context)
+        if warned is not None:
+            unsaved = [*unsaved, notice(warned.text, result.ended_at)]
+            self.runtime.histories.forget(self.active.session_id)  # it is no word to the model
+
+        def end(unit: Unit) -> int:
+            if warned is not None:
+                note_warned(unit, warned)
+            announce(unit, result, going, first)
+            guests = [guest.request.run_id for guest in self.active.joined]
+            return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
+
+        return await self._persisted(lambda: self.runtime.store.write(end))
+
+    async def _settle_failed(self, result: RunResult) -> RunResult:
+        """Store that the run failed, and what the person is told of it; return `result`.
+
+        If even that fails, the run stays open and the next start takes it up.
+        """
+        active = self.active
+        guests = [guest.request.run_id for guest in active.joined]
+        to = self._to()
+        try:
+            going = Outgoing()
+            if to is not None:
+                context, told = run_context(active.request, active.session_id), told_at_end(result)
+                going = await outgoing(self.runtime.hooks, context, told, to, self.runtime.parts)
+
+            def end(unit: Unit) -> None:
+                if going:
+                    announce(unit, result, going, outbox.next_block(unit, result.run_id))
+                settle_failed(unit, result, active.entry, guests)
+
+            await self._persisted(lambda: self.runtime.store.write(end))
+        except Exception:
+            logger.exception("run %s stays open in the store", result.run_id)
+        return result
+
+    def _tell_end(self, dialogue: Dialogue, result: RunResult) -> None:
+        """Let plugins look at the whole; nothing waits for them."""
+        point = self.runtime.hooks.agent_end
+        if not point.handlers:
+            return
+        point.start(
+            AgentEnd(
+                context=dialogue.context,
+                messages=tuple(dialogue.conversation.history.messages),
+                new_messages=tuple(dialogue.loop.messages),
+                success=result.stop_reason is StopReason.DONE,
+                error=result.error.message if result.error else None,
+                duration_ms=max(result.ended_at - result.started_at, 0),
+            )
+        )
+
+    def _end(self, result: RunResult) -> None:
+        """Tell everybody who waits, and give messages that did not get in a run of their own."""
+        active = self.active
+        for left in reversed(active.empty_mailbox()):
+            self.requeue(left)
+        for run in (active, *active.joined):
+            ended = result if run is active else for_guest(result, run.request.run_id)
+            self.runtime.running.finish(run, ended)
+            self.runtime.publish(run_event(run, RunEnded(ended)))
+        if active.request.reply_to is not None:
+            self.runtime.deliver(active.request.reply_to)
+
+    def _to(self) -> ReplyTo | None:
+        """Return where the reply goes; None where it stays in the transcript."""
+        request, policy = self.active.request, self.runtime.config().session.send_policy
+        return sends_to(policy, self.active.settings, request.key, request.reply_to)
+
+    def _failed_to_start(self, error: Exception, started_at: int) -> RunResult:
+        request = self.active.request
+        return RunResult(
+            run_id=request.run_id,
+            session_key=str(request.key),
+            session_id=self.active.session_id,
+            stop_reason=StopReason.ERROR,
+            payloads=(),
+            provider="",
+            model="",
+            usage=Usage(),
+            started_at=started_at,
+            ended_at=self.runtime.clock.now_ms(),
+            error=unexpected(error),
+        )

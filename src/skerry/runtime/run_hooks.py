@@ -1,0 +1,220 @@
+"""The hooks of one run between the choice of its model and the last response.
+
+Each step costs a look at an empty tuple while nobody has registered for it. What is done and must
+not be lost, a response or a tool's result, passes its hooks shielded from an abort, which then
+waits for their time limit at most.
+"""
+
+import copy
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.hooks.events import RunContext
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import (
+    AfterToolCall,
+    BeforeToolCall,
+    LlmInput,
+    LlmOutput,
+    ModelResolve,
+    PromptDraft,
+    joined,
+)
+from skerry.infra.clock import Clock
+from skerry.model.errors import ModelError
+from skerry.model.message import (
+    CHARS_PER_TOKEN,
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.model.origin import Origin
+from skerry.ports.model import ModelInfo, Models
+from skerry.runtime.transcript_writer import Writing, marked
+
+logger = logging.getLogger(__name__)
+
+MOST_CONTEXT: Final = 16_384
+"""Bytes that may be put before the person's words, however large the window."""
+CONTEXT_SHARE: Final = 16
+"""Of a window, so small a part of it may be."""
+Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
+
+
+class Pipeline(Struct, frozen=True):
+    """Asks the hooks at each step of one run."""
+
+    hooks: Hooks
+    context: RunContext
+    writing: Writing
+    clock: Clock
+
+    async def resolve(self, prompt: str, reference: str | None, models: Models) -> str | None:
+        """Return which model answers; one that cannot be used leaves the configured one."""
+        point = self.hooks.before_model_resolve
+        if not point.handlers:
+            return reference
+        resolved = await point.run(ModelResolve(context=self.context, prompt=prompt))
+        wanted = overridden(reference, resolved.provider_override, resolved.model_override)
+        if wanted == reference:
+            return reference
+        try:
+            await models.choose(wanted)
+        except ModelError:
+            logger.exception("%s, which a plugin named, cannot be used", wanted)
+            return reference
+        return wanted
+
+    async def prompt(
+        self,
+        prompt: UserMessage,
+        built: str,
+        model: ModelInfo,
+        messages: Sequence[Message],
+        compactions: int = 0,
+    ) -> tuple[str, str]:
+        """Return the system prompt, and what the model reads before the person's words."""
+        build, start = self.hooks.before_prompt_build, self.hooks.before_agent_start
+        if not build.handlers and not start.handlers:
+            return built, ""
+        draft = PromptDraft(
+            context=self.context,
+            prompt=prompt.text,
+            messages=tuple(messages),
+            provider=model.provider,
+            model=model.id,
+            compactions=compactions,
+            context_bytes=context_bytes(model),
+        )
+        draft = _assembled(await build.run(draft), built)
+        if start.handlers:
+            draft = _assembled(await start.run(draft), built)
+        return draft.system_prompt or "", draft.prepend_context
+
+    async def llm_input(self, system: str, model: ModelInfo, messages: Sequence[Message]) -> str:
+        """Return the system prompt of this call."""
+        point = self.hooks.llm_input
+        if not point.handlers:
+            return system
+        said = [one for one in messages if isinstance(one, UserMessage)]
+        images = sum(isinstance(block, ImageBlock) for one in messages for block in one.content)
+        draft = LlmInput(
+            context=self.context,
+            provider=model.provider,
+            model=model.id,
+            system_prompt=system,
+            prompt=said[-1].text if said else "",
+            history_messages=tuple(messages),
+            images_count=images,
+        )
+        return (await point.run(draft)).system_prompt
+
+    async def llm_output(self, response: AssistantMessage) -> AssistantMessage:
+        """Return what counts as the response; a call that failed has none."""
+        point = self.hooks.llm_output
+        if not point.handlers or response.stop_reason == "error":
+            return response
+        draft = LlmOutput(
+            context=self.context,
+            provider=response.provider,
+            model=response.model,
+            assistant_texts=(response.text,) if response.text else (),
+            last_assistant=response,
+            usage=response.usage,
+        )
+        with anyio.CancelScope(shield=True):
+            draft = await point.run(draft)
+        return marked(draft.last_assistant, response)
+
+    async def tool(self, call: ToolCall, execute: Execute) -> ToolResultMessage:
+        """Return the result of the call as the model reads it, a refusal included."""
+        began = self.clock.now_ms()
+        refusal: str | None = None
+        if self.hooks.before_tool_call.handlers:
+            asked = await self.hooks.before_tool_call.run(
+                BeforeToolCall(
+                    context=self.context,
+                    tool_name=call.name,
+                    tool_call_id=call.id,
+                    params=copy.deepcopy(call.arguments),
+                )
+            )
+            call = replace(call, arguments=dict(asked.params))
+            refusal = asked.block_reason
+        if refusal is None:
+            result = await execute(call)
+        else:
+            logger.warning("tool %s was blocked: %s", call.name, refusal)
+            said = (TextBlock(refusal),)
+            result = ToolResultMessage(
+                call.id, call.name, said, is_error=True, timestamp=began, origin=Origin.PLUGIN
+            )
+        with anyio.CancelScope(shield=True):
+            stored = await self.writing.persist(result, self.context)
+            final = await self._after(call, result, self.clock.now_ms() - began)
+        # Who replaces a result means it for everybody: else what was taken out would be stored.
+        self.writing.keep(final, stored if final is result else final)
+        return final
+
+    async def _after(
+        self, call: ToolCall, result: ToolResultMessage, duration: int
+    ) -> ToolResultMessage:
+        point = self.hooks.after_tool_call
+        if not point.handlers:
+            return result
+        draft = AfterToolCall(
+            context=self.context,
+            tool_name=call.name,
+            tool_call_id=call.id,
+            params=call.arguments,
+            result=result,
+            duration_ms=max(duration, 0),
+        )
+        return marked((await point.run(draft)).result, result)
+
+
+def overridden(reference: str | None, provider: str | None, model: str | None) -> str | None:
+    """Return `reference` (`provider/model`) with the parts in place that a plugin named."""
+    own_provider, _, own_model = (reference or "").partition("/")
+    provider, model = provider or own_provider, model or own_model
+    if not model:
+        return reference
+    return f"{provider}/{model}" if provider else model
+
+
+def context_bytes(model: ModelInfo) -> int:
+    """Return what may be put before the person's words: a small part of the model's window."""
+    if model.prompt_limit is not None:
+        return 0
+    return min(MOST_CONTEXT, model.context_window * CHARS_PER_TOKEN // CONTEXT_SHARE)
+
+
+def with_context(prompt: UserMessage, context: str) -> UserMessage:
+    """Return the prompt with `context` before the person's words."""
+    match prompt.content:
+        case (TextBlock(text), *rest):
+            content = (TextBlock(joined(context, text)), *rest)
+        case rest:
+            content = (TextBlock(context), *rest)
+    return UserMessage(tuple(content), prompt.timestamp, prompt.origin)
+
+
+def _assembled(draft: PromptDraft, built: str) -> PromptDraft:
+    """Return the draft with its whole system prompt, and nothing left to add to it."""
+    system = draft.system_prompt if draft.system_prompt is not None else built
+    before = joined(draft.prepend_system_context, system)
+    return replace(
+        draft,
+        system_prompt=joined(before, draft.append_system_context),
+        prepend_system_context="",
+        append_system_context="",
+    )

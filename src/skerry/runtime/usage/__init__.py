@@ -1,0 +1,1 @@
+"""Counts what runs use, and ends what reaches a limit."""

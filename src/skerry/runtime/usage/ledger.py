@@ -1,0 +1,238 @@
+"""Books every call of a model, and stops runs whose budget is used up.
+
+The sums of today and yesterday are kept in memory: what a run asks costs no query. They come from
+the store at the start, and every call is added to both.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import Any, Final
+
+import anyio.to_thread
+
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.infra.zone import Calendar, host_zone
+from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedError
+from skerry.model.message import Usage
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunFailure, RunRequest
+from skerry.ports.tries import ABORTED, Candidate, ModelCallEnded, Wanted
+from skerry.runtime.usage.budgets import Warned, refusal, standings, warning
+from skerry.runtime.usage.limits import Meter
+from skerry.store import Store, Unit, usage
+from skerry.store.calls import CallLog
+from skerry.store.usage import BookedCall, Outcome, Sums
+
+logger = logging.getLogger(__name__)
+
+NOWHERE: Final = "none"
+"""The channel of a call that was not made for one."""
+_KEPT_DAYS: Final = 2
+
+
+class Ledger:
+    """The book of one gateway. `open` it before the first run."""
+
+    def __init__(
+        self, store: Store, config: Callable[[], Config], clock: Clock, calls: CallLog
+    ) -> None:
+        self._store = store
+        self._calls = calls
+        self._config = config
+        self._clock = clock
+        self._calendar = Calendar()
+        self._used: dict[str, dict[str, Sums]] = {}
+        self._warned: dict[str, str] = {}
+        self._closed = "it was not read yet"
+        self.meter = Meter(store, config, self._present)
+        """Counts against the limits of runs and days."""
+
+    async def open(self) -> None:
+        """Read what the last days used. Where that fails, budgets let nothing through."""
+        first = str(self._today() - timedelta(days=_KEPT_DAYS))
+        try:
+            await self._book_unbooked()
+            found = await self._store.read(lambda reader: usage.by_day_and_agent(reader, first))
+            self._warned = await self._store.read(usage.warned)
+            await self.meter.open()
+        except StoreFailedError as error:
+            logger.exception("the ledger of model calls cannot be read")
+            self._closed = str(error)
+            return
+        for (on, agent), sums in found.items():
+            self._add(on, agent, sums)
+        self._closed = ""
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Book a call with the next unit that is written: that of its response, mostly."""
+        error, used = call.error, call.usage
+        tokens = used.input + used.output + used.cache_read + used.cache_write
+        booked = self._row(
+            call.wanted,
+            provider=call.provider,
+            model=call.model,
+            profile=call.profile,
+            usage=used,
+            priced=call.priced,
+            outcome=_outcome(error),
+            counted=tokens > 0 or _bills_nothing(error),
+            seconds=call.seconds,
+            call_id=call.call_id or self._calls.new_id(),
+        )
+        self._calls.end(booked)
+        sums = usage.sums_of(booked)
+        self._add(booked.day, booked.agent, sums)
+        self.meter.called(booked.run_id, sums)
+        # A whole answer is written next, and its row with it; what failed has no unit of its own.
+        write = self._store.ride if error is None else self._store.post
+        write(lambda unit: usage.book(unit, booked))
+
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Note beside the database that a call begins; return its id.
+
+        If the process ends in the call, the next start books it as lost: the provider may have
+        billed it, and nobody here can tell what.
+        """
+        call_id = self._calls.new_id()
+        self._calls.begin(
+            self._row(
+                wanted,
+                provider=candidate.model.provider,
+                model=candidate.model.id,
+                profile=candidate.profile,
+                usage=Usage(),
+                priced=False,
+                outcome=Outcome.LOST,
+                counted=False,
+                seconds=0.0,
+                call_id=call_id,
+            )
+        )
+        return call_id
+
+    def _row(self, wanted: Wanted, **call: Any) -> BookedCall:
+        """Return the row of a call that begins or ends now."""
+        now = self._clock.now_ms()
+        return BookedCall(
+            at=now,
+            day=str(self._day(now)),
+            run_id=wanted.run_id or "",
+            session_id=wanted.session_id,
+            agent=wanted.agent,
+            channel=wanted.channel or NOWHERE,
+            purpose=wanted.purpose,
+            **call,
+        )
+
+    async def _book_unbooked(self) -> None:
+        """Book the calls that the last process noted beside the database and did not book."""
+        noted = await anyio.to_thread.run_sync(self._calls.read)
+        if not noted:
+            return
+        missing = await self._store.read(lambda reader: usage.unbooked(reader, noted))
+        if missing:
+            logger.warning("%d model calls of the last process are booked now", len(missing))
+
+            def book(unit: Unit) -> None:
+                for call in missing:
+                    usage.book(unit, call)
+
+            await self._store.write(book)
+        await anyio.to_thread.run_sync(self._calls.clear)
+
+    def allow(self, wanted: Wanted) -> None:
+        """Return if a run may ask its model.
+
+        Raises:
+            BudgetError: what may be used today is used up, or cannot be told.
+        """
+        config = self._config()
+        if not config.usage.budgets.set:
+            return
+        if self._closed:
+            error = BudgetError(
+                f"It cannot be told what was used today: {self._closed}. As there are budgets"
+                " (usage.budgets), no model is asked."
+            )
+            error.remedy = "skerry doctor looks at the database; then restart the gateway."
+            raise error
+        today = self._today()
+        for one in standings(config.usage.budgets, self._on(today), wanted.agent):
+            if one.refuses(wanted.purpose):
+                zone = config.agents.defaults.user_timezone or host_zone()
+                raise BudgetError(refusal(one, wanted.purpose, today, zone))
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return what `status` and `skerry usage` say of each budget today."""
+        found = standings(self._config().usage.budgets, self._on(self._today()))
+        if found and self._closed:
+            text = f"No model is asked: what was used cannot be read ({self._closed})."
+            return [{"budget": one.path, "state": "unreadable", "message": text} for one in found]
+        return [
+            {
+                "budget": one.path,
+                "state": one.level.name.lower(),
+                "message": one.said(),
+                "share": round(one.share, 4),
+                "cost": one.used.cost,
+                "costLimit": one.budget.cost,
+                "tokens": one.used.tokens,
+                "tokenLimit": one.budget.tokens,
+                "notIncluded": one.blind,
+            }
+            for one in found
+        ]
+
+    def warn(self, request: RunRequest) -> Warned | None:
+        """Return what the owner is told at the end of this run, if it is due."""
+        budgets = self._config().usage.budgets
+        if not budgets.set or request.origin is not Origin.OWNER:
+            return None
+        if request.purpose is not Purpose.MESSAGE:
+            return None
+        today = self._today()
+        found = standings(budgets, self._on(today), request.key.agent)
+        due = warning(found, self._warned, today)
+        if due is not None:
+            self._warned.update(dict.fromkeys(due.names, due.day))
+        return due
+
+    def _present(self) -> tuple[str, Mapping[str, Sums]]:
+        today = self._today()
+        return str(today), self._on(today)
+
+    def _on(self, today: date) -> dict[str, Sums]:
+        return self._used.get(str(today), {})
+
+    def _add(self, on: str, agent: str, sums: Sums) -> None:
+        known = self._used.get(on)
+        if known is None:
+            known = self._used[on] = {}
+            for old in sorted(self._used)[: -_KEPT_DAYS - 1]:
+                del self._used[old]
+        known[agent] = known[agent].plus(sums) if agent in known else sums
+
+    def _today(self) -> date:
+        return self._day(self._clock.now_ms())
+
+    def _day(self, now: int) -> date:
+        return self._calendar.day(now, self._config().agents.defaults.user_timezone)
+
+
+def note_warned(unit: Unit, warned: Warned) -> None:
+    """Note in the unit that stores the warning that it was said."""
+    for name in warned.names:
+        usage.note_warned(unit, name, warned.day)
+
+
+def _outcome(error: RunFailure | None) -> Outcome:
+    if error is None:
+        return Outcome.OK
+    return Outcome.ABORTED if error is ABORTED else Outcome.ERROR
+
+
+def _bills_nothing(error: RunFailure | None) -> bool:
+    """Return whether no tokens means that there were none: the provider refused the request."""
+    return error is not None and error is not ABORTED and error.code != ModelStreamCutError.code

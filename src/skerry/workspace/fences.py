@@ -1,0 +1,74 @@
+"""Looks at files of a workspace as the prompt does: which are fenced, why, and who wrote them."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.infra.beneath import Beneath, EscapeError
+from skerry.model.origin import Origin
+from skerry.policy.files import FileKind, kind_of
+from skerry.policy.gate import Gate, doubted
+from skerry.policy.records import Records
+from skerry.workspace.files import MAX_BYTES
+from skerry.workspace.prompt_files import BOOT, ORDER
+
+_NAMES: Final = (*ORDER, "memory.md", BOOT)
+_UNRECORDED: Final = "nothing tells who wrote it"
+_READ: Final = frozenset({FileKind.INSTRUCTIONS, FileKind.MEMORY})
+"""Kinds that a prompt, a boot or a heartbeat reads by itself."""
+
+
+class Seen(Struct, frozen=True):
+    """A file as it is now, with what is recorded of it."""
+
+    name: str
+    """In the workspace."""
+    path: str
+    """Canonical and absolute, as in its record."""
+    kind: FileKind
+    data: bytes
+    digest: bytes
+    taint: frozenset[Origin]
+    doubt: str
+    """Why it does not count as the owner's word; empty where it does."""
+    is_foreign: bool
+
+
+def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
+    """Return a file of the workspace as it is judged now. Blocks.
+
+    Raises:
+        EscapeError: it is closed, leads out, or is too large to be shown.
+        OSError: it does not exist or cannot be read.
+    """
+    with Beneath(workspace, gate).look(name) as (file, opened):
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise EscapeError(name, f"it has more than {MAX_BYTES} bytes")
+    digest, path = sha256(data).digest(), str(opened.path)
+    kind, known = kind_of(opened, gate.workspaces), records.of(path)
+    if kind in _READ:
+        taint = records.judged(path, digest, len(data))
+        doubt = doubted(opened, taint).reason
+    else:  # of such a file a record is made by who writes it alone
+        taint = known.taint if known else frozenset()
+        same = known is not None and known.digest == digest
+        doubt = doubted(opened, taint).reason or ("" if same else _UNRECORDED)
+    return Seen(name, path, kind, data, digest, taint, doubt, opened.is_foreign)
+
+
+def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[Seen]:
+    """Give the files that are read by themselves and do not count as the owner's word. Blocks."""
+    root = workspace.resolve()
+    marked = (Path(one.path) for one in records.tainted())
+    inside = (str(one.relative_to(root)) for one in marked if one.is_relative_to(root))
+    for name in dict.fromkeys((*_NAMES, *inside)):
+        try:
+            seen = look(workspace, name, gate, records)
+        except (EscapeError, OSError):
+            continue  # it is not shown at all
+        if seen.doubt and seen.kind in _READ:
+            yield seen

@@ -1,0 +1,189 @@
+"""What the system prompt of a session began with: kept as it was, so that a provider's cache holds.
+
+The files of the workspace, the notes of the last days and the date stay as the first run of a
+session read them, over restarts too, until it is compacted or ends. What changes meanwhile is told
+in the person's turn. What is taken away, or counts for less than it did, goes at once: then all of
+it is read anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from datetime import date
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from skerry.infra.foreign import UNREADABLE
+from skerry.model.ids import SessionId, SessionKey
+from skerry.store import Store, frozen
+from skerry.workspace.prompt_files import FileText
+from skerry.workspace.prompt_sections import Today
+
+KEPT: Final = 256
+"""Conversations of which it is kept in memory; of another it is read from the store."""
+_DAY: Final = ""
+"""What the day stands under among what was told; files have names."""
+
+
+class _File(Struct, frozen=True):
+    """A file as it is stored: its text stands apart."""
+
+    name: str
+    digest: str
+    problem: str = ""
+    doubt: str = ""
+
+
+class _Body(Struct, frozen=True):
+    """What a session began with, as it is stored."""
+
+    files: list[_File]
+    notes: list[_File]
+    day: date
+    zone: str
+    told: dict[str, str]
+
+
+class Begin(Struct):
+    """What the prompt of a session began with, for those who may hear the same."""
+
+    files: tuple[FileText, ...]
+    today: Today
+    told: dict[str, str] = field(default_factory=dict)
+    """The digest of each file, and the day, that were told since."""
+    notes: dict[int, str] = field(default_factory=dict)
+    """What was told, by the number of the message that it stands before."""
+    marks: object = None
+    """What the notes of the days had when they were looked at last."""
+
+    def changed(self, files: Iterable[FileText]) -> dict[str, str]:
+        """Return the files that are not as the session was told last, with their digests."""
+        then = {one.name: one.text for one in self.files}
+        found: dict[str, str] = {}
+        for one in files:
+            last, before = self.told.get(one.name), then.get(one.name)
+            if one.doubt or one.problem or not one.text or (last is None and one.text == before):
+                continue
+            if (digest := _digest(one.text)) != last:
+                found[one.name] = digest
+        return found
+
+    def outdated(self, files: Iterable[FileText]) -> tuple[str, ...]:
+        """Return the files that are not as the session began with them."""
+        then = {one.name: one.text for one in self.files}
+        return tuple(one.name for one in files if one.text and one.text != then.get(one.name))
+
+    def new_day(self, day: date) -> bool:
+        """Return whether the session was told of another day last."""
+        return str(day) != self.told.get(_DAY, str(self.today.date))
+
+    def tell(self, files: dict[str, str], day: date) -> None:
+        """Note that the session is told of files and of the day."""
+        self.told |= files
+        if self.new_day(day):
+            self.told[_DAY] = str(day)
+
+
+class Begins(Struct):
+    """What the prompts of the sessions began with. Without a store it ends with the process."""
+
+    store: Store | None = None
+    _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, Begin]] = field(
+        default_factory=OrderedDict
+    )
+    """By conversation and audience, of its last session."""
+
+    async def find(self, key: SessionKey, session_id: SessionId, audience: str) -> Begin | None:
+        """Return what the session began with; None where it did not begin, or is made anew."""
+        kept = self._kept.get((key, audience))
+        if kept is not None and kept[0] == session_id:
+            self._kept.move_to_end((key, audience))
+            return kept[1]
+        if self.store is None or not session_id:
+            return None
+        stored, notes = await self.store.read(
+            lambda reader: (
+                frozen.find(reader, session_id, audience),
+                frozen.notes(reader, session_id),
+            )
+        )
+        begin = None if stored is None else _decoded(*stored)
+        if begin is not None:
+            begin.notes = notes
+            self._remember(key, session_id, audience, begin)
+        return begin
+
+    def keep(self, key: SessionKey, session_id: SessionId, audience: str, begin: Begin) -> None:
+        """Keep what the session began with, and what it was told since."""
+        self._remember(key, session_id, audience, begin)
+        if self.store is not None:
+            body, texts = _encoded(begin)
+            self.store.ride(lambda unit: frozen.keep(unit, session_id, audience, body, texts))
+
+    def note(self, session_id: SessionId, seq: int, text: str) -> None:
+        """Keep what stands before message `seq` of a session when it is sent."""
+        for other, begin in self._kept.values():
+            if other == session_id:
+                begin.notes[seq] = text
+        if self.store is not None:
+            self.store.ride(lambda unit: frozen.note(unit, session_id, seq, text))
+
+    def forget(self, session_id: SessionId | None = None) -> None:
+        """Let go of what is in memory, of one session or of all: the store says what holds."""
+        for key in [key for key, (other, _) in self._kept.items() if session_id in {None, other}]:
+            del self._kept[key]
+
+    def _remember(
+        self, key: SessionKey, session_id: SessionId, audience: str, begin: Begin
+    ) -> None:
+        self._kept[key, audience] = session_id, begin
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+
+def withdrawn(then: Sequence[FileText], now: Iterable[FileText]) -> bool:
+    """Return whether a file is gone or empty, or counts for something else than it did."""
+    there = {one.name: one for one in now}
+    for one in then:
+        same = there.get(one.name)
+        if same is None or (same.doubt, same.problem) != (one.doubt, one.problem):
+            return True
+        if one.text and not same.text:
+            return True
+    return False
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _encoded(begin: Begin) -> tuple[bytes, dict[str, str]]:
+    texts: dict[str, str] = {}
+
+    def stored(files: Iterable[FileText]) -> list[_File]:
+        found = []
+        for one in files:
+            digest = _digest(one.text)
+            texts[digest] = one.text
+            found.append(_File(one.name, digest, one.problem, one.doubt))
+        return found
+
+    today = begin.today
+    body = _Body(stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.told))
+    return msgspec.json.encode(body), texts
+
+
+def _decoded(body: bytes, texts: dict[str, str]) -> Begin | None:
+    """Return what was stored; None where a part of it is missing or cannot be read."""
+
+    def read(files: Iterable[_File]) -> tuple[FileText, ...]:
+        return tuple(FileText(one.name, texts[one.digest], one.problem, one.doubt) for one in files)
+
+    try:
+        found = msgspec.json.decode(body, type=_Body)
+        today = Today(found.day, found.zone, read(found.notes))
+        return Begin(read(found.files), today, found.told)
+    except (KeyError, *UNREADABLE):
+        return None

@@ -1,0 +1,270 @@
+"""Builds a run's system prompt from what its session began with (`workspace.frozen_prompt`)."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from skerry.config.root import Config
+from skerry.hooks.events import RunContext
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
+from skerry.infra.zone import Calendar, host_zone
+from skerry.model.ids import AgentId, SessionId
+from skerry.model.run import RunRequest
+from skerry.model.tool import ToolSpec
+from skerry.policy.records import Records
+from skerry.ports.model import ModelInfo
+from skerry.store import Store
+from skerry.workspace.bootstrap import Ritual
+from skerry.workspace.files import WorkspaceFiles
+from skerry.workspace.frozen_prompt import Begin, Begins, withdrawn
+from skerry.workspace.prompt_files import (
+    MEMORY,
+    FileText,
+    Limits,
+    Shown,
+    fitted,
+    is_private,
+    wanted,
+)
+from skerry.workspace.prompt_sections import Section, Subject, Today, joined, system_prompt
+
+_READ: Final = "read"
+"""The tool by which a model sees a file as it is now."""
+_SEARCHED: Final = frozenset({MEMORY, MEMORY.lower()})
+"""What the model notes there stands in the conversation, and memory_search finds the rest."""
+
+
+class Asked(Struct, frozen=True):
+    """The run that a prompt is for."""
+
+    request: RunRequest
+    session_id: SessionId
+    context: RunContext
+    """What hooks are told of it."""
+    entry: int = 0
+    """Number of the person's message in the transcript; 0 where it is in none."""
+    looking: bool = False
+    """Whether somebody only wants to see the prompt: then nothing is noted."""
+
+
+class Prompt(Struct, frozen=True):
+    """A system prompt, and what it shows of each file of the workspace."""
+
+    sections: tuple[Section, ...]
+    files: tuple[Shown, ...]
+    text: str
+    """The sections as they are sent."""
+    tool_chars: int
+    """Characters that the tools have as JSON."""
+    note: str = ""
+    """What stands before the person's words: what is not as the prompt has it any more."""
+    changed: tuple[str, ...] = ()
+    """Files that are not as the prompt shows them, for somebody who looks."""
+
+
+class _News(Struct, frozen=True):
+    """What a session began with, and what is not so any more."""
+
+    begin: Begin
+    note: str = ""
+    changed: tuple[str, ...] = ()
+
+
+class Prompts(Struct):
+    """Made once; keeps what it read."""
+
+    files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
+    records: Records = field(default_factory=Records)
+    ritual: Ritual = field(default_factory=Ritual)
+    begins: Begins = field(default_factory=Begins)
+    _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
+    """Of each agent the last prompt, with all that it was made of."""
+    _calendar: Calendar = field(default_factory=Calendar)
+    _zone: str = ""
+
+    @classmethod
+    def over(cls, store: Store, records: Records) -> Self:
+        """Return them for a store, which keeps what the sessions began with."""
+        return cls(records=records, begins=Begins(store))
+
+    async def build(
+        self,
+        asked: Asked,
+        config: Config,
+        model: ModelInfo,
+        tools: tuple[ToolSpec, ...],
+        hooks: Hooks,
+        now_ms: int,
+    ) -> Prompt:
+        """Return the system prompt of a run.
+
+        Equal configuration, model and tools give an equal prompt in the same session; it is put
+        together again only when something differs.
+        """
+        request, agent = asked.request, asked.request.key.agent
+        own = config.agents.get(agent)
+        name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
+        workspace = asked.context.workspace or config.workspace(agent)
+        subject = Subject(name, agent, workspace, model)
+        defaults = config.agents.defaults
+        limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
+        zone = defaults.user_timezone
+        today = Today(self._calendar.day(now_ms, zone), zone or self._host_zone())
+        news = _News(Begin((), today))
+        if model.prompt_limit is None:
+            shared = "read" in config.tools.guests.allow
+            news = await self._news(asked, workspace, tools, hooks, today, shared=shared)
+        begin, note, changed = news.begin, news.note, news.changed
+        made_of = subject, tools, begin.files, limits, begin.today, request.extra_system_prompt
+        built = self._built.get(agent)
+        if built is None or built[0] != made_of:
+            shown = fitted(begin.files, limits)
+            sections = system_prompt(
+                subject, tools, shown, begin.today, request.extra_system_prompt
+            )
+            chars = len(msgspec.json.encode(tools))
+            prompt = Prompt(tuple(sections), tuple(shown), joined(sections), chars)
+            built = self._built[agent] = made_of, prompt
+        return replace(built[1], note=note, changed=changed) if note or changed else built[1]
+
+    async def _news(
+        self,
+        asked: Asked,
+        workspace: Path,
+        tools: tuple[ToolSpec, ...],
+        hooks: Hooks,
+        today: Today,
+        *,
+        shared: bool,
+    ) -> _News:
+        """Return what the session began with, and what is not so any more."""
+        request = asked.request
+        # Without tools nobody could do the ritual.
+        ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not asked.looking)
+        names = wanted(request, ritual=ritual, shared=shared)
+        files = raw = await self.files.read(workspace, names, self.records)
+        if hooks.agent_bootstrap.handlers:
+            files = await _changed(raw, asked.context, hooks)
+        audience = _audience(workspace, today.zone, names, private=is_private(request))
+        begin = await self._begin(asked, audience, workspace, files, today)
+        seen = [one for one in files if one in raw]  # what a hook wrote, nobody can read
+        if asked.looking:
+            return _News(begin, changed=begin.outdated(seen))
+        changed: dict[str, str] = {}
+        if any(one.name == _READ for one in tools):
+            changed = begin.changed([one for one in seen if one.name not in _SEARCHED])
+        return _News(begin, self._note(asked, audience, workspace, begin, changed, today.date))
+
+    async def _begin(
+        self,
+        asked: Asked,
+        audience: str,
+        workspace: Path,
+        files: tuple[FileText, ...],
+        today: Today,
+    ) -> Begin:
+        """Return what the session began with; what is so now, where that does not hold any more."""
+        begin = await self.begins.find(asked.request.key, asked.session_id, audience)
+        if begin is not None and not withdrawn(begin.files, files):
+            days = _days(begin.today.date)
+            marks = self.files.marks(workspace, days), self.records.cleared
+            if not begin.today.notes or marks == begin.marks:
+                return begin
+            now = await self.files.daily(workspace, days, self.records)
+            if not withdrawn(begin.today.notes, now):
+                begin.marks = marks
+                return begin
+        if is_private(asked.request):
+            found = await self.files.daily(workspace, _days(today.date), self.records)
+            today = replace(today, notes=found)
+        new = Begin(files, today, notes=begin.notes if begin else {})
+        if not asked.looking:
+            self.begins.keep(asked.request.key, asked.session_id, audience, new)
+        return new
+
+    def _note(
+        self,
+        asked: Asked,
+        audience: str,
+        workspace: Path,
+        begin: Begin,
+        changed: dict[str, str],
+        day: date,
+    ) -> str:
+        """Return what the model is told before the person's words, once a change."""
+        if asked.entry and asked.entry in begin.notes:
+            return begin.notes[asked.entry]
+        is_new_day = begin.new_day(day)
+        if not changed and not is_new_day:
+            return ""
+        begin.tell(changed, day)
+        key = asked.request.key
+        self.begins.keep(key, asked.session_id, audience, begin)
+        names = [name for name in changed if self._writer(workspace, name) != str(key)]
+        note = told(names, day if is_new_day else None)
+        if note and asked.entry:
+            self.begins.note(asked.session_id, asked.entry, note)
+        return note
+
+    def _writer(self, workspace: Path, name: str) -> str:
+        """Return the conversation that wrote a file last: what it wrote stands in it."""
+        known = self.records.of(str((workspace / name).resolve()))
+        return known.who if known else ""
+
+    def forget(self, session_id: SessionId | None = None) -> None:
+        """Ask the store again what a session began with, or every session."""
+        self.begins.forget(session_id)
+        self._built.clear()
+
+    def _host_zone(self) -> str:
+        if not self._zone:
+            self._zone = host_zone()
+        return self._zone
+
+
+def told(files: Sequence[str], day: date | None) -> str:
+    """Return what a model is told of what its system prompt shows as it was (pure)."""
+    parts = [f"It is {day:%A}, {day} now."] if day else []
+    if files:
+        listed = " and ".join(files)
+        parts.append(
+            f"{listed} changed after this conversation began; the system prompt shows what stood"
+            " there before. Read it before you answer: what it says now holds."
+        )
+    return f"[From the gateway: {' '.join(parts)}]" if parts else ""
+
+
+def _days(day: date) -> list[str]:
+    return [str(day - timedelta(1)), str(day)]
+
+
+def _audience(workspace: Path, zone: str, names: Sequence[str], *, private: bool) -> str:
+    """Return what those have in common who may hear the same."""
+    text = "\n".join((str(workspace), zone, str(private), *names))
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+async def _changed(
+    files: tuple[FileText, ...], context: RunContext, hooks: Hooks
+) -> tuple[FileText, ...]:
+    """Return the files after the hook, which may change, add and leave out."""
+    problems = {one.name: one.problem for one in files if one.problem}
+    doubts = {one.name: one.doubt for one in files if one.doubt}
+    given = tuple(BootstrapFile(name=one.name, text=one.text) for one in files)
+    draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=given))
+    return tuple(
+        FileText(
+            one.name,
+            one.text.strip(),
+            "" if one.text else problems.get(one.name, ""),
+            doubts.get(one.name, ""),
+        )
+        for one in draft.files
+    )

@@ -1,0 +1,355 @@
+"""The sender: in order, once, and one conversation's trouble is its own."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.config.messages import UnknownDelivery
+from skerry.hooks.events import MessageSent
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
+from skerry.infra.clock import SystemClock
+from skerry.model.errors import DeliveryRefusedError
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.model.undelivered import DeliveryDelayedError, PartError
+from skerry.ports.channel import Inbox
+from skerry.runtime import delivery
+from skerry.runtime.delivery import Delivery, Sender
+from skerry.store import Store, nothing, open_store, outbox
+from skerry.store.outbox import PartState
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import Gate
+
+RECEIPT = Receipt(("platform-id",))
+
+
+def to(name: str) -> ReplyTo:
+    return ReplyTo(
+        ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, name), f"from-{name}"
+    )
+
+
+@dataclass
+class Adapter:
+    """Takes parts, or raises what `fails` says; settles as it is told, or as its log shows."""
+
+    fails: Callable[[OutboundPart], Exception | None] = lambda _: None
+    settles: Settlement | Exception | None = None
+    sent: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    receipt: Receipt = RECEIPT
+    channel = ChannelId("memory")
+    account = AccountId("default")
+    text_limit = 10
+    text_unit = TextUnit.CHARACTERS
+
+    async def run(self, inbox: Inbox) -> None:
+        raise NotImplementedError(inbox)
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        self.tried.append(part.text)
+        if error := self.fails(part):
+            raise error
+        self.sent.append(part.text)
+        return self.receipt
+
+    async def typing(self, to: ReplyTo) -> None:
+        raise AssertionError(to)
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        if isinstance(self.settles, Exception):
+            raise self.settles
+        there = Settlement.DELIVERED if part.text in self.sent else Settlement.ABSENT
+        return self.settles or there
+
+
+@dataclass
+class Post:
+    """An outbox and its sender."""
+
+    store: Store
+    adapter: Adapter
+    sender: Sender
+
+    async def write(self, peer: str, *texts: str) -> None:
+        run_id = RunId(f"{peer}-{texts[0]}")
+        await self.store.write(lambda unit: outbox.add(unit, run_id, 0, to(peer), texts, 1))
+
+    async def mark(self, serial: int, state: PartState, times: int = 1) -> None:
+        for _ in range(times):
+            await self.store.write(lambda unit: outbox.mark(unit, serial, state, 1))
+
+    async def counts(self) -> dict[str, int]:
+        return await self.store.read(outbox.counts)
+
+
+@asynccontextmanager
+async def post(home: Path, adapter: Adapter) -> AsyncGenerator[Post]:
+    async with Hooks() as hooks, open_store(home / "state.sqlite") as store:
+        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing, hooks))
+
+
+def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:
+    return lambda part: OSError("no route") if part.to.peer.id == name else None
+
+
+async def test_parts_are_sent_in_order_and_once(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter()) as one:
+        await one.write("alice", "a1", "a2")
+        await one.write("bob", "b1")
+        await one.sender.flush()
+        await one.sender.flush()
+        assert one.adapter.sent == ["a1", "a2", "b1"]
+        assert await one.counts() == {}
+
+
+async def test_a_part_that_fails_holds_its_conversation_and_no_other(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
+        await one.write("alice", "a1", "a2")
+        await one.write("bob", "b1")
+        await one.sender.flush()
+        assert one.adapter.tried == ["a1", "b1"]
+        assert await one.counts() == {"sending": 1, "pending": 1}
+
+
+async def test_hooks_hear_of_each_part_that_was_taken_or_refused_and_of_no_other(
+    tmp_path: Path,
+) -> None:
+    refusals: dict[str, Exception] = {
+        "bob": DeliveryRefusedError("blocked"),
+        "carol": OSError("no route"),
+    }
+    heard: list[tuple[str, bool, bool]] = []
+    done = anyio.Event()
+
+    async def hear(event: MessageSent) -> None:
+        heard.append((event.content, event.success, event.error is None))
+        if len(heard) == 3:
+            done.set()
+
+    async with post(tmp_path, Adapter(fails=lambda part: refusals.get(part.to.peer.id))) as one:
+        one.sender.hooks.message_sent.add(Handler("test", hear))
+        await one.write("alice", "a1", "a2")
+        await one.write("bob", "b1")
+        await one.write("carol", "c1")
+        with anyio.fail_after(60):
+            await one.sender.flush()
+            await done.wait()
+    assert heard == [("a1", True, True), ("a2", True, True), ("b1", False, False)]
+
+
+async def test_a_hundred_held_parts_hide_nobody(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
+        await one.write("alice", *(f"a{number}" for number in range(250)))
+        await one.write("bob", "b1")
+        await one.sender.flush()
+        assert one.adapter.tried == ["a0", "b1"]
+
+
+async def test_a_held_part_is_not_tried_at_every_message_of_others(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
+        await one.write("alice", "a1")
+        for number in range(3):
+            await one.write("bob", f"b{number}")
+            await one.sender.flush()
+        assert one.adapter.tried == ["a1", "b0", "b1", "b2"]
+
+
+async def test_it_is_tried_again_after_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "FIRST_PAUSE", 0.01)
+    failures = [OSError("once"), OSError("twice")]
+    adapter = Adapter(fails=lambda part: failures.pop() if part.text == "a1" and failures else None)
+    async with post(tmp_path, adapter) as one, anyio.create_task_group() as tasks:
+        await one.write("alice", "a1", "a2")
+        tasks.start_soon(one.sender.run)
+        with anyio.fail_after(60):
+            while await one.counts():  # noqa: ASYNC110 - the store tells nobody
+                await anyio.sleep(0.005)
+        tasks.cancel_scope.cancel()
+        assert adapter.sent == ["a1", "a2"]
+
+
+async def test_a_refused_part_fails_at_once_and_the_next_goes_out(tmp_path: Path) -> None:
+    def refuse(part: OutboundPart) -> Exception | None:
+        return DeliveryRefusedError("blocked") if part.text == "a1" else None
+
+    async with post(tmp_path, Adapter(fails=refuse)) as one:
+        await one.write("alice", "a1", "a2")
+        await one.sender.flush()
+        assert one.adapter.sent == ["a2"]
+        assert await one.counts() == {"failed": 1}
+
+
+async def test_a_part_that_was_tried_for_a_day_is_given_up(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter()) as one:
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.SENDING, times=delivery.MAX_ATTEMPTS)
+        await one.sender.flush()
+        assert one.adapter.sent == ["a2"]
+        assert await one.counts() == {"failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("settles", "sent", "left"),
+    [
+        (Settlement.DELIVERED, ["a2"], {}),
+        (Settlement.ABSENT, ["a1", "a2"], {}),
+        (Settlement.UNKNOWN, ["a2", delivery.MISSING], {"unknown": 1}),
+        (OSError("down"), [], {"sending": 1, "pending": 1}),
+    ],
+    ids=["delivered", "absent", "unknown", "cannot be asked"],
+)
+async def test_an_interrupted_part_is_settled_first(
+    tmp_path: Path, settles: Settlement | Exception, sent: list[str], left: dict[str, int]
+) -> None:
+    async with post(tmp_path, Adapter(settles=settles)) as one:
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.SENDING)
+        await one.sender.flush()
+        assert one.adapter.sent == sent
+        assert await one.counts() == left
+
+
+async def test_an_unknown_part_goes_out_once_more_with_a_mark_where_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
+        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.SENDING)
+        await one.sender.flush()
+        assert "".join(one.adapter.sent) == f"{delivery.REPEATED}a1a2"
+        assert await one.counts() == {}
+
+
+async def test_a_part_is_repeated_once_and_its_notice_has_none(tmp_path: Path) -> None:
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
+        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        await one.write("alice", "a1")
+        await one.store.write(lambda unit: outbox.repeat(unit, 1))
+        await one.mark(1, PartState.SENDING)
+        await one.sender.flush()
+        assert one.adapter.sent == [delivery.MISSING]
+        await one.mark(2, PartState.SENDING)
+        await one.store.write(lambda unit: outbox.repeat(unit, 2))
+        await one.sender.flush()
+        assert one.adapter.sent == [delivery.MISSING]
+        assert await one.counts() == {"unknown": 2}
+
+
+async def test_a_platform_that_says_when_is_asked_then_and_not_before(tmp_path: Path) -> None:
+    delays: list[Exception] = [DeliveryDelayedError("slow down", 3600.0)]
+    adapter = Adapter(fails=lambda _: delays.pop() if delays else None, settles=Settlement.UNKNOWN)
+    clock = FakeClock()
+    async with post(tmp_path, adapter) as one:
+        one.sender.clock = clock
+        await one.write("alice", "a1", "a2")
+        await one.sender.flush()
+        await one.sender.flush()
+        assert (adapter.sent, await one.counts()) == ([], {"pending": 2})
+        (kept, _) = await one.store.read(outbox.undelivered)
+        assert kept.waiting.retry_at == clock.now_ms() + 3_600_000
+        assert "slow down" in kept.error
+        # A start before that waits on; one after it does not, nor does one whose clock was set.
+        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        await again.flush()
+        assert adapter.sent == []
+        clock.advance(3_600_000)
+        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        await again.flush()
+        assert adapter.sent == ["a1", "a2"]
+
+
+@pytest.mark.parametrize("years", [-30, 30])
+async def test_a_clock_that_is_set_holds_nothing_longer_than_a_day(
+    tmp_path: Path, years: int
+) -> None:
+    clock = FakeClock()
+    async with post(tmp_path, Adapter()) as one:
+        one.sender.clock = clock
+        await one.write("alice", "a1")
+        late = clock.now_ms() + 3_600_000
+        await one.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, taken=False))
+        clock.advance(years * 31_557_600_000)
+        (waiting,) = await one.store.read(
+            lambda reader: outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
+        )
+        assert 0 <= one.sender._left(waiting) <= delivery.LONGEST_HINT
+        one.sender.hurry(to("alice").peer)
+        await one.sender.flush()
+        assert one.adapter.sent == (["a1"] if years > 0 else [])
+
+
+async def test_what_a_person_drops_is_not_sent_and_what_he_retries_is_sent_at_once(
+    tmp_path: Path,
+) -> None:
+    adapter = Adapter(fails=broken_for("alice"))
+    async with post(tmp_path, adapter) as one:
+        await one.write("alice", "a1", "a2")
+        await one.mark(1, PartState.FAILED)
+        await one.store.write(lambda unit: outbox.drop(unit, 2, 5))
+        await one.store.write(lambda unit: outbox.mark(unit, 2, PartState.SENDING, 5))
+        await one.sender.flush()
+        assert (adapter.tried, await one.counts()) == ([], {"failed": 1})
+        adapter.fails = lambda _: None
+        await one.store.write(lambda unit: outbox.retry(unit, 1, 6))
+        one.sender.hurry(to("alice").peer)
+        await one.sender.flush()
+        assert adapter.sent == ["a1"]
+        for act in (outbox.retry, outbox.drop):
+            for serial in (1, 2, 9):
+                with pytest.raises(PartError):
+                    await one.store.write(partial(act, serial=serial, now=7))
+
+
+async def test_what_could_not_be_marked_as_sent_is_not_sent_again(tmp_path: Path) -> None:
+    adapter = Adapter(receipt=Receipt(("a receipt that finds no room" * 10_000,)))
+    async with post(tmp_path, adapter) as one:
+        await one.write("alice", "a1", "a2")
+        await one.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1"))
+        await one.sender.flush()
+        assert await one.counts() == {"sending": 1, "pending": 1}
+        await one.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1073741823"))
+        await one.sender.flush()
+        assert adapter.sent == ["a1", "a2"]
+        assert await one.counts() == {}
+
+
+async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> None:
+    gate = Gate()
+
+    class Slow(Adapter):
+        async def send(self, part: OutboundPart) -> Receipt:
+            await gate.hold()
+            return await super().send(part)
+
+    slow = Slow(settles=Settlement.UNKNOWN)
+    async with post(tmp_path, slow) as one:
+        await one.write("ann", "hello", "again")
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one.sender.run)
+                await gate.reached.wait()
+                tasks.cancel_scope.cancel()
+                gate.open()
+        assert slow.sent == ["hello"]
+        assert await one.counts() == {"pending": 1}
+
+
+def test_a_text_is_cut_to_what_the_platform_takes() -> None:
+    store: Store = object()  # type: ignore[assignment]  # cutting does not ask it
+    sender = Sender(Adapter(), store, SystemClock(), nothing, Hooks())
+    both = Delivery({(ChannelId("memory"), AccountId("default")): sender})
+    assert len(both.parts(to("alice"), "eleven char")) > 1
+    gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")
+    assert both.parts(gone, "eleven char") == ["eleven char"]
+    both.wake(gone)

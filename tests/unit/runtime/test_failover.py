@@ -1,0 +1,155 @@
+"""One call of a model where several could answer: who is asked, what is told, what is booked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from skerry.model.errors import (
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRequestError,
+)
+from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
+from skerry.model.run import Purpose
+from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
+from skerry.ports.tries import Attempt, Candidate, Tries, Wanted
+from skerry.runtime.failover import Failover
+from skerry.runtime.model_call import Speaker
+from skerry.testing.clock import FakeClock
+from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from tests.support.ledger import Books
+
+
+@dataclass
+class Several(ScriptedModels):
+    """Candidates in a row, each asked once a call; also the tries of the one call."""
+
+    candidates: Sequence[Candidate] = ()
+    attempts: list[Attempt] = field(default_factory=list)
+    released_ones: list[Candidate] = field(default_factory=list)
+
+    def tries(self, wanted: Wanted) -> Tries:
+        del wanted
+        self._left = list(self.candidates)
+        return self
+
+    async def next(self) -> Candidate | None:
+        return self._left.pop(0) if self._left else None
+
+    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+        if error is not None:
+            self.attempts.append(Attempt(candidate.model.ref, candidate.profile, error))
+
+    def released(self, candidate: Candidate) -> None:
+        self.released_ones.append(candidate)
+
+
+async def ask(model: ModelInfo) -> ModelRequest:
+    return ModelRequest(model, "system", History())
+
+
+def candidate(name: str, *steps: Step, profile: str = "") -> Candidate:
+    provider: ModelProvider = ScriptedModel([list(steps)])
+    cost = ModelCost(output=1_000_000)
+    return Candidate(provider, ModelInfo("p", name, name, cost=cost), profile)
+
+
+class Rig:
+    """A speaker over candidates, and what it told and booked."""
+
+    def __init__(self, *candidates: Candidate) -> None:
+        self.models = Several(None, candidates=candidates)
+        self.told: list[LoopEvent] = []
+        books = Books()
+        self.booked = books.calls
+        failover = Failover(self.models, Wanted(purpose=Purpose.CRON), books)
+        self.speaker = Speaker(failover, self.told.append, FakeClock(7).now_ms)
+
+
+DOWN = ModelOverloadedError("down")
+
+
+async def test_the_next_candidate_answers_in_the_place_of_one_that_failed() -> None:
+    rig = Rig(candidate("a", DOWN), candidate("b", "hello"))
+    said = await rig.speaker.respond(ask)
+    assert (said.text, said.model, rig.speaker.failure) == ("hello", "b", None)
+
+
+async def test_what_a_failed_model_said_is_withdrawn_before_another_speaks() -> None:
+    rig = Rig(candidate("a", "Hel", DOWN), candidate("b", "Good day"))
+    said = await rig.speaker.respond(ask)
+    assert rig.told == [MessageUpdate("Hel"), MessageWithdrawn(), MessageUpdate("Good day")]
+    assert said.text == "Good day"
+
+
+async def test_a_failure_of_all_is_one_sentence_and_its_details_name_each() -> None:
+    rig = Rig(candidate("a", DOWN, profile="p:one"), candidate("b", "Hel", DOWN))
+    said = await rig.speaker.respond(ask)
+    assert (said.text, said.stop_reason) == ("Hel", "error")
+    one_sentence = "No model answered: p/a@p:one: down; 1 more failed, see /status."
+    assert said.error_message == one_sentence
+    assert rig.speaker.failure is not None
+    assert rig.speaker.failure.attempts == ("p/a@p:one: down", "p/b: down")
+    assert rig.speaker.failure.code == "model.all_failed"
+
+
+@pytest.mark.parametrize(
+    "own", [ModelOverflowError("too long"), ModelRequestError("bad")], ids=lambda one: one.code
+)
+async def test_a_fault_of_the_conversation_is_reported_as_such_and_asks_nobody_else(
+    own: ModelError,
+) -> None:
+    rig = Rig(candidate("a", own), candidate("b", "hello"))
+    said = await rig.speaker.respond(ask)
+    assert (said.stop_reason, said.error_message) == ("error", str(own))
+    assert rig.speaker.failure is not None
+    assert rig.speaker.failure.code == own.code
+
+
+async def test_every_call_is_booked_once_with_its_price_and_its_purpose() -> None:
+    rig = Rig(candidate("a", DOWN), candidate("b", "hel", "lo", profile="p:one"))
+    await rig.speaker.respond(ask)
+    failed, done = rig.booked
+    assert failed.error is not None
+    assert (failed.model, failed.error.code, failed.usage.output) == ("a", "model.overloaded", 0)
+    assert (done.model, done.profile, done.error) == ("b", "p:one", None)
+    assert (done.usage.output, done.usage.cost.total) == (2, 2.0)
+    assert {failed.purpose, done.purpose} == {Purpose.CRON}
+
+
+async def test_an_empty_answer_is_a_failure_whose_tokens_are_booked() -> None:
+    rig = Rig(candidate("a", " "), candidate("b", "hello"))
+    assert (await rig.speaker.respond(ask)).text == "hello"
+    assert (rig.booked[0].usage.output, rig.booked[0].error is None) == (1, False)
+
+
+async def test_an_abort_is_booked_and_says_nothing_of_the_candidate() -> None:
+    gate = Gate()
+    rig = Rig(candidate("a", "so ", gate), candidate("b", "hello"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rig.speaker.respond, ask)
+        await gate.reached.wait()
+        tasks.cancel_scope.cancel()
+    (booked,) = rig.booked
+    assert booked.error is not None
+    assert booked.error.code == "run.aborted"
+    assert [one.model.id for one in rig.models.released_ones] == ["a"]
+    assert rig.models.attempts == []
+
+
+@pytest.mark.requirement("agent-run-resolves-auth-profile")
+async def test_the_model_and_its_profile_are_known_before_the_request_is_built() -> None:
+    rig = Rig(candidate("a", "hello", profile="p:one"))
+    known: list[tuple[str, str]] = []
+
+    async def build(model: ModelInfo) -> ModelRequest:
+        current = rig.speaker._failover.current
+        assert current is not None
+        known.append((model.ref, current.profile))
+        return await ask(model)
+
+    await rig.speaker.respond(build)
+    assert known == [("p/a", "p:one")]

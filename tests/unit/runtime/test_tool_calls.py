@@ -1,0 +1,87 @@
+"""One tool call: whatever goes wrong is a result that the model can read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.infra.beneath import Beneath
+from skerry.model.errors import ToolError
+from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
+from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.tool import ToolContext
+from skerry.runtime.tool_calls import execute
+from skerry.tools.read import Read
+
+
+class Failing:
+    """A tool that fails in the way that its test wants."""
+
+    spec = ToolSpec("failing", "", {})
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        assert (arguments, context.workspace.root.is_dir()) == ({}, True)
+        raise self.error
+
+
+async def run(tool: Failing | Read, call: ToolCall, workspace: Path) -> ToolResultMessage:
+    return await execute(call, {tool.spec.name: tool}, ToolContext(Beneath(workspace)), 7)
+
+
+async def test_a_result_is_paired_with_its_call(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hi")
+    result = await run(Read(), ToolCall("c1", "read", {"path": "a.txt"}), tmp_path)
+    assert result == ToolResultMessage("c1", "read", (TextBlock("1: hi"),), False, 7)  # noqa: FBT003 - is_error
+
+
+async def test_an_unknown_tool_is_an_error_result(tmp_path: Path) -> None:
+    result = await run(Read(), ToolCall("c1", "rm", {}), tmp_path)
+    assert (result.tool_call_id, result.tool_name, result.is_error) == ("c1", "rm", True)
+    assert result.text == "Tool rm not found"
+
+
+async def test_bad_arguments_are_named_all_at_once_without_their_values(tmp_path: Path) -> None:
+    arguments = {"start": "secret", "wrong": 1}
+    result = await run(Read(), ToolCall("c1", "read", arguments), tmp_path)
+    text = result.text
+    assert result.is_error
+    assert text.startswith("Invalid arguments for read: path: ")
+    assert "start: " in text
+    assert "wrong: " in text
+    assert "secret" not in text
+
+
+async def test_what_a_tool_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    tool = Failing(ToolError("Give a path instead."))
+    result = await run(tool, ToolCall("c1", "failing", {}), tmp_path)
+    assert (result.text, result.is_error) == ("Give a path instead.", True)
+
+
+async def test_a_defect_is_logged_and_the_model_hears_no_details(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = await run(Failing(KeyError("/etc/secret")), ToolCall("c1", "failing", {}), tmp_path)
+    assert (result.text, result.is_error) == (
+        "Tool failing failed unexpectedly.",
+        True,
+    )
+    assert "/etc/secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("web", "web"), ("memory", "memory"), ("tool", "tool"), ("owner", "tool")]
+)
+async def test_a_tool_says_where_its_text_is_from_but_nobodys_words_are_the_owners(
+    tmp_path: Path, said: str, kept: str
+) -> None:
+    class Fetching(Failing):
+        async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+            assert (arguments, context.workspace.root) == ({}, tmp_path)
+            return ToolResult("found", origin=Origin(said))
+
+    result = await run(Fetching(ToolError("")), ToolCall("c1", "failing", {}), tmp_path)
+    assert result.origin == kept

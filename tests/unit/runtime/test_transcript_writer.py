@@ -1,0 +1,154 @@
+"""What the transcript gets: what hooks make of each entry, and that calls keep their results."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.hooks.payloads import (
+    AfterToolCall,
+    BeforeMessageWrite,
+    BeforeMessageWriteChange,
+    ToolResultPersist,
+    ToolResultPersistChange,
+)
+from skerry.model.message import (
+    AssistantMessage,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user,
+)
+from skerry.model.queue import QueueMode
+from skerry.runtime.transcript_writer import WITHHELD
+from skerry.runtime.untrusted_results import fenced
+from skerry.sessions.history import open_calls
+from skerry.testing.model import Gate, ScriptedModel
+from tests.support.core import open_core, request
+from tests.support.hooks import READ, on, results, text
+from tests.support.untrusted import within
+
+
+@pytest.mark.requirement("hooks-07-tool-result-persist")
+async def test_the_transcript_gets_what_tool_result_persist_makes(tmp_path: Path) -> None:
+    def shorten(payload: ToolResultPersist) -> ToolResultPersistChange:
+        assert not payload.is_synthetic
+        return ToolResultPersistChange(message=text("short"))
+
+    model = ScriptedModel([[READ], ["done"], ["again"]])
+    async with open_core(tmp_path, model) as core:
+        (core.workspace / "note.txt").write_text("a long text")
+        on(core.hooks.tool_result_persist, shorten)
+        await core.ask("hi")
+        said = await core.said()
+        await core.ask("more")
+    assert results(said) == ["short"]
+    assert "a long text" in model.seen[1].last  # this run knows what was read
+    assert [within(one) for one in results(model.seen[2].messages)] == [
+        "short"
+    ]  # the next sees the transcript
+
+
+def block(kind: type) -> Any:
+    def handler(payload: BeforeMessageWrite) -> BeforeMessageWriteChange:
+        return BeforeMessageWriteChange(block=isinstance(payload.message, kind))
+
+    return handler
+
+
+@pytest.mark.requirement("hooks-12-before-message-write")
+async def test_every_entry_passes_before_message_write_the_persons_too(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def watch(payload: BeforeMessageWrite) -> BeforeMessageWriteChange | None:
+        seen.append(type(payload.message).__name__)
+        if isinstance(payload.message, UserMessage):
+            return BeforeMessageWriteChange(message=user(payload.message.text.upper(), 0))
+        return None
+
+    async with open_core(tmp_path, ScriptedModel([[READ], ["done"]])) as core:
+        on(core.hooks.before_message_write, watch)
+        await core.ask("hi")
+        said = await core.said()
+    expected = ["UserMessage", "AssistantMessage", "ToolResultMessage", "AssistantMessage"]
+    assert (seen, [type(one).__name__ for one in said]) == (expected, expected)
+    assert isinstance(said[0], UserMessage)
+    assert said[0].text == "HI"
+
+
+@pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage])
+async def test_a_blocked_entry_leaves_every_call_with_its_result(
+    tmp_path: Path, kind: type
+) -> None:
+    model = ScriptedModel([[READ], ["done"], ["again"]])
+    async with open_core(tmp_path, model) as core:
+        on(core.hooks.before_message_write, block(kind))
+        first = await core.ask("hi")
+        said = await core.said()
+        second = await core.ask("more")
+    assert (first.payloads, second.payloads) == (("done",), ("again",))
+    assert open_calls(said) == []
+    answered = {
+        call.id for one in said if isinstance(one, AssistantMessage) for call in one.tool_calls
+    }
+    assert {one.tool_call_id for one in said if isinstance(one, ToolResultMessage)} == answered
+    if kind is ToolResultMessage:
+        assert results(said) == [WITHHELD]
+    else:
+        assert not any(isinstance(one, kind) for one in said)
+    seen = list(model.seen[2].messages)
+    assert seen[: len(said)] == [
+        fenced(one) for one in said
+    ]  # the next run sees what the transcript has
+
+
+async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def watch(payload: BeforeMessageWrite) -> None:
+        if isinstance(payload.message, UserMessage):
+            seen.append((payload.context.run_id, payload.message.text))
+
+    gate = Gate()
+    async with open_core(tmp_path, ScriptedModel([["a", gate], ["b"]])) as core:
+        on(core.hooks.before_message_write, watch)
+        await core.dispatch.submit(request("one"))
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        await core.dispatch.submit(request("two", queue_mode=QueueMode.STEER))
+        gate.open()
+        await core.dispatch.wait(request("two").run_id, 60)
+    assert seen == [("one", "one"), ("two", "two")]
+
+
+async def test_results_that_no_tool_made_are_marked(tmp_path: Path) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def watch(payload: ToolResultPersist) -> None:
+        seen.append((payload.tool_call_id, payload.is_synthetic))
+
+    second = ToolCall("c2", "read", {"path": "note.txt"})
+    async with open_core(tmp_path, ScriptedModel([[READ, second], ["done"]])) as core:
+        on(core.hooks.tool_result_persist, watch)
+
+        async def steer(_: AfterToolCall) -> None:
+            await core.dispatch.submit(request("stop", queue_mode=QueueMode.STEER))
+
+        on(core.hooks.after_tool_call, steer)
+        await core.ask("hi")
+    assert seen == [("c1", False), ("c2", True)]
+
+
+async def test_calls_that_share_an_id_keep_their_own_results(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def mark(payload: ToolResultPersist) -> ToolResultPersistChange:
+        seen.append(payload.is_synthetic)
+        return ToolResultPersistChange(message=text(f"stored {len(seen)}"))
+
+    async with open_core(tmp_path, ScriptedModel([[READ], [READ], ["done"]])) as core:
+        on(core.hooks.tool_result_persist, mark)
+        await core.ask("hi")
+        said = await core.said()
+    assert (seen, results(said)) == ([False, False], ["stored 1", "stored 2"])

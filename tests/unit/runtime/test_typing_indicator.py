@@ -1,0 +1,81 @@
+"""When people see that we write."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.replies.style import TypingMode
+from skerry.runtime import typing_indicator
+from skerry.runtime.typing_indicator import Composing
+
+TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "alice"), "m1")
+
+
+class Screen:
+    """What the person sees."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.shown = 0
+        self.seen = anyio.Event()
+
+    async def show(self, to: ReplyTo) -> None:
+        assert to == TO
+        self.shown += 1
+        if self.failures:
+            raise self.failures.pop()
+        self.seen.set()
+
+
+@asynccontextmanager
+async def composed(screen: Screen, mode: TypingMode) -> AsyncGenerator[Composing]:
+    one = Composing(screen.show, TO, mode, 0.001)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.run)
+            await anyio.lowlevel.checkpoint()
+            yield one
+            tasks.cancel_scope.cancel()
+
+
+async def test_it_is_shown_at_once_and_again_and_again() -> None:
+    screen = Screen(OSError("gone"))
+    async with composed(screen, TypingMode.INSTANT):
+        await screen.seen.wait()
+    assert screen.shown >= 2
+
+
+@pytest.mark.parametrize("mode", [TypingMode.THINKING, TypingMode.MESSAGE])
+async def test_words_show_it(mode: TypingMode) -> None:
+    screen = Screen()
+    async with composed(screen, mode) as one:
+        assert screen.shown == 0
+        one.speaks()
+        await screen.seen.wait()
+
+
+async def test_thoughts_show_it_where_that_is_wanted() -> None:
+    screen, other = Screen(), Screen()
+    async with (
+        composed(screen, TypingMode.THINKING) as one,
+        composed(other, TypingMode.MESSAGE) as two,
+    ):
+        one.thinks()
+        two.thinks()
+        await screen.seen.wait()
+    assert other.shown == 0
+
+
+async def test_it_ends_after_a_while_whatever_the_run_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(typing_indicator, "LONGEST", 0.01)
+    screen = Screen()
+    with anyio.fail_after(60):
+        one = Composing(screen.show, TO, TypingMode.INSTANT, 0.001)
+        await one.run()
+    assert screen.shown

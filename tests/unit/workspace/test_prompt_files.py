@@ -1,0 +1,167 @@
+"""Which files of a workspace a prompt has, in which order, and how much of each."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest
+from skerry.workspace.prompt_files import (
+    LEAST,
+    ORDER,
+    FileText,
+    Limits,
+    Shown,
+    cut,
+    fitted,
+    is_private,
+    project,
+    wanted,
+)
+
+TO = ReplyTo(ChannelId("memory"), AccountId("a"), Peer(PeerKind.DIRECT, "1"), "m")
+
+
+def asked(
+    key: str,
+    purpose: Purpose = Purpose.MESSAGE,
+    *,
+    to: ReplyTo | None = None,
+    origin: Origin = Origin.STRANGER,
+) -> RunRequest:
+    where = SessionKey.parse(key)
+    return RunRequest(RunId("r"), where, "hi", reply_to=to, origin=origin, purpose=purpose)
+
+
+@pytest.mark.requirement("identity-injection-order")
+def test_the_files_stand_in_the_order_of_the_seed() -> None:
+    everything = asked("main", Purpose.HEARTBEAT)
+    assert wanted(everything, ritual=True) == (
+        "IDENTITY.md",
+        "SOUL.md",
+        "USER.md",
+        "AGENTS.md",
+        "TOOLS.md",
+        "MEMORY.md",
+        "HEARTBEAT.md",
+        "BOOTSTRAP.md",
+    )
+
+
+@pytest.mark.requirement("identity-subagent-files")
+@pytest.mark.parametrize("key", ["agent:main:subagent:1", "agent:main:main"])
+def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
+    request = asked(key, Purpose.SUBAGENT)
+    assert wanted(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
+
+
+def test_who_the_owner_is_and_what_is_on_their_machines_is_told_to_nobody_else() -> None:
+    strangers = asked("agent:main:memory:direct:1", to=TO)
+    rest = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
+    assert wanted(strangers, ritual=False) == rest
+    group = "agent:main:memory:group:1"
+    assert wanted(asked(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
+    everything = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
+    assert wanted(asked(group, to=TO, origin=Origin.OWNER), ritual=False) == everything
+    assert wanted(strangers, ritual=False, shared=True) == everything, "they may read the files"
+
+
+@pytest.mark.requirement("identity-file-memory-md")
+@pytest.mark.parametrize(
+    ("request_", "private"),
+    [
+        (asked("main"), True),
+        (asked("main", to=TO, origin=Origin.OWNER), True),
+        (asked("main", to=TO), False),
+        (asked("main", Purpose.HEARTBEAT, to=TO), True),
+        (asked("agent:main:global"), False),
+        (asked("agent:main:work"), True),
+        (asked("agent:main:memory:direct:1", to=TO, origin=Origin.OWNER), True),
+        (asked("agent:main:memory:direct:1", to=TO), False),
+        (asked("agent:main:memory:direct:1", to=TO, origin=Origin.KNOWN), False),
+        (asked("agent:main:memory:direct:1", origin=Origin.OWNER), False),
+        (asked("agent:main:memory:group:1", to=TO, origin=Origin.OWNER), False),
+        (asked("agent:main:memory:channel:1", to=TO, origin=Origin.OWNER), False),
+        (asked("cron:daily", Purpose.CRON), False),
+        (asked("hook:1", Purpose.HOOK), False),
+        (asked("agent:main:boot", Purpose.BOOT), False),
+    ],
+    ids=lambda one: str(one.key) if isinstance(one, RunRequest) else str(one),
+)
+def test_long_term_memory_is_for_private_conversations(
+    request_: RunRequest,
+    private: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert is_private(request_) is private
+    assert ("MEMORY.md" in wanted(request_, ritual=False)) is private
+
+
+@pytest.mark.requirement("identity-file-heartbeat-md")
+def test_the_checklist_is_for_heartbeats_alone() -> None:
+    with_it = {
+        purpose
+        for purpose in Purpose
+        if "HEARTBEAT.md" in wanted(asked("main", purpose), ritual=False)
+    }
+    assert with_it == {Purpose.HEARTBEAT}
+
+
+@pytest.mark.requirement("identity-file-soul-md")
+@pytest.mark.parametrize("key", ["main", "agent:main:memory:group:1", "cron:daily"])
+def test_who_it_is_and_how_it_works_stand_in_every_conversation(key: str) -> None:
+    names = wanted(asked(key), ritual=False)
+    assert names[:5] == ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
+
+
+def test_a_notes_run_has_the_files_of_its_conversation() -> None:
+    assert wanted(asked("main", Purpose.FLUSH), ritual=True) == wanted(asked("main"), ritual=True)
+
+
+def test_a_file_that_is_too_long_shows_its_begin_and_end_and_says_so() -> None:
+    text = "a" * 1400 + "-" * 5000 + "z" * 400
+    part = cut("AGENTS.md", text, 2000)
+    assert part.startswith("a" * 1400 + "\n[… AGENTS.md: 1400 + 400 of 6800 characters")
+    assert part.endswith("…]\n" + "z" * 400)
+
+
+@given(st.text(max_size=3000), st.integers(LEAST, 2500))
+def test_no_file_takes_more_than_its_limit_and_a_short_one_is_whole(text: str, limit: int) -> None:
+    part = cut("A.md", text, limit)
+    assert len(part) <= limit
+    assert part == text or len(text) > limit
+
+
+@given(
+    st.lists(st.text(max_size=400), max_size=8),
+    st.integers(LEAST, 500),
+    st.integers(LEAST, 1500),
+)
+def test_all_of_them_together_stay_within_the_total(
+    texts: list[str], each: int, total: int
+) -> None:
+    files = [FileText(f"{n}.md", text.strip()) for n, text in enumerate(texts)]
+    shown = fitted(files, Limits(each, total))
+    assert sum(len(one.text) for one in shown) <= total
+    assert [one.name for one in shown] == [one.name for one in files if one.text]
+
+
+def test_what_has_no_room_is_named() -> None:
+    files = [FileText("A.md", "a" * 980), FileText("B.md", "b")]
+    shown = fitted(files, Limits(1000, 1000))
+    assert shown[1] == Shown("B.md", "", 1)
+    assert project(shown).endswith("[Left out, there was no room: B.md]")
+
+
+def test_a_file_that_cannot_be_read_says_why_and_an_empty_one_says_nothing() -> None:
+    files = [FileText("A.md", "", "it goes through a symbolic link"), FileText("B.md", "")]
+    text = project(fitted(files, Limits()))
+    assert text == (
+        "## Workspace files\n\n### A.md\n[A.md is not shown: it goes through a symbolic link.]"
+    )
+
+
+def test_without_files_there_is_no_section() -> None:
+    assert project([]) == ""
+    assert len(ORDER) == 8
