@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench clean
+.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench walk clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ reference: setup ## Write the pages of docs/reference from the source
 
 bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one; ONLY=soak takes MINUTES)
 	@$(BIN)/python -m bench $(ONLY) $(if $(MINUTES),--minutes $(MINUTES))
+
+walk: setup ## Print the way of a message through the source, file by file
+	@$(BIN)/python -m scripts.walk
 
 clean: ## Remove what the other targets made
 	@rm -rf .venv .venv-llmock .venv-sdk tests/conformance/node/node_modules tests/conformance/qmd/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,144 @@
+"""Prints the way of a message, file by file, as it is run: one text turn of a whole gateway.
+
+The gateway, its store and its provider are the real ones, in this process; only the model's server
+is ours. A first turn warms everything up; the second one is followed from its frame to its end. The
+program that asks, and the fakes, do not count.
+
+    python -m scripts.walk              the files in the order in which they are entered
+    python -m scripts.walk --functions  the functions too
+    python -m scripts.walk --most 60    exit 1 where there are more files
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from skerry.app.build import Outside, open_application
+from skerry.app.settings import Settings
+from skerry.config.load import prepare
+from skerry.gateway.server import create_app
+from skerry.testing.gateway import model_config
+from skerry.testing.model_server import StubModelServer
+from tests.support.gateway import serving
+from tests.support.wire import Wire, connected
+
+SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
+BESIDE: Final = ("skerry/testing/", "skerry/client/")
+"""Packages that take no part in a turn of the gateway."""
+SETTLE: Final = 0.5
+"""Seconds behind the last event: what is written after an answer belongs to its turn."""
+
+
+class Follower:
+    """Notes each function of ours that is entered, in all threads, while it is `on`."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.entered: list[tuple[str, str]] = []
+        self._files: dict[str, str | None] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Hear of an event of the interpreter (`sys.setprofile`)."""
+        if self.on and event == "call":
+            code = frame.f_code
+            file = self._named(code.co_filename)
+            if file is not None:
+                self.entered.append((file, code.co_qualname))
+
+    def _named(self, path: str) -> str | None:
+        if path not in self._files:
+            inside = Path(path).is_relative_to(SOURCE)
+            name = str(Path(path).relative_to(SOURCE)) if inside else None
+            self._files[path] = None if name is None or name.startswith(BESIDE) else name
+        return self._files[path]
+
+
+async def turn(wire: Wire, text: str) -> None:
+    """Send a message and wait for the end of its run."""
+    params = {"sessionKey": "main", "message": text, "idempotencyKey": text}
+    await wire.send({"type": "req", "id": text, "method": "chat.send", "params": params})
+    await wire.event("chat", state="final")
+    wire.frames.clear()
+    await anyio.sleep(SETTLE)
+
+
+async def followed(home: Path) -> list[tuple[str, str]]:
+    """Return (file, function) of each call during one text turn of a gateway in `home`."""
+    follower = Follower()
+    threading.setprofile(follower)
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(StubModelServer())
+        file = home / "skerry.json"
+        file.touch(mode=0o600)
+        file.write_bytes(msgspec.json.encode(model_config(model.base_url)))
+        environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+        settings = Settings(prepare(environ), environ)
+        application = await stack.enter_async_context(
+            open_application(settings, environ, Outside())
+        )
+        port = await stack.enter_async_context(serving(create_app(application.context)))
+        auth = {"token": settings.config.gateway.auth.secret}
+        wire = await stack.enter_async_context(connected(f"ws://127.0.0.1:{port}", auth=auth))
+        await turn(wire, "first")
+        sys.setprofile(follower)
+        follower.on = True
+        await turn(wire, "second")
+        follower.on = False
+        sys.setprofile(None)
+    threading.setprofile(None)
+    return follower.entered
+
+
+def package(file: str) -> str:
+    """Return the package that a file is in, such as `skerry/runtime`."""
+    first, _, rest = file.partition("/")
+    return f"{first}/{rest.partition('/')[0]}" if first == "skerry" else first
+
+
+def report(entered: list[tuple[str, str]], *, functions: bool) -> int:
+    """Print the way; return how many files it has."""
+    files: dict[str, dict[str, int]] = {}
+    for file, function in entered:
+        seen = files.setdefault(file, {})
+        seen[function] = seen.get(function, 0) + 1
+    for place, (file, seen) in enumerate(files.items(), 1):
+        print(f"{place:3}  {file:48} {len(seen):3} functions  {next(iter(seen))}")
+        if functions:
+            for name, count in seen.items():
+                print(f"{'':53} {count:5} x {name}")
+    packages = [package(file) for file, _ in entered]
+    changes = sum(one != other for one, other in pairwise(packages))
+    distinct = len({*entered})
+    print(
+        f"{len(files)} files, {distinct} functions, {len(set(packages))} packages,"
+        f" {changes} changes of package"
+    )
+    return len(files)
+
+
+def main() -> int:
+    """Run the command; return the exit code."""
+    parser = argparse.ArgumentParser(description="Print the way of a message, file by file.")
+    parser.add_argument("--functions", action="store_true", help="print the functions too")
+    parser.add_argument("--most", type=int, metavar="N", help="exit 1 where there are more files")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        entered = anyio.run(followed, Path(home))
+    files = report(entered, functions=options.functions)
+    if options.most is not None and files > options.most:
+        print(f"more than {options.most} files", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

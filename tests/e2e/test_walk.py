@@ -1,0 +1,33 @@
+"""The script that prints the way of a message follows one through the whole gateway."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.walk import followed, package, report
+
+STEPS = (
+    "skerry/gateway/connection.py",
+    "skerry/policy/decide.py",
+    "skerry/runtime/dispatcher.py",
+    "skerry/runtime/run.py",
+    "skerry/runtime/loop.py",
+    "skerry/providers/compat.py",
+    "skerry/runtime/finalize.py",
+)
+
+
+async def test_the_way_of_a_message_has_its_steps_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entered = await followed(tmp_path)
+    files = list(dict.fromkeys(file for file, _ in entered))
+    assert [one for one in files if one in STEPS] == list(STEPS)
+    assert report(entered, functions=True) == len(files)
+    assert not [one for one in files if one.startswith(("skerry/testing/", "skerry/client/"))]
+    assert f"{len(files)} files" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_package_of_a_file_is_its_folder() -> None:
+    assert package("skerry/runtime/compaction/manual.py") == "skerry/runtime"
+    assert package("skerry_recall/fuse.py") == "skerry_recall"
