@@ -17,8 +17,8 @@ from skerry.infra.http import HttpClient
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider
-from skerry.providers.exchange import Endpoint
 from skerry.providers.retry import RetryingProvider
+from skerry.providers.streaming_call import Endpoint
 
 CHUNKS = 1000
 CALLS = 300

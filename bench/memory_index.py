@@ -29,8 +29,8 @@ from bench.measure import figure
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
 from skerry.model.redaction import Redaction

@@ -19,8 +19,8 @@ import anyio
 from skerry.memory.bench.cache import VectorCache
 from skerry.memory.bench.run import Vectors, measure, texts
 from skerry.memory.bench.sets import Scope, Trial, trials
-from skerry_recall.evidence import Hints
 from skerry_recall.fuse import BEST, Near
+from skerry_recall.rerank import Hints
 
 Figures = Mapping[str, float]
 SETTINGS: Final = (

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from skerry_recall.common import COMMON
 from skerry_recall.dates import moment, within
 from skerry_recall.diverse import newer_first, newest, tokens
-from skerry_recall.evidence import Hints, is_talk, weigh
 from skerry_recall.question import Asked
+from skerry_recall.rerank import Hints, is_talk, weigh
 from skerry_recall.scores import Floats, Longs, Scores
 
 POOL: Final = 50

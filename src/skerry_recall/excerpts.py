@@ -8,8 +8,8 @@ from itertools import chain
 from math import log
 from typing import Final
 
-from skerry_recall.evidence import said_by_others
 from skerry_recall.language import guess
+from skerry_recall.rerank import said_by_others
 from skerry_recall.terms import FORM, Known, Words
 
 UNIT: Final = 500

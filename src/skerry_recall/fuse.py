@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from skerry_recall.again import POOL, Candidate, again, dated, distinct, related, share_talk
 from skerry_recall.diverse import marginal, tokens
-from skerry_recall.evidence import Hints
 from skerry_recall.question import Asked
+from skerry_recall.rerank import Hints
 from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
 
 DAY_MS: Final = 86_400_000

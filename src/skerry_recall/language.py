@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from skerry_recall.fold import plain
+from skerry_recall.normalize import plain
 
 MAX_TEXT: Final = 240
 """Characters of a text that are looked at."""

@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from skerry_recall.common import COMMON, UNSPACED
-from skerry_recall.fold import plain
 from skerry_recall.language import SPOKEN, guess
+from skerry_recall.normalize import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

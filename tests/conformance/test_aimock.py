@@ -27,7 +27,7 @@ from skerry.model.message import (
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
 from skerry.providers.adapters import adapter
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from tests.support.mocks import program, started
 
 pytestmark = pytest.mark.full("the mock server aimock")

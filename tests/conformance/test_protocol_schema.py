@@ -8,13 +8,13 @@ import pytest
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
 from skerry.gateway.methods import (
-    absent,
     changes,
     chat,
     logs,
     notices,
     runs,
     sessions,
+    stubs,
     subscriptions,
 )
 from skerry.hooks.hooks import Hooks
@@ -146,10 +146,10 @@ _OURS = {"idempotencyKey", "instructions"}
         (sessions.SessionsListParams, "SessionsListParams"),
         (logs.LogsTailParams, "LogsTailParams"),
         (notices.WakeParams, "WakeParams"),
-        (absent.CronListParams, "CronListParams"),
-        (absent.CronRunsParams, "CronRunsParams"),
-        (absent.ChannelsStatusParams, "ChannelsStatusParams"),
-        (absent.SkillsStatusParams, "SkillsStatusParams"),
+        (stubs.CronListParams, "CronListParams"),
+        (stubs.CronRunsParams, "CronRunsParams"),
+        (stubs.ChannelsStatusParams, "ChannelsStatusParams"),
+        (stubs.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),
         (sessions.SessionsPreviewParams, "SessionsPreviewParams"),
         (sessions.SessionsResolveParams, "SessionsResolveParams"),

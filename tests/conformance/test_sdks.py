@@ -11,7 +11,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.message import ThinkingBlock, user
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from tests.support.mocks import program
 from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.desk import Desk
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
+from skerry.memory.service import Desk
 from skerry.memory.tools import MemorySearch
 from skerry.memory.waiting import QUERY
 from skerry.model.ids import AgentId

@@ -13,8 +13,8 @@ import pytest
 from skerry.app.boot import boot
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId, SessionKey
-from skerry.model.noted import Provenance, item
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, item
 from skerry.policy.records import FileRecord
 from skerry.store import sessions
 from skerry.testing.channel import Platform

@@ -5,8 +5,8 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.config.effect import RULES, Effect, effect, needs_restart
 from skerry.config.paths import Place, changes, show_place, within
+from skerry.config.reload_rules import RULES, Effect, effect, needs_restart
 from skerry.config.schema import leaves, schema
 
 _KEYS: Final = [path for path, _ in leaves(schema())]
@@ -18,7 +18,7 @@ def test_every_key_of_the_schema_has_one_rule_that_its_parts_follow(
     place: Place, deeper: list[str]
 ) -> None:
     fitting = [found for pattern, found in RULES if within(place, pattern)]
-    assert fitting, f"{show_place(place)} has no rule in config/effect.py"
+    assert fitting, f"{show_place(place)} has no rule in config/reload_rules.py"
     assert effect(place) is fitting[0]
     assert effect((*place, *deeper)) is effect(place)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from skerry.model.outbound import TextUnit
 from skerry.replies import fences
 from skerry.replies.chunking import Chunker, Chunking, Coalescer
-from skerry.replies.cutting import Break, Piece
 from skerry.replies.graphemes import is_boundary, size
+from skerry.replies.split_points import Break, Piece
 from skerry.replies.splitting import pieces, split
 
 WORDS = (

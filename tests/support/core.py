@@ -17,7 +17,7 @@ from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
-from skerry.infra.leash import Leash
+from skerry.infra.supervised_tasks import Leash
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.event import RunEnded, RunEvent

@@ -20,10 +20,10 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.listen import Listener
-from skerry.gateway.news import News
-from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
+from skerry.gateway.session_events import News
+from skerry.gateway.system_events import Notices
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError, ModelUnavailableError

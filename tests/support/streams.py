@@ -8,10 +8,10 @@ from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
 from skerry.providers.anthropic_stream import AnthropicBuilder
 from skerry.providers.compat_stream import CompatBuilder
-from skerry.providers.exchange import ReplyBuilder
 from skerry.providers.google_stream import GoogleBuilder
 from skerry.providers.responses_stream import ResponsesBuilder
 from skerry.providers.sse import EventSplitter
+from skerry.providers.streaming_call import ReplyBuilder
 
 STREAMS: Final = Path(__file__).parents[1] / "data" / "streams"
 

@@ -11,7 +11,7 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import CredentialError, UnknownAgentError
 from skerry.model.ids import AgentId
-from skerry.providers.known import KNOWN, known_provider
+from skerry.providers.builtin_providers import KNOWN, known_provider
 
 LONGEST: Final = 16_384
 """Characters of a secret."""

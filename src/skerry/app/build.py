@@ -38,16 +38,16 @@ from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
-from skerry.gateway.news import News
-from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.gateway.session_events import News
+from skerry.gateway.system_events import Notices
 from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
-from skerry.infra.leash import Leash
 from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
+from skerry.infra.supervised_tasks import Leash
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import StateError, StateLockedError

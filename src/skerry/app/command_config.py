@@ -148,7 +148,7 @@ class _Changing:
         if not applied.changed:
             return f"`{show_place(place)}` is so already."
         # Imported here, as below: few gateways are changed by this command.
-        from skerry.config.effect import needs_restart  # noqa: PLC0415
+        from skerry.config.reload_rules import needs_restart  # noqa: PLC0415
 
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "It holds from now on."
@@ -169,7 +169,7 @@ def _refuse_start(place: Place) -> None:
     Raises:
         CommandError: it does.
     """
-    from skerry.config.effect import needs_restart  # noqa: PLC0415 - as above
+    from skerry.config.reload_rules import needs_restart  # noqa: PLC0415 - as above
 
     if needs_restart([place]):
         name = show_place(place)

@@ -33,7 +33,7 @@ from skerry.model.errors import (
     SkerryError,
 )
 from skerry.ports.model import ModelState
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024

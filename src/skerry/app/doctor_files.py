@@ -11,7 +11,7 @@ from skerry.app.checks import Check, Level
 from skerry.config import warnings
 from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
 from skerry.config.load import Loaded
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigInvalidError
 
 PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")

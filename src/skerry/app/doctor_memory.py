@@ -19,7 +19,7 @@ from skerry.model.errors import ClientError, GatewayUnreachableError
 from skerry.model.ids import AgentId
 
 if TYPE_CHECKING:  # loaded where there is an index
-    from skerry.memory.checkup import Found
+    from skerry.memory.inspection import Found
 
 NAME: Final = "memory qmd"
 SHOWN: Final = 3
@@ -42,8 +42,8 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None
     path = config.state_dir / FOLDER / f"{agent}.sqlite"
     if not path.exists():
         return None
-    from skerry.memory.checkup import look  # noqa: PLC0415 - as said above
     from skerry.memory.files import Places  # noqa: PLC0415 - as said above
+    from skerry.memory.inspection import look  # noqa: PLC0415 - as said above
 
     extra = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
     places = Places(config.workspace(agent), extra)

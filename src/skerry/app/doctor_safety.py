@@ -13,13 +13,13 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.config.session import DmScope, Scope
 from skerry.infra import sqlite
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.store import DATABASE, Reader, files
-from skerry.store.visitors import strangers_in_main
+from skerry.store.senders import strangers_in_main
 from skerry.workspace.fences import fenced
 
 FEWEST: Final = 6

@@ -10,8 +10,8 @@ from typing import Any, Final
 from skerry.app.checks import Check, Level
 from skerry.config.root import Config
 from skerry.infra import sqlite
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.sqlite import quick_check
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sessions.retention import plan, told
 from skerry.store import DATABASE, Reader, aside, backups, legible, retention
 from skerry.store.condition import ENTRIES_REMEDY, Storage

@@ -26,7 +26,7 @@ from skerry.model.message import Usage
 from skerry.model.run import Purpose, RunFailure
 from skerry.ports.model import UNPRICED, ModelCost
 from skerry.ports.tries import ModelCallEnded, Wanted
-from skerry.providers.facts import Facts
+from skerry.providers.model_catalog import Facts
 from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind

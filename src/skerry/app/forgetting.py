@@ -21,9 +21,9 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import SkerryError, StateError
-from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.runtime.services import Runtime
 from skerry.store import Reader, Store, nothing
@@ -208,7 +208,7 @@ class Forgetter(Struct):
         """Clean what no memory and no mirror looks after any more."""
         from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
         from skerry.store import aside  # noqa: PLC0415 - the same
-        from skerry.store.strays import clean  # noqa: PLC0415 - the same
+        from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - the same
 
         config = self.config()
         folder = config.state_dir / "agents" / agent

@@ -11,8 +11,8 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.infra.clock import Clock
-from skerry.memory.desk import Desk
 from skerry.memory.recalling import Recalling
+from skerry.memory.service import Desk
 from skerry.ports.memory import Forgets, Memories
 from skerry.ports.tool import Tool
 

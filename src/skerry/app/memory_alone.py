@@ -16,7 +16,7 @@ from skerry.config.root import Config
 from skerry.config.secrets import secrets
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import Redactor
-from skerry.memory.desk import Desk
+from skerry.memory.service import Desk
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger

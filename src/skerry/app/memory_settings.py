@@ -10,7 +10,7 @@ from skerry.model.memory import MemorySource
 
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
     from skerry.memory.files import Places
-    from skerry.memory.filling import Settings
+    from skerry.memory.indexer import Settings
     from skerry.memory.searching import Weighing
 
 
@@ -25,7 +25,7 @@ def places(config: Config, agent: AgentId) -> "Places":
 
 def settings(config: Config, agent: AgentId) -> "Settings":
     """Return what is indexed, and how."""
-    from skerry.memory.filling import Settings  # noqa: PLC0415 - as said above
+    from skerry.memory.indexer import Settings  # noqa: PLC0415 - as said above
 
     search = config.memory_search(agent)
     size, overlap = search.chunking.sizes

@@ -27,7 +27,7 @@ from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
 from skerry.hooks.events import GatewayStart
-from skerry.infra.leaving import Leaving
+from skerry.infra.exit_watchdog import Leaving
 from skerry.infra.lock import owner
 from skerry.model.errors import StateError, StateLockedError
 

@@ -12,8 +12,7 @@ import anyio.to_thread
 
 from skerry.config import source
 from skerry.config.backup import keep_good
-from skerry.config.control import AGENTS, guard
-from skerry.config.effect import needs_restart
+from skerry.config.client_view import keyed_hash
 from skerry.config.expand import Expanded
 from skerry.config.gateway import AuthMode, GatewayConfig
 from skerry.config.load import Loaded, checked, load
@@ -21,13 +20,14 @@ from skerry.config.override import overridden
 from skerry.config.paths import Place, changes, show_place
 from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
+from skerry.config.reload_rules import needs_restart
+from skerry.config.remote_write_policy import AGENTS, guard
 from skerry.config.root import Config
-from skerry.config.wire import keyed_hash
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, Look
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigError, ConfigInvalidError
-from skerry.providers.known import known_provider
+from skerry.providers.builtin_providers import known_provider
 from skerry.workspace.workspace_init import seed
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from skerry.config.models import ProviderConfig
 from skerry.config.redact import JSON
 from skerry.model.errors import ConfigError
 from skerry.ports.model import ModelPick, Models, ModelSetup, ModelStatus
-from skerry.providers.known import KnownProvider, known_provider
+from skerry.providers.builtin_providers import KnownProvider, known_provider
 from skerry.providers.packaged import EMBEDDED
 
 PRIMARY: Final = "agents.defaults.model.primary"

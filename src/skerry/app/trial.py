@@ -18,10 +18,10 @@ from skerry.model.errors import ModelConnectionError, ModelEmptyReplyError, Mode
 from skerry.model.message import Usage, user
 from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest, ModelSetup
 from skerry.ports.tries import Wanted
+from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog
 from skerry.providers.failing import remedy_of
 from skerry.providers.names import Names
-from skerry.providers.tries import Choice
 
 QUESTION: Final = "Answer with the one word: ready"
 """What `trial` asks."""

@@ -20,7 +20,7 @@ import msgspec
 from skerry.auth.vault import Vault, read_private
 from skerry.config.redact import is_reference
 from skerry.infra.atomic import exclusive, make_private, write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import CredentialError
 from skerry.model.ids import AgentId
 

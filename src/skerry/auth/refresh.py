@@ -23,8 +23,8 @@ from skerry.auth.profiles import FILE, Kind, Profile, change, read
 from skerry.auth.vault import Vault
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelError, ModelSignInError
 
 EARLY: Final = 300_000

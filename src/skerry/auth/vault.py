@@ -18,7 +18,7 @@ import msgspec
 
 from skerry.config.auth import PASSPHRASE
 from skerry.infra.atomic import exclusive, make_private, write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import CredentialError
 
 KEY_FILE: Final = "vault.key"

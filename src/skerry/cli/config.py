@@ -18,11 +18,11 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config import source
 from skerry.config.backup import REJECTED, beside
-from skerry.config.effect import needs_restart
 from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_place, show_place
 from skerry.config.redact import JSON, redact_config
+from skerry.config.reload_rules import needs_restart
 from skerry.config.write import Author, Written, set_values, write_text
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.lock import owner

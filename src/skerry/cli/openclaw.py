@@ -29,10 +29,10 @@ from skerry.config.proposal import Known, Line, Outcome, sorted_out, taken
 from skerry.config.write import Author, rewrite
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.lock import owner
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ClientError, CredentialError
-from skerry.providers.known import known_provider
+from skerry.providers.builtin_providers import known_provider
 from skerry.store import openclaw as database
 
 _BY: Final = "skerry import openclaw"

@@ -9,7 +9,7 @@ import msgspec
 from skerry.cli.openclaw_report import Missed, Report
 from skerry.config.openclaw import foreign_hooks
 from skerry.config.paths import lookup
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId, agent_id
 
 _HANDLED: Final = frozenset({"openclaw.json", "agents"})

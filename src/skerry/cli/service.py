@@ -15,7 +15,7 @@ from skerry.client.discover import configured
 from skerry.config.load import locate
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ServiceError
-from skerry.providers.known import KNOWN
+from skerry.providers.builtin_providers import KNOWN
 
 _SECONDS: Final = 60.0
 """How long systemd may take; a stop waits for the drain of the gateway."""

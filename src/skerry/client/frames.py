@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 
 JSON = Any
 """A payload: the wire fixes it per method, and whoever asks knows the method."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from skerry.config import source
 from skerry.config.paths import Place, show_place
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 KEY: Final = "$include"

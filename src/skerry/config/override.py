@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from skerry.config.check import check
-from skerry.config.control import ALLOWED
 from skerry.config.load import Loaded
 from skerry.config.paths import MISSING, Place, replaced, show_place, within
 from skerry.config.redact import JSON
 from skerry.config.references import refers
+from skerry.config.remote_write_policy import ALLOWED
 from skerry.config.root import Config
 from skerry.model.errors import ConfigProtectedError
 

@@ -1,7 +1,8 @@
 """Sorts the keys of a configuration from elsewhere: taken, asked for, or left to a person (pure).
 
-The lists are those of `skerry.config.control`. Whatever names an address, a path or a variable is
-asked for, wherever it is written; a secret that a program or a file gives is never taken.
+The lists are those of `skerry.config.remote_write_policy`. Whatever names an address, a path or a
+variable is asked for, wherever it is written; a secret that a program or a file gives is never
+taken.
 """
 
 import re
@@ -10,10 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from skerry.config.control import CONFIRMED, IMPORTED
 from skerry.config.paths import MISSING, Place, lookup, replaced, show_place, within
 from skerry.config.redact import JSON, REDACTED, is_fetched, is_reference, redact
 from skerry.config.references import names
+from skerry.config.remote_write_policy import CONFIRMED, IMPORTED
 
 HIDDEN: Final = "(hidden)"
 PROVIDERS: Final = ("models", "providers")

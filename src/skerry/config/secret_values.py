@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from skerry.config.redact import is_fetched
 from skerry.config.secret_providers import SecretProvider, SecretsConfig
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigError
 
 UNFETCHED: Final = "(not fetched)"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.infra.foreign import is_deep
+from skerry.infra.untrusted_json import is_deep
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 MAX_BYTES: Final = 1_048_576

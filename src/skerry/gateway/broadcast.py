@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 from msgspec import Struct, field
 
 from skerry.gateway import frames
-from skerry.gateway.dress import DRESSES, AgentSays, ChatSays, Dress, Says, message
 from skerry.gateway.frames import Json, StateVersion
+from skerry.gateway.protocol_versions import DRESSES, AgentSays, ChatSays, Dress, Says, message
 from skerry.infra.clock import Clock
 from skerry.model.event import (
     CompactionEnded,

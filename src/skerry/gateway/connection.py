@@ -13,7 +13,6 @@ from skerry import __version__
 from skerry.gateway import attachments, auth, dispatch, frames, given
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
-from skerry.gateway.dress import DRESSES
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
@@ -24,6 +23,7 @@ from skerry.gateway.frames import (
     RequestFrame,
 )
 from skerry.gateway.handshake import Admitted, Door, admit, introduction
+from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
 from skerry.gateway.nodes import Node
@@ -31,7 +31,7 @@ from skerry.gateway.outgoing import Outgoing
 from skerry.gateway.peer import Peer
 from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import GatewayProtocol
-from skerry.gateway.refusals import HandshakeError
+from skerry.gateway.protocol_versions import DRESSES
 from skerry.infra import heap
 from skerry.infra.threads import in_daemon_thread
 from skerry.policy import access

@@ -13,10 +13,10 @@ from skerry.gateway.clients import Clients
 from skerry.gateway.configuration import Configuration, WriteRate
 from skerry.gateway.frames import Json
 from skerry.gateway.health import Health
-from skerry.gateway.news import News
 from skerry.gateway.nodes import Nodes
-from skerry.gateway.notices import Notices
 from skerry.gateway.presence import Presence
+from skerry.gateway.session_events import News
+from skerry.gateway.system_events import Notices
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock

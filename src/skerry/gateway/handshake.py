@@ -7,15 +7,15 @@ from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from skerry.config.gateway import AuthMode
-from skerry.gateway import auth, identity, pairing, refusals
+from skerry.gateway import auth, handshake_errors, identity, pairing
 from skerry.gateway.auth import Failures, Shown
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestFrame
+from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Name, Params
 from skerry.gateway.pairing import Paired, Wish
 from skerry.gateway.peer import Peer
 from skerry.gateway.problems import describe
-from skerry.gateway.refusals import HandshakeError
 from skerry.model.errors import StateError
 from skerry.policy.access import Role
 from skerry.store.devices import About
@@ -143,7 +143,7 @@ async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
     try:
         return await _admit(frame, door)
     except StateError:
-        error = refusals.not_ready(["state"])
+        error = handshake_errors.not_ready(["state"])
         error.request_id = frame.id
         raise error from None
     except HandshakeError as error:
@@ -153,17 +153,17 @@ async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
 
 async def _admit(frame: RequestFrame, door: Door) -> Admitted:
     if frame.method != "connect":
-        raise refusals.invalid("invalid handshake: first request must be connect")
+        raise handshake_errors.invalid("invalid handshake: first request must be connect")
     try:
         params = ConnectParams.model_validate_json(bytes(frame.params) or b"{}")
     except ValidationError as error:
-        raise refusals.invalid(f"invalid connect params: {describe(error)}") from None
+        raise handshake_errors.invalid(f"invalid connect params: {describe(error)}") from None
     if not door.context.health.ready:
-        raise refusals.not_ready(door.context.health.failing)
+        raise handshake_errors.not_ready(door.context.health.failing)
     protocol = _agree(params)
     role = _role(params)
     if seconds := door.failures.locked(door.peer, anyio.current_time()):
-        raise refusals.locked_out(seconds)
+        raise handshake_errors.locked_out(seconds)
     gateway = door.context.config().gateway
     shown = auth.judge(gateway.auth, params.auth.token, params.auth.password)
     scopes = auth.claimed(params.scopes) if role is Role.OPERATOR else ()
@@ -179,14 +179,14 @@ def _agree(params: ConnectParams) -> int:
     for version in PROTOCOLS:
         if params.min_protocol <= version <= params.max_protocol:
             return version
-    raise refusals.wrong_protocol(params.min_protocol, params.max_protocol)
+    raise handshake_errors.wrong_protocol(params.min_protocol, params.max_protocol)
 
 
 def _role(params: ConnectParams) -> Role:
     try:
         return Role(params.role)
     except ValueError:
-        raise refusals.invalid("invalid role") from None
+        raise handshake_errors.invalid("invalid role") from None
 
 
 def _is_named(params: ConnectParams, mode: AuthMode, protocol: int) -> bool:
@@ -198,10 +198,10 @@ def _check_alone(role: Role, shown: Shown, door: Door, is_named: bool) -> None: 
     """Let a client without a device in only with the secret, as an operator, on this machine."""
     gateway = door.context.config().gateway
     if shown is Shown.WRONG:
-        raise refusals.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)
+        raise handshake_errors.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)
     alone = door.peer.local or gateway.control_ui.dangerously_disable_device_auth
     if shown is Shown.NOTHING or role is not Role.OPERATOR or not alone:
-        raise refusals.no_device()
+        raise handshake_errors.no_device()
 
 
 async def _pair(
@@ -212,7 +212,7 @@ async def _pair(
     mode = door.context.config().gateway.auth.mode
     token = given.device_token or given.token
     if shown is not Shown.RIGHT and not token:
-        raise refusals.unauthorized(mode, shown=shown is Shown.WRONG)
+        raise handshake_errors.unauthorized(mode, shown=shown is Shown.WRONG)
     key = identity.key(device.id, device.public_key)
     claim = identity.Claim(
         device_id=device.id,
@@ -249,11 +249,11 @@ async def _pair(
         case Paired():
             return outcome
         case pairing.Waiting(request, revoked):
-            raise refusals.not_paired(request, revoked=revoked)
+            raise handshake_errors.not_paired(request, revoked=revoked)
         case pairing.WrongToken(known, revoked) if given.device_token:
-            raise refusals.wrong_device_token(revoked=revoked)
+            raise handshake_errors.wrong_device_token(revoked=revoked)
         case pairing.WrongToken(known):
-            raise refusals.unauthorized(mode, shown=True, device_may_retry=known)
+            raise handshake_errors.unauthorized(mode, shown=True, device_may_retry=known)
 
 
 def introduction(params: ConnectParams, address: str) -> dict[str, Json]:

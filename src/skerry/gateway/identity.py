@@ -9,7 +9,7 @@ from typing import Final
 import anyio.to_thread
 from msgspec import Struct
 
-from skerry.gateway.refusals import bad_device
+from skerry.gateway.handshake_errors import bad_device
 
 SKEW_MS: Final = 600_000
 """How far the clock of a device may be off. The nonce is what keeps an old signature out."""

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dress import DRESSES, Dress
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
+from skerry.gateway.protocol_versions import DRESSES, Dress
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import Role

@@ -21,8 +21,8 @@ import skerry
 from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import PROTOCOL, Json, StateVersion
-from skerry.gateway.gate import Gate
 from skerry.gateway.methods.system import refresh_health
+from skerry.gateway.origin_guard import Gate
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.protocol import STATE_KEY

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
-from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import Index, Talks
+from skerry.memory.indexer import Settings, StoppedError
 from skerry.memory.keeping import ORDER
 from skerry.memory.listing import listing
 from skerry.memory.searching import Asking, Weighing, by_words, search
@@ -294,8 +294,8 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None or not text.strip():
             return None, "", None
-        from skerry.memory.asking import LoadingError, ask  # noqa: PLC0415 - as said above
         from skerry.memory.lacking import has_vectors  # noqa: PLC0415 - as said above
+        from skerry.memory.query_embedding import LoadingError, ask  # noqa: PLC0415 - as said above
         from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
 
         model, waits = embedder.model, None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from skerry.memory.derived import Difference, difference, equal, is_of
-from skerry.memory.filling import StoppedError
+from skerry.memory.indexer import StoppedError
 from skerry.memory.tables import Tables
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from skerry.infra.beneath import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.memory.documents import date_of
 from skerry.memory.files import Places, scan
 from skerry.memory.notes import notes

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skerry.infra.beneath import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.memory.files import (
     MAX_BYTES,
     Places,
@@ -19,9 +19,9 @@ from skerry.memory.files import (
     scan,
 )
 from skerry.memory.notes import Note, notes
-from skerry.model.forgotten import ForgottenLine
-from skerry.model.noted import item, tidy
+from skerry.model.provenance import item, tidy
 from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import ForgottenLine
 
 _TRIES: Final = 3
 """Where a person, or a run, writes into the same file."""

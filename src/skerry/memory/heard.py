@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from skerry.model.memory import Heard, MemoryHit, MemorySource
-from skerry.model.noted import clean
+from skerry.model.provenance import clean
 from skerry.model.recalled import unrecalled
 
 SPEAKERS: Final = ("User: ", "Assistant: ")

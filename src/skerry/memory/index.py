@@ -16,7 +16,7 @@ from skerry.memory.database import DamagedError, nothing
 from skerry.memory.derived import STATE
 from skerry.memory.documents import Document
 from skerry.memory.files import Scan, scan
-from skerry.memory.filling import Filling, Report, Settings, Write, joined
+from skerry.memory.indexer import Filling, Report, Settings, Write, joined
 from skerry.memory.kept import GENERATION, Kept, generation_of, stamped
 from skerry.memory.looking import Looking
 from skerry.memory.retaking import retake

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from skerry.memory.database import DamagedError, Database
 from skerry.memory.derived import STATE, vectors
 from skerry.memory.deriving import Deriving
-from skerry.memory.filling import StoppedError
+from skerry.memory.indexer import StoppedError
 from skerry.memory.tables import Change, Tables
 from skerry.model.memory import MemoryBackendError
 

@@ -1,7 +1,7 @@
 """Finds the notes in Markdown, and puts them in and takes them out (pure).
 
 The file stays the only truth: it may be edited, moved and copied, and what is known of a note goes
-with it (`model.noted`).
+with it (`model.provenance`).
 """
 
 import re
@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from skerry.model.noted import BULLET, INDENT, MARK, Provenance
 from skerry.model.origin import Origin
+from skerry.model.provenance import BULLET, INDENT, MARK, Provenance
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]++(.*)")
 _ORIGINS: Final = {one.value: one for one in Origin}

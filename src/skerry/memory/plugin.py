@@ -1,9 +1,9 @@
 """Brings the memory in, by the same door as a plugin of anybody."""
 
-from skerry.memory.desk import Desk
-from skerry.memory.noting import MemoryWrite, Remember
+from skerry.memory.service import Desk
+from skerry.memory.tool_forget import Forget, MemoryForget
+from skerry.memory.tool_write import MemoryWrite, Remember
 from skerry.memory.tools import MemoryGet, MemorySearch
-from skerry.memory.unlearning import Forget, MemoryForget
 from skerry.sdk.api import PluginApi
 
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.memory.qmd_collections import Collection, changes, listed
 from skerry.memory.qmd_process import Finished, QmdError, run
 from skerry.memory.qmd_program import QmdHome, QmdProgram

@@ -17,10 +17,10 @@ import anyio.abc
 
 from skerry.infra.clock import Clock
 from skerry.infra.tasks import beside
+from skerry.memory.backoff import Rest
 from skerry.memory.qmd_process import QmdError, child
 from skerry.memory.qmd_program import QmdProgram
 from skerry.memory.qmd_talk import Talk
-from skerry.memory.rest import Rest
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from skerry.infra.beneath import Beneath, EscapeError
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.memory.qmd_collections import Collection
 from skerry.memory.qmd_filter import dated
 from skerry.memory.qmd_process import QmdError

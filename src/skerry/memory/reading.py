@@ -1,7 +1,7 @@
 """Reads documents of the memory: Markdown in its collections, opened without following a link.
 
 Source: seed 003, "QMD Security". What a path leads to is decided on names; that it leads there is
-then made sure of by descriptors (`infra.beneath`).
+then made sure of by descriptors (`infra.rooted_fs`).
 """
 
 import os
@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from skerry.infra.beneath import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.memory.notes import Note
 from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 

@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.memory.citations import citation
-from skerry.memory.desk import Desk
 from skerry.memory.heard import flat, stands_in
 from skerry.memory.results import WIDER, clamped, is_foreign
+from skerry.memory.service import Desk
 from skerry.model.errors import SkerryError
 from skerry.model.memory import Heard, MemoryHit, MemoryQuestion
 from skerry.policy.decide import OTHERS

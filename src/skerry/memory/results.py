@@ -15,8 +15,8 @@ from skerry.config.memory_qmd import QmdLimits
 from skerry.infra.zone import day
 from skerry.memory.citations import citation, cited
 from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
-from skerry.model.noted import MARK, clean, origins
 from skerry.model.origin import Origin
+from skerry.model.provenance import MARK, clean, origins
 
 WIDER: Final = 2
 """So many times more passages are asked for than shown: some touch each other, and some are left

@@ -9,7 +9,7 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
-from skerry.memory.rest import Rest
+from skerry.memory.backoff import Rest
 from skerry.model.errors import SkerryError
 from skerry.model.memory import (
     MemoryAnswer,

@@ -9,7 +9,6 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.memory.citations import shows
-from skerry.memory.desk import Desk
 from skerry.memory.results import (
     WIDER,
     clamped,
@@ -19,10 +18,11 @@ from skerry.memory.results import (
     is_foreign,
     unmarked,
 )
+from skerry.memory.service import Desk
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemoryQuestion, MemorySource
-from skerry.model.noted import clean
 from skerry.model.origin import Origin
+from skerry.model.provenance import clean
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext

@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.beneath import Beneath, Change, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, Change, EscapeError, Rules
 from skerry.memory.notes import Note, added, notes, without
 from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
-from skerry.model.noted import Provenance, item, tidy
+from skerry.model.provenance import Provenance, item, tidy
 
 MAX_CHARS: Final = 4000
 """Of one note."""

@@ -12,8 +12,8 @@ import msgspec
 
 from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
 from skerry.infra.atomic import make_private
-from skerry.infra.beneath import Beneath
 from skerry.infra.clock import iso
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.runtime.caller_context import taint

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.beneath import Opened
+from skerry.infra.rooted_fs import Opened
 from skerry.model.memory import FOLDER, LONG_TERM, UNVERIFIED
 from skerry.model.origin import Origin
 

@@ -1,6 +1,6 @@
 """Asks the policy about each file that is opened beneath a workspace, and records what is written.
 
-Implements `infra.beneath.Rules`: whoever opens files through `Beneath` cannot go around it.
+Implements `infra.rooted_fs.Rules`: whoever opens files through `Beneath` cannot go around it.
 """
 
 from hashlib import sha256
@@ -10,9 +10,9 @@ from typing import BinaryIO, Final, Protocol, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.infra.beneath import Opened
-from skerry.model.noted import origins
+from skerry.infra.rooted_fs import Opened
 from skerry.model.origin import Origin
+from skerry.model.provenance import origins
 from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
 from skerry.policy.files import FileKind, Thing, kind_of

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from skerry.infra.leash import Stray
+from skerry.infra.supervised_tasks import Stray
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import QueueMode
 from skerry.model.run import Admission, Compacted, RunRequest, RunResult

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
-from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     Conversation,
@@ -25,6 +24,7 @@ from skerry.model.memory import (
 )
 from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import Forgotten
 
 
 class MemoryBackend(Protocol):

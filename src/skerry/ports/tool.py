@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.memory import Heard
 from skerry.model.origin import Origin

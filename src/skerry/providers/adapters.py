@@ -4,7 +4,7 @@ from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.ports.model import ModelProvider
 from skerry.providers.compat import CompatProvider
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 
 
 def adapter(http: HttpClient, endpoint: Endpoint) -> ModelProvider:

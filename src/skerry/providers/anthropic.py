@@ -9,7 +9,7 @@ from skerry.model.message import AssistantMessage, Block, Usage
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
 from skerry.providers.anthropic_stream import AnthropicBuilder
-from skerry.providers.exchange import Endpoint, Exchange
+from skerry.providers.streaming_call import Endpoint, Exchange
 from skerry.providers.thinking import Downgrades
 
 _VERSION: Final = "2023-06-01"

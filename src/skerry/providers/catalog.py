@@ -27,11 +27,12 @@ from skerry.ports.model import (
 )
 from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
+from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
+from skerry.providers.candidates import CatalogTries, Choice, Entry, Probes
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
-from skerry.providers.facts import Facts
 from skerry.providers.failing import Failures
-from skerry.providers.known import LOCAL, LocalServer, known_provider
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
+from skerry.providers.model_catalog import Facts
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.pins import PinnedProvider, Pins, Verdict
@@ -39,12 +40,11 @@ from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local, shown
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.silences import Silences
-from skerry.providers.tries import CatalogTries, Choice, Entry, Probes
-from skerry.providers.vanished import WatchedProvider
+from skerry.providers.watchdog import WatchedProvider
 
 if TYPE_CHECKING:
-    from skerry.providers.exchange import Endpoint
     from skerry.providers.offered import Answers
+    from skerry.providers.streaming_call import Endpoint
 
 _FRESH: Final = 30.0  # seconds for which the answers of the local servers hold
 _REMEDY: Final = (

@@ -6,7 +6,7 @@ from skerry.infra.http import HttpClient
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat_request import API, request_body
 from skerry.providers.compat_stream import CompatBuilder
-from skerry.providers.exchange import Endpoint, Exchange
+from skerry.providers.streaming_call import Endpoint, Exchange
 from skerry.providers.thinking import Downgrades, efforts
 
 

@@ -19,8 +19,8 @@ from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider
 from skerry.providers.compat_request import API
-from skerry.providers.exchange import Endpoint
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
+from skerry.providers.streaming_call import Endpoint
 
 T = TypeVar("T")
 

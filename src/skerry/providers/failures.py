@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,

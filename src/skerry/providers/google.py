@@ -8,7 +8,6 @@ import httpx2
 
 from skerry.infra.http import HttpClient
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.exchange import Endpoint, Exchange
 from skerry.providers.google_request import (
     API,
     Thinking,
@@ -16,6 +15,7 @@ from skerry.providers.google_request import (
     thinking_forms,
 )
 from skerry.providers.google_stream import GoogleBuilder
+from skerry.providers.streaming_call import Endpoint, Exchange
 from skerry.providers.thinking import Downgrades
 
 _VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")

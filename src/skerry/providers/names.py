@@ -8,7 +8,7 @@ from skerry.auth.order import split_reference
 from skerry.config.agents import AgentsConfig
 from skerry.config.models import Mode, ModelsConfig
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.known import known_provider
+from skerry.providers.builtin_providers import known_provider
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "opus": (

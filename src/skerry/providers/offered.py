@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from skerry import __version__
 from skerry.config.models import Api
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT, HttpClient
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ModelError, ModelRequestError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
-from skerry.providers.exchange import Endpoint, address_credentials
 from skerry.providers.failures import response_failure
+from skerry.providers.streaming_call import Endpoint, address_credentials
 
 ASK_SECONDS: Final = 5.0
 """For the whole answer of one provider: a person waits for the list."""

@@ -15,11 +15,11 @@ from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelSetup, Offering
-from skerry.providers.exchange import Endpoint
-from skerry.providers.known import known_provider
+from skerry.providers.builtin_providers import known_provider
 from skerry.providers.names import Names
 from skerry.providers.offered import Answers, Offered, answer
 from skerry.providers.resolve import Resolver
+from skerry.providers.streaming_call import Endpoint
 
 UNKNOWN: Final = 0
 """The window of a model of which nothing is known, at a place that nobody has configured yet."""

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.infra.foreign import DEEPEST, UNREADABLE, is_deep
+from skerry.infra.untrusted_json import DEEPEST, UNREADABLE, is_deep
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, ToolCall
 from skerry.ports.model import ModelReply

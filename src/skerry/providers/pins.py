@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from skerry.infra.atomic import exclusive, make_private, write_atomic
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.listening import listeners
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError, StateError
 from skerry.ports.model import Listener, ModelOffer, ModelProvider, ModelReply, ModelRequest
-from skerry.providers.known import LocalServer
+from skerry.providers.builtin_providers import LocalServer
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.http import BODY_LIMIT
-from skerry.providers.known import LocalServer
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.providers.builtin_providers import LocalServer
 
 PROBE_SECONDS: Final = 0.3
 

@@ -12,9 +12,9 @@ from skerry.auth.profiles import Kind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
 from skerry.ports.model import ModelCost, ModelInfo
-from skerry.providers.exchange import Endpoint
-from skerry.providers.facts import Fact, Facts
-from skerry.providers.known import KNOWN, KnownProvider, LocalServer, known_provider
+from skerry.providers.builtin_providers import KNOWN, KnownProvider, LocalServer, known_provider
+from skerry.providers.model_catalog import Fact, Facts
+from skerry.providers.streaming_call import Endpoint
 
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte
 _LOCAL_WINDOW: Final = 32_768  # they do not say; most are started with less than hosted ones have

@@ -4,9 +4,9 @@ import httpx2
 
 from skerry.infra.http import HttpClient
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.exchange import Endpoint, Exchange
 from skerry.providers.responses_request import API, request_body
 from skerry.providers.responses_stream import ResponsesBuilder
+from skerry.providers.streaming_call import Endpoint, Exchange
 from skerry.providers.thinking import Downgrades, efforts
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.model.errors import ModelError
 from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
-from skerry.providers.spoken import Spoken
+from skerry.providers.first_token import Spoken
 
 
 class RetryPolicy(Struct, frozen=True):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.model.outbound import TextUnit
-from skerry.replies.cutting import (
+from skerry.replies.graphemes import reach, size
+from skerry.replies.split_points import (
     AHEAD,
     START,
     Break,
@@ -21,7 +22,6 @@ from skerry.replies.cutting import (
     fits,
     opening,
 )
-from skerry.replies.graphemes import reach, size
 
 _ORDER: Final = tuple(Break)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.model.message import COMMAND, AssistantMessage, Block, Message, TextBlock
-from skerry.replies.silence import SILENT, Silence
+from skerry.replies.no_reply import SILENT, Silence
 from skerry.replies.tags import Marks, Tags
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)

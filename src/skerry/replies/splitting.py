@@ -1,7 +1,7 @@
 """Cuts a text into parts that a platform takes (pure)."""
 
 from skerry.model.outbound import TextUnit
-from skerry.replies.cutting import START, Break, Piece, Room, cut, fits, opening
+from skerry.replies.split_points import START, Break, Piece, Room, cut, fits, opening
 
 
 def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[Piece]:

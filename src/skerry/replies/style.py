@@ -12,7 +12,7 @@ from skerry.model.message import ToolCall, Usage
 from skerry.model.outbound import TextUnit
 from skerry.model.session import SessionSettings
 from skerry.replies.chunking import Chunking
-from skerry.replies.cutting import Break
+from skerry.replies.split_points import Break
 
 NATURAL: Final = (0.8, 2.5)
 """Seconds of a natural pause: openclaw-behaviour 6.5."""

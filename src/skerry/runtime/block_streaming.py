@@ -35,8 +35,8 @@ from skerry.model.message import AssistantMessage, Message
 from skerry.model.run import Purpose, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.replies.chunking import Chunker, Coalescer
-from skerry.replies.cutting import Piece
 from skerry.replies.shaping import Shaped, Show, shaped
+from skerry.replies.split_points import Piece
 from skerry.replies.style import (
     Level,
     Style,

@@ -10,7 +10,7 @@ from typing import Final
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
 from skerry.replies.shaping import Show, named
 

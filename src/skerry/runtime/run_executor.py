@@ -10,7 +10,7 @@ import anyio
 
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import gate
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StateError
 from skerry.model.event import (

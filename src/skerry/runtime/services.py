@@ -9,7 +9,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.infra.leash import Leash
+from skerry.infra.supervised_tasks import Leash
 from skerry.lanes.running import Running
 from skerry.model.caller import Caller
 from skerry.model.event import RunEvent

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from skerry.infra.foreign import DEEPEST, is_deep
+from skerry.infra.untrusted_json import DEEPEST, is_deep
 from skerry.model import message
 from skerry.model.message import (
     COMPACTION,

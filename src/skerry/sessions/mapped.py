@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 

@@ -14,7 +14,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.message import (

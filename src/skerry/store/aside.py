@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from skerry.infra.atomic import make_private, write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.session import entry_id
 from skerry.store import reached
 

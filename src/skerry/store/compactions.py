@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.ids import SessionId
 from skerry.model.message import CompactionMessage

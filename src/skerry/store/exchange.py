@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from skerry.model.message import AssistantMessage, UserMessage
 
 if TYPE_CHECKING:
-    from skerry.store.gathering import Entry
+    from skerry.store.candidates import Entry
 
 WIDTH: Final = 12
 """Entries to either side of a hit among which its question and its answer are looked for."""

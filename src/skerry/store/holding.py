@@ -5,8 +5,8 @@ from pathlib import Path
 from shlex import quote
 
 from skerry.infra.clock import DAY_MS
-from skerry.model.forgotten import HoldingBackup
 from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import HoldingBackup
 from skerry.store.backups import KEPT_DAILY, Backup, BackupKind, every, replaced
 from skerry.store.forgetting import holds
 

@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 from msgspec import Struct, field
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.message import Message

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Parameters, Reader, Row

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.session import SessionEntry
 from skerry.store import sessions

@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Struct, field
 
 from skerry.infra.atomic import make_private, write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId

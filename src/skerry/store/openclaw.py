@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from skerry.infra.clock import iso
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 
 FILE: Final = "openclaw-agent.sqlite"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from skerry.store.gathering import Entry, Gathered
+    from skerry.store.candidates import Entry, Gathered
     from skerry_recall.scores import Floats
 
 SITTING_MS: Final = 3_600_000

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store.unit import Reader, Unit
 
 FILE: Final = "state.reached.json"

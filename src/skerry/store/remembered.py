@@ -2,7 +2,7 @@
 
 import logging
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.memory import Conversation, Utterance
 from skerry.model.message import COMMAND, NOTICE, AssistantMessage, UserMessage

@@ -6,7 +6,7 @@ import sqlite3
 import msgspec
 from msgspec import Struct
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import RunId, SessionId
 from skerry.model.run import RunRequest, RunResult
 from skerry.store.condition import NO_TEXT

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.infra.foreign import UNREADABLE
 from skerry.infra.sqlite import Progress
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 
 _Row = tuple[Any, ...]

@@ -18,12 +18,12 @@ from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.recall import Found, Hit, Said
 from skerry.model.session import Archived
+from skerry.store.candidates import Entry, Scope, around, gather
 from skerry.store.exchange import WIDTH, Exchange, exchange
-from skerry.store.gathering import Entry, Scope, around, gather
+from skerry.store.fts_query import excerpt
 from skerry.store.indexing import fill
 from skerry.store.store import Store
 from skerry.store.unit import Reader
-from skerry.store.wanted import excerpt
 from skerry.store.words import plain
 from skerry_recall.diverse import jaccard, tokens
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind

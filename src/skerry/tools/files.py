@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skerry.infra.beneath import EscapeError, ForbiddenError
+from skerry.infra.rooted_fs import EscapeError, ForbiddenError
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 
 MAX_BYTES: Final = 4 * 1024 * 1024

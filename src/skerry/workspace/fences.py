@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.origin import Origin
 from skerry.policy.files import FileKind, kind_of
 from skerry.policy.gate import Gate, doubted

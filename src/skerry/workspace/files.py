@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio.to_thread
 
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.policy.gate import doubted, obeyed
 from skerry.policy.records import Records
 from skerry.workspace.prompt_files import MEMORY, FileText

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Store, frozen
 from skerry.workspace.prompt_files import FileText

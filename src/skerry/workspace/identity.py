@@ -7,7 +7,7 @@ from typing import Final
 
 from skerry.config.agents import IdentityConfig
 from skerry.config.root import Config
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.workspace.files import read_text

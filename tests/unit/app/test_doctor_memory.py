@@ -9,8 +9,8 @@ from skerry.app.checks import Level
 from skerry.app.doctor_memory import index, qmd, thorough
 from skerry.config.root import Config
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback
 from skerry.testing.clock import FakeClock

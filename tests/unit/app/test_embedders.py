@@ -24,7 +24,7 @@ from skerry.model.errors import BudgetError
 from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
 from skerry.ports.tries import ModelCallEnded, Wanted
-from skerry.providers.facts import Facts
+from skerry.providers.model_catalog import Facts
 from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError
 from skerry_recall.remote import Spent

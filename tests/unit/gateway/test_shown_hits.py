@@ -3,8 +3,8 @@
 from typing import Any
 
 from skerry.gateway.methods.notes import _hit
-from skerry.model.noted import Provenance, item
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, item
 from skerry.testing.memory import hit
 
 

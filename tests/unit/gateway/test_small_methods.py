@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.notices import MOST, MOST_CHARS, Notices
+from skerry.gateway.system_events import MOST, MOST_CHARS, Notices
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
 from skerry.testing.clock import FakeClock

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.beneath import Beneath, EscapeError, Opened, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, Opened, Rules
 
 MOST = 1000
 

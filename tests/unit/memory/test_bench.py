@@ -197,7 +197,7 @@ async def test_a_reply_that_hides_lines_shows_in_the_figure(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [one for one in trials(folder, 1) if one.kind == "turn"]
-    monkeypatch.setattr("skerry.memory.desk.EXCERPT", 60)
+    monkeypatch.setattr("skerry.memory.service.EXCERPT", 60)
     table = await evidence(turns, ["best"], tmp_path / "replies", lambda *_: None)
     assert table["best"]["talk.reply.evidence"] < 100
 

@@ -9,8 +9,8 @@ import pytest
 
 from skerry.memory.bench.run import Vectors, measure
 from skerry.memory.bench.sets import trials
-from skerry_recall.evidence import Hints
 from skerry_recall.fuse import BEST, Profile
+from skerry_recall.rerank import Hints
 
 DATA: Final = Path(__file__).parents[2] / "data" / "recall"
 LEAST: Final = {

@@ -14,8 +14,8 @@ from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
 from skerry.memory.embedding import PIECEMEAL, RIPE_MS
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.keeping import ORDER
 from skerry.memory.transcripts import PAUSE_MS, document
 from skerry.model.ids import AgentId

@@ -16,8 +16,8 @@ from skerry.memory import deriving, looking
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.derived import STATE, Difference, difference
 from skerry.memory.files import Places, scan
-from skerry.memory.filling import Settings, StoppedError
 from skerry.memory.index import Index, no_report
+from skerry.memory.indexer import Settings, StoppedError
 from skerry.memory.tables import Tables
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryQuestion, MemorySource

@@ -13,8 +13,8 @@ from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.database import nothing
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import PURGING, Index
+from skerry.memory.indexer import Settings
 from skerry.memory.tables import Change, Tables
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion

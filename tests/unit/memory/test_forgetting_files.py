@@ -11,8 +11,8 @@ from skerry.memory.documents import Stamp
 from skerry.memory.files import Places, read
 from skerry.memory.forgetting import Papers, _lines, without
 from skerry.memory.notes import notes
-from skerry.model.noted import Provenance, item
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, item
 from skerry.model.redaction import Redaction
 
 REDACTION = Redaction(["zebra 4711"])

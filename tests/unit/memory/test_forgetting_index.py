@@ -15,8 +15,8 @@ from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.database import nothing
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.transcripts import document
 from skerry.model.ids import AgentId
 from skerry.model.memory import Conversation, MemoryQuestion, Utterance

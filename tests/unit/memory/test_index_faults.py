@@ -14,8 +14,8 @@ import pytest
 from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.keeping import Keeper
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryQuestion

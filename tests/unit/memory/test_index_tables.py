@@ -12,8 +12,8 @@ import pytest
 from skerry.infra.clock import SystemClock
 from skerry.memory.documents import date_of
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from skerry.infra.clock import SystemClock
 from skerry.memory import keeping
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.files import Places, scan
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.keeping import (
     COALESCE_SECONDS,
     EMBED_SECONDS,

@@ -12,8 +12,8 @@ from skerry.infra.sqlite import connect
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.embedding import AGAIN_MS
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryMode, MemoryQuestion
 from skerry.testing.clock import FakeClock

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry.infra.clock import SystemClock
-from skerry.memory.asking import LoadingError, ask
 from skerry.memory.builtin import LOADING, BuiltinMemory
-from skerry.memory.desk import LOAD_SECONDS, Desk
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
+from skerry.memory.query_embedding import LoadingError, ask
+from skerry.memory.service import LOAD_SECONDS, Desk
 from skerry.memory.tools import MemorySearch
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback, MemoryMode, MemoryQuestion

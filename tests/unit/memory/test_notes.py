@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.memory.notes import added, notes, without
-from skerry.memory.noting import MemoryWrite, Remember
+from skerry.memory.tool_write import MemoryWrite, Remember
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.memory.writing import NoteError
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.memory import MemoryBackendError
-from skerry.model.noted import Provenance, item, tidy
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, item, tidy
 from skerry.sdk.commands import CommandCall, CommandError
 from skerry.testing.memory import hit
 from tests.support.memory import GROUP, STRANGER, place

@@ -12,8 +12,8 @@ from skerry.infra.log import Redactor
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.tables import Known
 from skerry.memory.transcripts import (
     DELTA_BYTES,

@@ -11,8 +11,8 @@ from skerry.infra.clock import SystemClock
 from skerry.memory.builtin import BuiltinMemory
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.qmd_filter import fits, wide
 from skerry.memory.searching import by_words
 from skerry.memory.transcripts import document

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from skerry.config.effect import Effect, effect
 from skerry.config.memory_qmd import QmdConfig
+from skerry.config.reload_rules import Effect, effect
 from skerry.infra.clock import SystemClock
-from skerry.memory.desk import Desk, SilentError
+from skerry.memory.service import Desk, SilentError
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.testing.memory import FakeBackend, FakeMemories

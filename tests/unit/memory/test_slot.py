@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from skerry.memory.rest import RESTS, Rest
+from skerry.memory.backoff import RESTS, Rest
 from skerry.memory.slot import FallbackMemoryManager
 from skerry.model.memory import (
     MemoryAnswer,

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.model.ids import AgentId
 from skerry.model.memory import (

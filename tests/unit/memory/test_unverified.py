@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from skerry.config.protected import gate
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.memory.recalling import Recalling
 from skerry.memory.tools import MemoryGet, MemorySearch
 from skerry.model.memory import is_unverified, unverified
-from skerry.model.noted import Provenance, items
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, items
 from skerry.ports.tool import ToolContext
 from skerry.testing.memory import FakeBackend, hit
 from skerry.tools.read import Read

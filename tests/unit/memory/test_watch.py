@@ -10,8 +10,8 @@ import pytest
 from skerry.infra.clock import SystemClock
 from skerry.memory import looking as module
 from skerry.memory.files import Places, scan
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.watch import Watch
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is of Linux")

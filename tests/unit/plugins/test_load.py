@@ -14,7 +14,7 @@ from skerry.commands.table import Command, CommandCall, CommandTable, answer
 from skerry.config.check import check
 from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionKey
 from skerry.plugins import guarded, load

@@ -9,7 +9,7 @@ import pytest
 from skerry.app.command_dependencies import Desk
 from skerry.app.commands import every_command
 from skerry.commands.table import CommandTable
-from skerry.infra.beneath import Opened
+from skerry.infra.rooted_fs import Opened
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy import access

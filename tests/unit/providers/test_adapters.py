@@ -12,7 +12,7 @@ from skerry.model.message import user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from tests.support.served import Served, serving
 from tests.support.streams import REPLIES, recorded
 

@@ -22,7 +22,7 @@ from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.anthropic import AnthropicProvider
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
 
 MODEL = ModelInfo("stub", "claude-opus-5", "Stub", reasoning=True)

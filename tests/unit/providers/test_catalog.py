@@ -15,9 +15,9 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelRequest, ModelState
+from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
-from skerry.providers.known import LocalServer
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
 from skerry.providers.pins import Pins
 from skerry.testing.model_server import StubModelServer
 

@@ -26,9 +26,9 @@ from skerry.model.message import ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.providers import exchange
+from skerry.providers import streaming_call
 from skerry.providers.compat import CompatProvider
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
 from tests.support.sockets import listening
@@ -214,7 +214,7 @@ async def test_a_finish_reason_without_done_is_enough(
 async def test_a_server_that_finishes_and_holds_the_line_is_not_waited_for(
     http: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "_MORE_SECONDS", 0.05)
+    monkeypatch.setattr(streaming_call, "_MORE_SECONDS", 0.05)
     finish = Raw(b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
     reply, _ = await ask(http, ["all", finish, Gate()], silence=300)
     assert isinstance(reply, ModelReply)

@@ -16,7 +16,7 @@ from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelU
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelReply, ModelRequest
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
 from skerry.providers.packaged import embedded_info, packaged_file
 
 PATIENCE = 100
@@ -203,7 +203,7 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
         "import os, time, anyio\n"
         "from skerry.infra.http import HttpClient\n"
         "from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings\n"
-        "from skerry.providers.machine import Machine\n"
+        "from skerry.providers.hardware import Machine\n"
         "from skerry.providers.packaged import packaged_file\n"
         "async def main():\n"
         "    async with HttpClient() as http:\n"

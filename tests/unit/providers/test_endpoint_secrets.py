@@ -13,8 +13,8 @@ from skerry.model.errors import ModelConnectionError, ModelError, ModelNotFoundE
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider
-from skerry.providers.exchange import Endpoint
 from skerry.providers.hushed import Hush
+from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model_server import Raw, Status, StubModelServer
 
 

@@ -13,8 +13,7 @@ from skerry.model.errors import ModelAuthError, ModelError, ModelRequestError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import ModelSetup
 from skerry.providers import offered as offered_module
-from skerry.providers.exchange import Endpoint
-from skerry.providers.facts import SAID, Facts, address_of
+from skerry.providers.model_catalog import SAID, Facts, address_of
 from skerry.providers.offered import (
     FAILED_SECONDS,
     FRESH_SECONDS,
@@ -26,6 +25,7 @@ from skerry.providers.offered import (
     ask,
     parse,
 )
+from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model_server import StubModelServer
 from tests.support.sockets import listening
 

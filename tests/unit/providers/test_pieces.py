@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.infra.foreign import DEEPEST
+from skerry.infra.untrusted_json import DEEPEST
 from skerry.model.errors import ModelRequestError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, Usage
 from skerry.model.redaction import Redaction

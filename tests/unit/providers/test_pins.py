@@ -18,9 +18,9 @@ from skerry.model.errors import ModelConnectionError, ModelError, ModelUnavailab
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelProvider, ModelRequest, ModelState
 from skerry.ports.tries import Wanted
+from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
-from skerry.providers.known import LocalServer
-from skerry.providers.machine import Machine
+from skerry.providers.hardware import Machine
 from skerry.providers.pins import FILE, Pins
 from skerry.testing.model_server import StubModelServer
 

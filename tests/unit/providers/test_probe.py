@@ -7,7 +7,7 @@ import anyio.abc
 import pytest
 
 from skerry.infra.http import HttpClient
-from skerry.providers.known import LocalServer
+from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.probe import probe
 from skerry.testing.model_server import StubModelServer
 from tests.support.sockets import answering, listening

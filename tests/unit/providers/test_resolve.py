@@ -6,8 +6,8 @@ import pytest
 
 from skerry.config.models import ModelsConfig
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.facts import Facts
-from skerry.providers.known import KNOWN, LOCAL
+from skerry.providers.builtin_providers import KNOWN, LOCAL
+from skerry.providers.model_catalog import Facts
 from skerry.providers.resolve import Resolver
 
 MINE = {

@@ -9,8 +9,8 @@ from skerry.model.message import Usage, user
 from skerry.ports.model import History, Listener, ModelCost, ModelInfo, ModelProvider, ModelRequest
 from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.anthropic import AnthropicProvider
-from skerry.providers.exchange import Endpoint
 from skerry.providers.retry import RetryingProvider
+from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.failover import Failover
 from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock

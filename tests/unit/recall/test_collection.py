@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry_recall import parts
+from skerry_recall import segments
 from skerry_recall.arrays import DamagedError
 from skerry_recall.collection import Collection
 from skerry_recall.passage import Passage
@@ -83,7 +83,7 @@ def test_scores_are_those_of_a_collection_made_at_once(
     held: dict[int, Passage] = {}
     vectors: dict[int, Floats] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "RECENT", few)
+        patch.setattr(segments, "RECENT", few)
         for batch in batches:
             last = dict(batch)
             added = [_passage(one, text) for one, text in last.items() if text is not None]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ToolError
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import Origin

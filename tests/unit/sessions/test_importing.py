@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.infra.foreign import DEEPEST
+from skerry.infra.untrusted_json import DEEPEST
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import (
     AssistantMessage,

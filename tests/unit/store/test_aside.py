@@ -14,7 +14,7 @@ from skerry.sessions import recovering
 from skerry.sessions.recovering import Outcome
 from skerry.store import Store, Unit, aside, compactions, open_store, reached, sessions
 from skerry.store.mirror import Mirror
-from skerry.store.strays import clean
+from skerry.store.orphan_mirrors import clean
 from tests.unit.store.test_compactions import summary
 from tests.unit.store.test_mirror import KEY, Files, say
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import Tool, ToolContext
 from skerry.tools.edit import Edit

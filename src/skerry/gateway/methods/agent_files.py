@@ -11,7 +11,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId, agent_id
 from skerry.policy.records import Records
 from skerry.workspace.prompt_files import BOOT, ORDER

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
 from skerry.gateway.methods import overrides, rows
 from skerry.gateway.methods.keys import session_key
-from skerry.gateway.once import once
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings

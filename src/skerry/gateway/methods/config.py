@@ -9,13 +9,7 @@ from pydantic import Field
 
 from skerry import __version__
 from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
-from skerry.config.effect import needs_restart
-from skerry.config.expand import Expanded
-from skerry.config.paths import show_place
-from skerry.config.redact import public, redact_config
-from skerry.config.schema import for_forms
-from skerry.config.source import MAX_BYTES, Source
-from skerry.config.wire import (
+from skerry.config.client_view import (
     Shown,
     as_object,
     is_hash_of,
@@ -25,6 +19,12 @@ from skerry.config.wire import (
     replacement,
     shown,
 )
+from skerry.config.expand import Expanded
+from skerry.config.paths import show_place
+from skerry.config.redact import public, redact_config
+from skerry.config.reload_rules import needs_restart
+from skerry.config.schema import for_forms
+from skerry.config.source import MAX_BYTES, Source
 from skerry.gateway.configuration import WRITES, Applied, Look
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError

@@ -10,7 +10,7 @@ from skerry.config.protected import gate
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.notes import agent_of
-from skerry.infra.beneath import EscapeError
+from skerry.infra.rooted_fs import EscapeError
 from skerry.policy.files import FileKind
 from skerry.store import files
 from skerry.workspace.fences import Seen, fenced, look

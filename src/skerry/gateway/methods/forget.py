@@ -7,9 +7,9 @@ from pydantic import Field
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.notes import agent_of
-from skerry.model.forgotten import told
 from skerry.model.ids import AgentId
 from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
+from skerry.model.redaction_report import told
 from skerry.ports.memory import Forgets, MemoryDesk
 
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]

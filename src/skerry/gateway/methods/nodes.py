@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from skerry.gateway import pairing
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.idempotency import once
 from skerry.gateway.method import (
     Call,
     IdempotencyKey,
@@ -21,8 +22,7 @@ from skerry.gateway.method import (
     missing_scope,
 )
 from skerry.gateway.nodes import MAX_INVOCATIONS, Node
-from skerry.gateway.once import once
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.policy.access import ADMIN, Role, allows
 from skerry.store import devices
 

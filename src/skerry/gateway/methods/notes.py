@@ -15,8 +15,8 @@ from skerry.model.memory import (
     MemorySource,
     MemoryText,
 )
-from skerry.model.noted import MARK
 from skerry.model.origin import Origin
+from skerry.model.provenance import MARK
 from skerry.ports.memory import MemoryDesk
 from skerry_recall.meanings import MEANINGS
 

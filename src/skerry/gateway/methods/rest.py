@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from skerry.gateway.method import Method
 from skerry.gateway.methods import (
-    absent,
     agent_changes,
     agent_files,
     agents,
@@ -30,6 +29,7 @@ from skerry.gateway.methods import (
     retry,
     session_usage,
     sessions,
+    stubs,
     usage,
 )
 
@@ -53,7 +53,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *usage.METHODS,
     *session_usage.METHODS,
     *logs.METHODS,
-    *absent.METHODS,
+    *stubs.METHODS,
     *polled.METHODS,
     *extension.METHODS,
     *config.METHODS,

@@ -6,7 +6,7 @@ from skerry.gateway.broadcast import MAX_TOPICS
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
-from skerry.gateway.news import SESSIONS, messages_of
+from skerry.gateway.session_events import SESSIONS, messages_of
 from skerry.store import sessions
 
 

@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from skerry.config.root import Config
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.memory.bench.run import MODEL, Report, Table
 from skerry.memory.bench.sets import Scope, Trial
 from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.desk import Desk
 from skerry.memory.documents import Document
 from skerry.memory.files import Places
-from skerry.memory.filling import Settings
 from skerry.memory.index import Index
+from skerry.memory.indexer import Settings
 from skerry.memory.searching import Weighing
+from skerry.memory.service import Desk
 from skerry.memory.tools import MemorySearch
 from skerry.memory.transcripts import document
 from skerry.model.caller import Caller
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.memory import Conversation, Utterance
-from skerry.model.noted import clean
 from skerry.model.origin import Origin
+from skerry.model.provenance import clean
 from skerry.ports.memory import MemoryBackend
 from skerry.ports.tool import ToolContext
 from skerry_recall.embed import EmbeddingModel, Kind

@@ -2,7 +2,7 @@
 
 from skerry.config.protected import gate
 from skerry.hooks.events import RunContext
-from skerry.infra.beneath import Beneath
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.event import RunEventBody
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.context import MemoryFlush
-from skerry.infra.beneath import EscapeError
+from skerry.infra.rooted_fs import EscapeError
 from skerry.infra.zone import day
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError, ToolError
@@ -22,8 +22,8 @@ from skerry.model.event import LoopEvent
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.model.memory import unverified
 from skerry.model.message import CHARS_PER_TOKEN, Message, ToolCall, ToolResultMessage
-from skerry.model.noted import Provenance, items
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance, items
 from skerry.model.run import Purpose, RunFailure
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.gate import Gate

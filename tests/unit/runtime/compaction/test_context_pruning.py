@@ -13,7 +13,7 @@ from skerry.model import message
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage
 from skerry.ports.model import History
 from skerry.providers.anthropic import AnthropicProvider
-from skerry.providers.exchange import Endpoint
+from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.compaction.context_pruning import fit, prune, shorten
 from skerry.runtime.conversation_cache import Conversation
 from skerry.sessions.budget import budget

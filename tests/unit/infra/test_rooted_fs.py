@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.beneath import Beneath, EscapeError
+from skerry.infra.rooted_fs import Beneath, EscapeError
 
 SECRET = b"secret"
 

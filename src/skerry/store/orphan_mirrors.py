@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.redaction import Redaction
 
 

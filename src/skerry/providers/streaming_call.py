@@ -30,7 +30,7 @@ from skerry.providers.failures import body_failure, response_failure
 from skerry.providers.hushed import Hush
 from skerry.providers.pieces import Heard, sound
 from skerry.providers.sse import EventSplitter, EventTooLargeError
-from skerry.providers.written import WrittenCalls
+from skerry.providers.text_tool_calls import WrittenCalls
 
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
 _ERROR_LIMIT: Final = 64 * 1024

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.dress import DRESSES
 from skerry.gateway.frames import ErrorCode, ErrorShape
+from skerry.gateway.protocol_versions import DRESSES
 from skerry.model.event import RunStarted
 from skerry.model.ids import RunId
 from tests.support.gateway import Rig

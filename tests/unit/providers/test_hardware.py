@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.machine import Machine, needed_bytes
+from skerry.providers.hardware import Machine, needed_bytes
 
 GOOD = Machine(
     "x86_64", frozenset({"avx2"}), has_runtime=True, packaged=None, free_bytes=lambda: 1 << 40

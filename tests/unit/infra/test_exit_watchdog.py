@@ -2,7 +2,7 @@
 
 import threading
 
-from skerry.infra.leaving import Leaving
+from skerry.infra.exit_watchdog import Leaving
 
 
 def test_the_last_time_that_was_named_counts() -> None:

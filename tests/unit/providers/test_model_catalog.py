@@ -9,8 +9,8 @@ import pytest
 
 from skerry.model.message import Cost, Usage
 from skerry.ports.model import ModelCost
-from skerry.providers.facts import FILE, Fact, Facts
-from skerry.providers.known import KNOWN, known_provider
+from skerry.providers.builtin_providers import KNOWN, known_provider
+from skerry.providers.model_catalog import FILE, Fact, Facts
 
 
 def own(directory: Path, text: str) -> Facts:

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skerry.model.noted import clean
+from skerry.model.provenance import clean
 
 
 @given(text=st.text())

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.message import Message
+from skerry.store.fts_query import wanted
 from skerry.store.unit import Reader
-from skerry.store.wanted import wanted
 from skerry.store.words import MAX_TEXT, indexed, plain
 
 CANDIDATES: Final = 100

@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.memory.desk import Desk
 from skerry.memory.results import gives_orders
+from skerry.memory.service import Desk
 from skerry.memory.writing import MAX_CHARS
 from skerry.model.errors import SkerryError, ToolError
-from skerry.model.noted import tidy
 from skerry.model.origin import Origin
+from skerry.model.provenance import tidy
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext

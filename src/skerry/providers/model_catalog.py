@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.ports.model import ModelCost
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from skerry.model.message import AssistantMessage, user
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
+from skerry.providers.candidates import Entry
 from skerry.providers.catalog import Catalog
-from skerry.providers.exchange import Endpoint
 from skerry.providers.resolve import Target
-from skerry.providers.tries import Entry
+from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.failover import Failover
 from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from skerry.infra.foreign import UNREADABLE
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.message import Block, TextBlock, ToolCall
 from skerry.ports.model import ModelReply, ModelRequest
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.infra.foreign import is_deep
+from skerry.infra.untrusted_json import is_deep
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.store.wanted import excerpt, terms, wanted
+from skerry.store.fts_query import excerpt, terms, wanted
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from typing import Any, Final
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.memory.desk import Desk
+from skerry.memory.service import Desk
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError, ToolError
-from skerry.model.forgotten import Forgotten, told
 from skerry.model.inbound import PeerKind
 from skerry.model.memory import MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS
+from skerry.model.redaction_report import Forgotten, told
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.infra.leash import Leash
+from skerry.infra.supervised_tasks import Leash
 from skerry.testing.clock import FakeClock
 
 

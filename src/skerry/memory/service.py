@@ -23,7 +23,6 @@ from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_l
 from skerry.memory.scope import is_open, may_hear, may_read
 from skerry.memory.writing import Notebook, NoteError
 from skerry.model.caller import Caller
-from skerry.model.forgotten import Forgotten
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
@@ -40,8 +39,9 @@ from skerry.model.memory import (
     MemoryWhole,
     is_unverified,
 )
-from skerry.model.noted import Provenance
 from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance
+from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import (
     Forgets,
     Memories,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from skerry.memory.unlearning import MemoryForget, summary
+from skerry.memory.tool_forget import MemoryForget, summary
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
-from skerry.model.forgotten import Forgotten, ForgottenLine, HoldingBackup
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import Forgotten, ForgottenLine, HoldingBackup
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.memory import GROUP, OWNER, STRANGER, Place, place
 
