@@ -28,7 +28,7 @@ READ = {
     for file, text in SOURCE.items()
 }
 """The attributes that each file of the gateway reads."""
-EMPTY = ("absent", "polled")
+EMPTY = ("stubs", "polled")
 """Modules about what is not there: nothing is there that a property could choose."""
 WHOLE = {
     "connect": "What a client tells of itself has no answer in which it could be said.",

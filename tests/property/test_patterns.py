@@ -13,7 +13,7 @@ PATTERNS = collect()
 def test_every_module_is_looked_at() -> None:
     files = {pattern.file for pattern in PATTERNS}
     assert {"skerry/infra/log.py", "skerry_recall/chunk.py", "skerry/model/provenance.py"} <= files
-    assert {f"skerry_recall/{name}.py" for name in ("dates", "counted", "evidence")} <= files
+    assert {f"skerry_recall/{name}.py" for name in ("dates", "counted", "rerank")} <= files
     assert len(PATTERNS) > 100
 
 

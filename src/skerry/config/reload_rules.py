@@ -44,6 +44,7 @@ RULES: Final = tuple(
         ("plugins", Effect.RESTART),
         ("secrets", Effect.LIVE),
         ("session", Effect.LIVE),
+        ("tools", Effect.LIVE),
         ("usage", Effect.LIVE),
         ("wizard", Effect.LIVE),
     )

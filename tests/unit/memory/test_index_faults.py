@@ -24,13 +24,13 @@ INDEXER = """
 import os, signal, sys
 from pathlib import Path
 from skerry.infra.clock import SystemClock
-from skerry.memory import filling
+from skerry.memory import indexer
 from skerry.memory.files import Places
 from skerry.memory.index import Index
 from skerry.memory.keeping import Keeper
 
 home, wanted, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-filling.BATCH_FILES = 5
+indexer.BATCH_FILES = 5
 seen = 0
 
 def reach(point):
@@ -39,7 +39,7 @@ def reach(point):
     if point == wanted and seen > after:
         os.kill(os.getpid(), signal.SIGKILL)
 
-settings = filling.Settings(Places(home / "workspace"))
+settings = indexer.Settings(Places(home / "workspace"))
 index = Index(home / "main.sqlite", settings, SystemClock(), reach)
 index.sync(force=sys.argv[4] == "force")
 """
