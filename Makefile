@@ -33,7 +33,7 @@ arch: setup ## Check which package may import which
 check: lint types arch ## Everything that needs no running: lint, types, arch
 
 test: setup ## Run the tests that need neither root nor a browser nor Node
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
 test-all: setup ## Install Chromium, Node packages and mock servers, then run every test
 	@scripts/test-all.sh

@@ -77,31 +77,20 @@ for job in "${jobs[@]}"; do wait "$job"; done
 export SKERRY_FULL=1
 (($# == 0)) || exec .venv/bin/pytest "$@"
 
-# Two halves at once: each waits for processes and disks much of its time. What the second says is
-# printed after the first.
-far=(tests/e2e tests/conformance)
-apart=$(mktemp -d) # each half clears old folders away, and would meet the other doing so
-said=$apart/said
-rm -rf .pytest_cache/far .pytest_cache/near
-PYTEST_DEBUG_TEMPROOT=$apart .venv/bin/pytest "${far[@]/#/--ignore=}" -o cache_dir=.pytest_cache/near >"$said" 2>&1 &
-near=$!
-trap 'kill "$near" 2>/dev/null || true; rm -rf "$apart"' EXIT
-far_code=0 near_code=0
-.venv/bin/pytest "${far[@]}" -o cache_dir=.pytest_cache/far || far_code=$?
-wait "$near" || near_code=$?
-cat "$said"
-echo "${far[*]}: exit code $far_code; all other tests: exit code $near_code"
+# One process a core and one more, as each waits for processes and disks much of its time. A file
+# stays in one process, so that what its tests share is made once.
+cache=.pytest_cache/all code=0
+rm -rf "$cache"
+.venv/bin/pytest --numprocesses $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder -o cache_dir="$cache" || code=$?
+((code < 2)) || exit "$code"
 
 # A few that failed in that crowd run once more, alone and five times: one that fails every second
-# time passes so once in 32. What passes then is named at the end, and is a defect all the same: of
-# the test, or a race in what it tests. Kills and races get no second try.
-alone=()
-for half in far near; do
-    .venv/bin/python -m scripts.failed ".pytest_cache/$half" >"$said" || exit 1
-    mapfile -t -O "${#alone[@]}" alone <"$said"
-done
-((far_code < 2 && near_code < 2)) || exit 1
-((${#alone[@]} > 0)) || exit $((far_code || near_code))
-for _ in 1 2 3 4 5; do .venv/bin/pytest "${alone[@]}"; done
-echo 'FAILED IN THE CROWD, PASSED ALONE:'
-printf '    %s\n' "${alone[@]}"
+# time passes so once in 32. What passes then is a defect all the same: of the test, or a race in
+# what it tests. So it is written into tests/flaky.toml. Kills and races get no second try.
+said=$(.venv/bin/python -m scripts.failed "$cache")
+if ((code)); then
+    [[ -n $said ]] || exit 1
+    mapfile -t alone <<<"$said"
+    for _ in 1 2 3 4 5; do .venv/bin/pytest "${alone[@]}"; done
+fi
+.venv/bin/python -m scripts.failed "$cache" --passed-alone

@@ -1,9 +1,12 @@
 """What every test shares: the event loop, the environment, the mark `full`."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
+
+from scripts.failed import SAID
 
 KEPT = {
     "SKERRY_AIMOCK",
@@ -19,6 +22,9 @@ KEPT = {
     "SKERRY_TEST_GGUF",
 }
 
+MOST_SAID = 4000
+"""Characters of a failure that are kept: its end has what replays it."""
+
 
 def pytest_configure() -> None:
     """Keep the developer's own gateway, keys and proxies out of the tests."""
@@ -26,6 +32,9 @@ def pytest_configure() -> None:
         ours = name.startswith(("SKERRY_", "OPENCLAW_")) and name not in KEPT
         if ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             del os.environ[name]
+    # Hundreds of processes are started: compiling the modules is a third of what each start costs.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # A deadline in wall time would fail on a busy machine, an example that nobody saw before in
     # somebody else's change: new ones are looked for by `make explore`.
     explores = os.environ.get("SKERRY_EXPLORE") == "1"
@@ -46,3 +55,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def anyio_backend() -> str:
     """Run async tests on asyncio, the only backend the gateway uses."""
     return "asyncio"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep how each failed test failed, for the list of those that pass only alone."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    cache = getattr(session.config, "cache", None)
+    if reporter is None or cache is None:
+        return  # a process among several; the one that started them has all reports
+    failed = [one for kind in ("failed", "error") for one in reporter.stats.get(kind, [])]
+    cache.set(SAID, {one.nodeid: _said(one) for one in failed})
+
+
+def _said(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return f"{getattr(crash, 'message', '')}\n{report.longreprtext[-MOST_SAID:]}".strip()

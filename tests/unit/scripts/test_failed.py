@@ -1,13 +1,15 @@
 """Which failed tests may run once more."""
 
+import datetime as dt
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from scripts.failed import FINAL, MOST, refusal
+from scripts.failed import FINAL, LONGEST, MOST, SAID, entry, keep, refusal
 from scripts.requirements import ROOT
 
 PAGE = "tests/e2e/test_page.py::test_it"
@@ -15,20 +17,22 @@ KILL = "tests/e2e/test_kills.py::test_it"
 RACE = "tests/unit/app/test_races.py::test_it"
 
 
-def test_the_script_prints_what_a_real_run_left(tmp_path: Path) -> None:
+def test_the_script_reads_what_a_real_run_left(tmp_path: Path) -> None:
     (tmp_path / "test_two.py").write_text(
-        "def test_good(): pass\ndef test_bad(): assert False\n", encoding="utf-8"
+        "def test_good(): pass\ndef test_bad(): assert 1 == 2, 'SKERRY_SEED=7'\n", encoding="utf-8"
     )
     cache = tmp_path / "cache"
-    run = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(tmp_path)]
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-c", "/dev/null"]
     done = subprocess.run(
-        [*run, "-o", f"cache_dir={cache}", str(tmp_path)],
+        [*run, "--rootdir", str(tmp_path), "-o", f"cache_dir={cache}", str(tmp_path)],
         capture_output=True,
         check=False,
         timeout=60,
     )
     assert done.returncode == 1
     assert ask(cache) == (0, "test_two.py::test_bad\n")
+    said = json.loads((cache / "v" / SAID).read_bytes())["test_two.py::test_bad"]
+    assert said.startswith("AssertionError: SKERRY_SEED=7\nassert 1 == 2")
 
 
 def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
@@ -36,7 +40,7 @@ def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
 
 
 def test_too_many_are_refused(tmp_path: Path) -> None:
-    keep(tmp_path, *(f"{PAGE}[{n}]" for n in range(MOST + 1)))
+    left(tmp_path, *(f"{PAGE}[{n}]" for n in range(MOST + 1)))
     code, said = ask(tmp_path)
     assert (code, said) == (1, "")
 
@@ -59,7 +63,44 @@ def test_what_must_hold_each_time_is_refused(failed: list[str]) -> None:
     assert "no second try" in refusal(failed)
 
 
-def keep(cache: Path, *failed: str) -> None:
+def test_what_passed_alone_is_written_with_date_and_seed_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flaky = tmp_path / "flaky.toml"
+    keep([], {}, flaky)
+    assert capsys.readouterr().out == ""
+    keep([PAGE], {PAGE: "assert 1 == 2\nSKERRY_SEED=7"}, flaky)
+    keep([RACE], {}, flaky)
+    first, second = tomllib.loads(flaky.read_text(encoding="utf-8"))["flaky"]
+    assert (first["test"], first["seed"]) == (PAGE, "SKERRY_SEED=7")
+    assert first["said"].startswith("assert 1 == 2")
+    assert isinstance(first["date"], dt.date)
+    assert second["said"] == "nothing"
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2:] == [f"    {one} ({first['date']})" for one in (PAGE, RACE)]
+    assert "no issue is resolved" in said[-3]
+
+
+@pytest.mark.parametrize(
+    ("said", "seed"),
+    [
+        (
+            "@reproduce_failure('6.170.15', b'AEIB=') as a decorator",
+            "@reproduce_failure('6.170.15', b'AEIB=')",
+        ),
+        ("pytest --detangle-replay=dt1-Ab_9= tests/x.py", "dt1-Ab_9="),
+        ("assert False", "the same examples as in every run"),
+    ],
+)
+def test_an_entry_says_what_replays_it(said: str, seed: str) -> None:
+    text = f"\x00\x7f\ud800 🐚 {said}" + "x" * LONGEST
+    (found,) = tomllib.loads(entry(PAGE, text, "2026-02-07"))["flaky"]
+    assert found["seed"] == seed
+    assert found["said"].startswith("\x00?? 🐚 ")
+    assert len(found["said"]) == LONGEST
+
+
+def left(cache: Path, *failed: str) -> None:
     file = cache / "v/cache/lastfailed"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(dict.fromkeys(failed, True)), encoding="utf-8")

@@ -1,0 +1,54 @@
+"""The list of tests that passed only alone is whole: what it names exists; when and how is told."""
+
+import datetime as dt
+import tomllib
+from typing import Any
+
+import pytest
+
+from scripts.failed import FINAL, FLAKY
+from tests.support.listed import missing
+
+KEYS = {"date", "said", "seed", "test"}
+GOOD = {
+    "date": dt.date(2026, 2, 7),
+    "said": "assert 1 == 2",
+    "seed": "SKERRY_SEED=1",
+    "test": "tests/test_flaky.py::test_the_list_is_whole",
+}
+
+
+def wrong(entries: list[dict[str, Any]]) -> list[str]:
+    """Return what is wrong with a list; nothing when it is whole."""
+    names = [str(one.get("test")) for one in entries]
+    texts = [one.get(key) for one in entries for key in ("said", "seed")]
+    checks = {
+        "another key, or one is missing": any(one.keys() != KEYS for one in entries),
+        "no date": not all(isinstance(one.get("date"), dt.date) for one in entries),
+        "an empty text": not all(isinstance(one, str) and one.strip() for one in texts),
+        "a test that there is not": bool(missing(one.partition("[")[0] for one in names)),
+        "a test that gets no second try": any(one.startswith(FINAL) for one in names),
+    }
+    return [name for name, found in checks.items() if found]
+
+
+def test_the_list_is_whole() -> None:
+    assert wrong(tomllib.loads(FLAKY.read_text(encoding="utf-8")).get("flaky", [])) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, []),
+        ({"why": "?"}, ["another key, or one is missing"]),
+        ({"date": "yesterday"}, ["no date"]),
+        ({"said": " "}, ["an empty text"]),
+        ({"test": "tests/test_flaky.py::test_gone"}, ["a test that there is not"]),
+        (
+            {"test": "tests/e2e/test_kills.py::test_gone"},
+            ["a test that there is not", "a test that gets no second try"],
+        ),
+    ],
+)
+def test_a_fault_of_the_list_is_found(change: dict[str, Any], found: list[str]) -> None:
+    assert wrong([GOOD | change]) == found
