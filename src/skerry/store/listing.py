@@ -14,7 +14,7 @@ from skerry.store.unit import Reader, Row
 
 
 class Wanted(Struct, frozen=True):
-    """Which sessions; what is not said excludes nothing."""
+    """Filter of sessions; fields left out exclude nothing."""
 
     agent: str | None = None
     agents: frozenset[str] | None = None
