@@ -116,6 +116,9 @@ def test_a_long_stretch_that_answers_is_shown_in_several_excerpts(each: int, mos
     assert len(found) > 1 or most == 1 or each == 600
     for one in found:
         seen = [line for line in one.text.splitlines() if line != GAP]
-        assert (lines.index(seen[0]), lines.index(seen[-1])) == (one.start_line - 1, one.end_line - 1)
+        assert (lines.index(seen[0]), lines.index(seen[-1])) == (
+            one.start_line - 1,
+            one.end_line - 1,
+        )
         assert all(parts[at].start_line <= one.end_line for at in one.sources)
         assert all(parts[at].end_line >= one.start_line for at in one.sources)
