@@ -38,3 +38,14 @@ def test_each_has_a_name_of_its_own_and_is_small() -> None:
 def test_what_it_is_of_is_known() -> None:
     known = proved()
     assert {one.name: one.of for one in PATCHES if not one.of or set(one.of) - known} == {}
+
+
+def test_a_patch_of_a_rule_is_for_the_tests_of_the_rule() -> None:
+    proofs = {f"rules.{name}": set(one.get("tests", ())) for name, one in rules().items()}
+    apart = [
+        (one.name, of)
+        for one in PATCHES
+        for of in one.of
+        if of in proofs and not proofs[of] & set(one.tests)
+    ]
+    assert apart == [], "mark a test of the patch with the rule"

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from scripts.mutate import LIST as PATCHES
+from scripts.mutate import patches
 from scripts.requirements import ROOT
 from tests.support.listed import missing
 
@@ -44,6 +46,8 @@ def faults(entry: Entry) -> list[str]:
         "neither tests nor a reason": not tests and "reason" not in entry,
         "tests and a reason": bool(tests) and "reason" in entry,
         "a defect without a test": entry.get("kind") == "defect" and not tests,
+        "a defect that no test was seen to find": entry.get("kind") == "defect"
+        and "failed_before" not in entry,
         "a test twice": len(set(tests)) != len(tests),
         "a rest of nothing": "left" in entry and not tests,
     }
@@ -73,6 +77,15 @@ def test_every_test_that_is_named_exists(table: tuple[list[str], dict[str, Entry
     assert missing(test for one in table[1].values() for test in one.get("tests", [])) == set()
 
 
+def test_what_was_made_again_is_kept_as_a_patch(table: tuple[list[str], dict[str, Entry]]) -> None:
+    notes = {name: one.get("failed_before", "") for name, one in table[1].items()}
+    kept = {of for one in patches((ROOT / PATCHES).read_text(encoding="utf-8")) for of in one.of}
+    made = {name for name, note in notes.items() if PATCHES.name in note}
+    assert made
+    assert made - kept == set()
+    assert {name for name, note in notes.items() if note.startswith("By import")} - made == set()
+
+
 @pytest.mark.skipif(not REVIEWS.exists(), reason="the reviews are not beside the checkout")
 def test_what_the_reviews_number_is_in_the_list(
     table: tuple[list[str], dict[str, Entry]],
@@ -88,7 +101,12 @@ def test_what_the_reviews_number_is_in_the_list(
         assert numbers - ours == set(), review
 
 
-WHOLE: Final = {"kind": "defect", "title": "It fails.", "tests": ["tests/test_reviews.py::test_x"]}
+WHOLE: Final = {
+    "kind": "defect",
+    "title": "It fails.",
+    "tests": ["tests/test_reviews.py::test_x"],
+    "failed_before": "Fails: test_x.",
+}
 
 
 @pytest.mark.parametrize(

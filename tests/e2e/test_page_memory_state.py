@@ -1,5 +1,6 @@
 """What the page tells of the memory: found by words, by meaning too, waiting, read, left out."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,15 @@ async def test_the_list_of_files_tells_of_each_how_it_is_found_and_was_read(page
     whole = rows.locator("[data-path='MEMORY.md']")
     await expect(whole).to_contain_text("by words and meaning")
     await expect(whole).not_to_contain_text("read as")
+
+
+async def test_a_conversation_is_listed_by_its_title_and_the_time_it_was_written(
+    page: Page,
+) -> None:
+    await page.get_by_role("tab", name="Files").click()
+    said = page.locator(".files [data-path^='sessions/']")
+    title = await page.locator("#sessions li .name").first.text_content()
+    assert title
+    assert "agent:" not in title
+    await expect(said.locator(".name")).to_have_text(title)
+    await expect(said.locator(".about")).to_have_text(re.compile(r" · (now|\d+ min)$"))

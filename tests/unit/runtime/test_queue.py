@@ -263,6 +263,7 @@ async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_pat
         assert await words(core) == ["a", "b", "own", "c"]
 
 
+@pytest.mark.requirement("loop-records-inbound-session")
 async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
     gate = Gate()
     async with open_core(tmp_path, ScriptedModel([["0"], [gate, "1"], ["2"], ["3"]])) as core:
