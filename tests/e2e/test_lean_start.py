@@ -3,10 +3,12 @@
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+ARENA = 64 << 20
 LIBRARIES = (
     "Stemmer",
     "click",
@@ -80,3 +82,28 @@ def _names(report: Path) -> set[str]:
 def test_a_start_does_without(imported: set[str], name: str) -> None:
     assert "skerry.gateway.listen" in imported
     assert [one for one in sorted(imported) if one == name or one.startswith(f"{name}.")] == []
+
+
+def test_the_threads_of_a_gateway_take_memory_from_two_arenas(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "skerry", "gateway", "run", "--port", "0"],
+        env={"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("ready ws://") for line in process.stdout)
+        maps = Path(f"/proc/{process.pid}/maps")
+        beside = _arenas(maps.read_text("utf-8")) if maps.exists() else 0
+        process.terminate()
+    assert beside <= 1  # and the one of the main thread
+
+
+def _arenas(maps: str) -> int:
+    """Return how many arenas of glibc there are beside the first: 64 MB, the rest reserved."""
+    rows = [line.replace("-", " ", 1).split()[:3] for line in maps.splitlines()]
+    spans = [(int(begin, 16), int(end, 16), kind) for begin, end, kind in rows]
+    return sum(
+        begin % ARENA == 0 and kind[:2] == "rw" and rest[:2] == "--" and last == begin + ARENA
+        for (begin, _, kind), (_, last, rest) in pairwise(spans)
+    )

@@ -18,12 +18,14 @@ from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.gateway import GatewayConfig
 from skerry.config.load import STRICT, Loaded, prepare
 from skerry.infra.clock import SystemClock
+from skerry.infra.heap import few_arenas
 from skerry.infra.log import LOGS, Redactor, writing
 from skerry.model.errors import ConfigError
 
 
 def run(arguments: Namespace) -> int:
     """Run `skerry gateway run`; return the exit code."""
+    few_arenas()
     strict = {STRICT: "1"} if arguments.strict_config else {}
     loaded = _with_flags(prepare({**os.environ, **strict}), arguments)
     if loaded.broken is not None:
