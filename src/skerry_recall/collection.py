@@ -18,7 +18,7 @@ from skerry_recall.postings import Postings, build
 from skerry_recall.scores import Floats, Scores
 from skerry_recall.segments import Change, Parts, Removed, changed, compacted, purged
 from skerry_recall.snapshot import Snapshot, snapshot
-from skerry_recall.terms import Words
+from skerry_recall.terms import shared
 from skerry_recall.vectors import SizeError, Vectors
 
 logger: Final = logging.getLogger(__name__)
@@ -48,7 +48,6 @@ class Collection:
         self._folder = folder
         self._lock = threading.Lock()
         self._state: _State | None = None
-        self._words: Words | None = None
 
     def ids(self) -> frozenset[int]:
         """Return the ids of the passages that it holds."""
@@ -94,8 +93,7 @@ class Collection:
         """
         with self._lock:
             state = self._state or self._load()
-            self._words = self._words or Words()
-            new = build(added, self._words)
+            new = build(added, shared())
             gone = np.fromiter(removed, np.int64)
             parts = changed(state.parts, Change(new, gone, vectors or {}, model))
             self._state = self._written(state, parts, stamp)

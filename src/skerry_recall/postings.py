@@ -28,7 +28,7 @@ MAX_PASSAGES: Final = 1 << 24
 """Of one index: a row has 24 bits while it is sorted."""
 MAX_TEXT: Final = 100_000
 """Characters of a passage that are indexed."""
-_MOST: Final = 255
+MAX_COUNT: Final = 255
 """Times a word is counted in a passage."""
 _BATCH: Final = 4096
 _BLOCK: Final = 1 << 20
@@ -114,7 +114,7 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
         term = np.fromiter(chain.from_iterable(found), np.uint64, sum(lengths[begin:]))
         row = np.repeat(np.arange(begin, len(lengths), dtype=np.uint64), lengths[begin:])
         key, count = np.unique(term << np.uint64(24) | row, return_counts=True)
-        keys.append(key << np.uint64(8) | np.minimum(count, _MOST).astype(np.uint64))
+        keys.append(key << np.uint64(8) | np.minimum(count, MAX_COUNT).astype(np.uint64))
     rows = np.array(facts, np.int64).reshape(-1, 4)
     if len(np.unique(rows[:, 0])) < len(rows):
         raise ValueError("two passages have the same id")

@@ -7,7 +7,8 @@ written without spaces are cut into overlapping pairs of characters.
 """
 
 import re
-from functools import partial
+import threading
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -24,7 +25,7 @@ MAX_TERM: Final = 64
 """Characters of a term; of a longer one the beginning is kept."""
 MAX_QUESTION: Final = 10_000
 """Characters of a question that are looked at."""
-_CACHED: Final = 100_000
+_CACHED: Final = 50_000
 """Forms whose terms are remembered, of about 150 bytes each."""
 
 FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
@@ -48,18 +49,25 @@ class _Stemmer(Protocol):
 
 
 class Known(dict[str, tuple[T, ...]], Generic[T]):
-    """What is made of forms, once of each; up to its limit, then it forgets all."""
+    """What is made of forms, once of each; up to its limit, then it forgets all.
 
-    def __init__(self, make: "Callable[[str], Iterable[T]]") -> None:
+    What is made is made by one thread at a time; looking up takes no lock.
+    """
+
+    def __init__(
+        self, make: "Callable[[str], Iterable[T]]", turn: "threading.RLock | None" = None
+    ) -> None:
         super().__init__()
         self._make = make
+        self._turn = turn or threading.RLock()
 
     def __missing__(self, form: str) -> tuple[T, ...]:
-        found = tuple(self._make(form))
-        if len(self) >= _CACHED:
-            self.clear()
-        if len(form) <= MAX_TERM:
-            self[form] = found
+        with self._turn:
+            found = tuple(self._make(form))
+            if len(self) >= _CACHED:
+                self.clear()
+            if len(form) <= MAX_TERM:
+                self[form] = found
         return found
 
     def of(self, text: str) -> list[T]:
@@ -68,7 +76,7 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
 
 
 class Words:
-    """Turns texts into terms; it remembers what it saw. Not to be shared by threads."""
+    """Turns texts into terms; it remembers what it saw. Usable from all threads."""
 
     def __init__(self) -> None:
         # Here, so that who never searches never loads it.
@@ -77,7 +85,9 @@ class Words:
         # Its own cache costs more than stemming does.
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
         self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}
-        self._known = Known(self._found)
+        self._turn = threading.RLock()
+        """Whoever stems: a stemmer is not to be used by two threads."""
+        self._known = Known(self._found, self._turn)
         self._spoken: dict[str, Known[str]] = {"": self._known}
 
     def terms(self, text: str) -> list[str]:
@@ -91,7 +101,8 @@ class Words:
         that of any text: an exact word is found whatever the languages of text and question.
         """
         if language not in self._spoken:
-            self._spoken[language] = Known(partial(self._inflected, language))
+            made = Known(partial(self._inflected, language), self._turn)
+            return self._spoken.setdefault(language, made)
         return self._spoken[language]
 
     def content(self, question: str) -> list[str]:
@@ -155,9 +166,18 @@ class Words:
         return self._stemmers[language]
 
 
+@cache
+def shared() -> Words:
+    """Return the `Words` that all of a process use.
+
+    To stem the words of a question anew each time took longer than to look for them.
+    """
+    return Words()
+
+
 def terms(text: str) -> list[str]:
-    """Return the terms of one text; `Words` is for many."""
-    return Words().terms(text)
+    """Return the terms of one text."""
+    return shared().terms(text)
 
 
 def _pairs(run: str) -> list[str]:

@@ -58,9 +58,9 @@ def flat(texts: Iterable[str]) -> str:
 
 def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
     """Return whether the rest has half of the question's words that the whole had, or more."""
-    from skerry_recall.terms import Words  # noqa: PLC0415 - loads with a search
+    from skerry_recall.terms import shared  # noqa: PLC0415 - loads with a search
 
-    words = Words()
+    words = shared()
     asked = set(words.content(question))
     had, has = (asked.intersection(words.content("\n".join(one))) for one in (lines, rest))
     return 2 * len(has) >= len(had)

@@ -77,10 +77,10 @@ def search(
     from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
     from skerry_recall.models import SCALES  # noqa: PLC0415 - as said above
     from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
-    from skerry_recall.terms import Words  # noqa: PLC0415 - as said above
+    from skerry_recall.terms import shared  # noqa: PLC0415 - as said above
 
     weighing, now = asking.weighing, asking.now
-    asked = read(question.text, Words(), now, zone_of(asking.zone))
+    asked = read(question.text, shared(), now, zone_of(asking.zone))
     scores = collection.scores(
         asked.terms,
         vector,

@@ -17,21 +17,21 @@ from skerry.model import message
 from skerry.model.message import Message
 from skerry.store.fts_query import wanted
 from skerry.store.unit import Reader
-from skerry.store.words import MAX_TEXT, indexed, plain
+from skerry.store.words import MAX_TEXT, is_said, plain
 
 CANDIDATES: Final = 100
-"""Entries whose text is looked at."""
+"""Entries whose text is looked at, at most."""
 BESIDE: Final = 2
 """Entries before and behind each, which say what it is about."""
 MAX_CHARS: Final = 2_000_000
 """Characters that are looked at, about: half a second of CPU."""
-MOST: Final = 20_000
+MOST: Final = 5000
 """Entries in which one word is looked for, the newest: what stands in more says little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Entries that are searched."""
+    """What is searched."""
 
     serials: Mapping[int, str]
     """The sessions' ids by their number in the index."""
@@ -68,25 +68,25 @@ class Gathered:
     entries: Sequence[Entry]
     """Those with words and those beside them, in the order in which they were said."""
     found: Mapping[int, float]
-    """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
+    """What the words of an entry say by their rarity, by rowid; nothing for who has none."""
     exact: frozenset[int]
     """Rowids of those that have a phrase or an identifier of the question."""
     having: Mapping[str, int]
-    """Number of entries with each word."""
+    """How many entries have each word."""
     total: int
-    """Approximate number of all entries."""
+    """How many there are, about."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """Entries read so far."""
+    """What was read so far."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     chars: int = 0
 
 
-def gather(reader: Reader, question: str, scope: Scope) -> Gathered:
-    """Return the candidates. Some 20 ms of CPU; up to a second for a million entries."""
+def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) -> Gathered:
+    """Return the candidates, of which `most` have words. Some 10 ms, however many there are."""
     from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
 
     asked = wanted(question)
@@ -97,9 +97,9 @@ def gather(reader: Reader, question: str, scope: Scope) -> Gathered:
     total = total or 0
     rows = {word: _matching(reader, phrase, scope) for word, phrase in asked.words.items()}
     having = {word: len(found) for word, found in rows.items()}
-    found = best([(rarity(total, len(one)), one) for one in rows.values() if one], CANDIDATES)
+    found = best([(rarity(total, len(one)), one) for one in rows.values() if one], most)
     exact = frozenset(
-        rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:CANDIDATES]
+        rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:most]
     )
     reading = _Reading()
     for rowid in (*exact, *found):
@@ -124,8 +124,9 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
     said = [(one, at, _said(body)) for one, at, body in rows]
     found: list[Entry] = []
     for (one, at, words), (_, _, answer) in zip_longest(said, said[1:], fillvalue=(0, 0, None)):
-        if one <= last and words is not None and indexed(words, answer):
-            found.append(Entry(serial << 32 | one, at, words, plain(words)[:MAX_TEXT]))
+        if one <= last and words is not None and is_said(words, answer):
+            text = plain(words)[:MAX_TEXT]
+            found += [Entry(serial << 32 | one, at, words, text)] if text else []
     return found
 
 
@@ -138,7 +139,7 @@ def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
 
 
 def _said(body: bytes) -> Message | None:
-    """Decodes the message of an entry; None if it is unreadable: `indexing` has logged that."""
+    """Return what an entry says; None where it cannot be read: `indexing` has said so."""
     try:
         return message.decode(body)
     except (TypeError, *UNREADABLE):

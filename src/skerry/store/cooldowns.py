@@ -1,4 +1,4 @@
-"""Cooldowns of credentials, stored so that they survive a restart."""
+"""Which credentials rest, so that a restart does not forget it."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Row(NamedTuple):
     model: str
     reason: str
     stamp: str
-    """Fingerprint of the credential."""
+    """Of the credential."""
     failures: int
     failed_at: int
     until: int

@@ -26,7 +26,7 @@ from skerry.store.words import indexed
 BATCH: Final = 100
 """Rows in one unit: other units wait behind it."""
 PASSES: Final = 5
-"""Number of passes over the tables, for text that arrived in the meantime."""
+"""How often it is looked whether something came meanwhile."""
 
 
 class Redacted(Struct, frozen=True):
@@ -69,14 +69,14 @@ class Redacted(Struct, frozen=True):
 
 
 class Forgetting(Struct, frozen=True):
-    """Statements that are being erased."""
+    """What is being forgotten."""
 
     serial: int
     agent: AgentId
     phrases: tuple[str, ...]
     """None where all is done but `finish`."""
     extra: bool = False
-    """Erases them in the extra paths too."""
+    """Whether the extra paths are cleaned too."""
 
 
 def begin(
@@ -92,7 +92,7 @@ def begin(
 
 
 def begun(reader: Reader) -> list[Forgetting]:
-    """Returns the erasures that are not complete, the oldest first."""
+    """Return what is being forgotten, the oldest first."""
     rows = reader.all("SELECT serial, agent, phrases, extra FROM forgetting ORDER BY serial")
     return [
         Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), bool(extra))
@@ -197,7 +197,7 @@ def _begun(reader: Reader) -> list[list[str]]:
 
 
 class _Table(Struct, frozen=True):
-    """Table with text, and the owner of its rows."""
+    """Where text stands, and whose it is."""
 
     name: str
     keys: tuple[str, ...]
@@ -206,7 +206,7 @@ class _Table(Struct, frozen=True):
     owner: str
     """A condition with the agent as `?`."""
     count: Callable[[Sequence[str]], Redacted]
-    """Function that counts a row, by its keys and texts."""
+    """What a row counts as, by its keys and texts."""
 
     def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row[: len(self.keys)]

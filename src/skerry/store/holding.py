@@ -1,4 +1,4 @@
-"""Backups that still contain erased text, and their end of life."""
+"""Which backups still hold what was forgotten, and until when."""
 
 import sqlite3
 from pathlib import Path

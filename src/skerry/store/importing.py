@@ -13,7 +13,7 @@ from skerry.store.unit import Unit
 
 
 class Taken(StrEnum):
-    """Result for a session to be imported."""
+    """What became of a session that was to be imported."""
 
     PRESENT = "imported"
     ARCHIVED = "imported as an earlier session"

@@ -18,7 +18,7 @@ COUNTED_QUARTERS: Final = 672
 
 
 class Answered(Struct, frozen=True):
-    """Use of a key."""
+    """What a key was used for."""
 
     digest: bytes
     answer: bytes | None
@@ -26,7 +26,7 @@ class Answered(Struct, frozen=True):
 
 
 def find(reader: Reader, method: str, key: str) -> Answered | None:
-    """Returns the use of the key; None when it is free."""
+    """Return what the key was used for; None when it is free."""
     row = reader.one(
         "SELECT digest, answer FROM answered WHERE method = ? AND key = ?", (method, key)
     )

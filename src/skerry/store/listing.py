@@ -14,7 +14,7 @@ from skerry.store.unit import Reader, Row
 
 
 class Wanted(Struct, frozen=True):
-    """Filter of sessions; fields left out exclude nothing."""
+    """Which sessions; what is not said excludes nothing."""
 
     agent: str | None = None
     agents: frozenset[str] | None = None

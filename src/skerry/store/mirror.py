@@ -48,7 +48,7 @@ _encode = msgspec.json.encode
 
 
 class _Mark(Struct):
-    """Position up to which a file is written."""
+    """How far a file is written."""
 
     seq: int
     size: int

@@ -18,7 +18,7 @@ _MOST_ERROR = 500
 
 
 class PartState(StrEnum):
-    """State of a part."""
+    """Where a part stands."""
 
     PENDING = "pending"
     SENDING = "sending"
@@ -41,7 +41,7 @@ class WaitingPart(Struct, frozen=True):
     retry_at: int = 0
     """Not before, in ms; 0 is at once."""
     repeated: bool = False
-    """True when it may have arrived already, and is sent once more with a mark."""
+    """Whether it may be there already, and goes out once more with a mark."""
 
 
 class KeptPart(Struct, frozen=True):
@@ -49,7 +49,7 @@ class KeptPart(Struct, frozen=True):
 
     waiting: WaitingPart
     error: str
-    """Reason why it was not sent, as far as known."""
+    """Why it did not go out, as far as is known."""
     created_at: int
     updated_at: int
 

@@ -5,31 +5,32 @@ an entry gets a share of what those beside it score: an answer often has none of
 question. Meaning is not compared: transcripts have no vectors of single entries.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from skerry_recall.fuse import BEST, Options, rank
-from skerry_recall.passage import Passage
-from skerry_recall.postings import add, build, idf, norms
+from skerry_recall.language import guess
+from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, idf, norms
 from skerry_recall.question import read
 from skerry_recall.scores import Scores
-from skerry_recall.terms import Words
+from skerry_recall.terms import FORM, shared
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from skerry.store.candidates import Entry, Gathered
-    from skerry_recall.scores import Floats
+    from skerry_recall.arrays import Array
+    from skerry_recall.scores import Floats, Ints
 
 SITTING_MS: Final = 3_600_000
 """After an hour in which nobody spoke another sitting begins: what stands there is no neighbour."""
 _PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
-"""Profile of the ranking. Only whole exchanges can be compared for repetition: a repeated question
-may have another answer."""
+"""What repeats another is known only of whole exchanges: a question may have another answer."""
 
 
 def rarity(total: int, having: int) -> float:
@@ -51,7 +52,7 @@ def best(found: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, fl
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Position of an entry of the ranking among the candidates."""
+    """Where an entry of the ranking stands among the candidates."""
 
     at: int
     """Its position among them."""
@@ -64,33 +65,25 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
     entries = gathered.entries
     if not entries:
         return []
-    words = Words()
+    words = shared()
     asked = read(question, words)
-    sittings = _sittings(entries)
-    postings = build(
-        (
-            Passage(at + 1, sitting, at, one.text, at=one.at)
-            for at, (one, sitting) in enumerate(zip(entries, sittings, strict=True))
-        ),
-        words,
-    )
+    rows, length = _counted([one.text for one in entries], asked.terms)
     having = {term: count for word, count in gathered.having.items() for term in words.terms(word)}
-    norm = norms(postings.length, float(postings.length.mean()))
+    norm = norms(length, float(length.mean()))
     text = np.zeros(len(entries), np.float32)
     possible = 0.0
-    for term in asked.terms:
-        found = postings.find(term)
+    for term, found in rows.items():
         weight = rarity(gathered.total, having.get(term, len(found[0])))
         possible += weight
         add(text, norm, found, weight)
     scores = Scores(
         text=_lifted(text, gathered),
         vector=None,
-        id=postings.id,
-        document=postings.document,
-        place=postings.place,
-        at=postings.at,
-        length=postings.length,
+        id=np.arange(1, len(entries) + 1),
+        document=np.array(_sittings(entries), np.int32),
+        place=np.arange(len(entries), dtype=np.int32),
+        at=np.array([one.at for one in entries], np.int64),
+        length=length,
         possible=possible,
     )
     options = Options(asked=asked, texts=lambda rows: [entries[row].text for row in rows])
@@ -100,6 +93,32 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
         if scores.text[one.row] > 0
     ]
     return sorted(places, key=lambda one: entries[one.at].rowid not in gathered.exact)
+
+
+def _counted(
+    texts: "Sequence[str]", terms: "Collection[str]"
+) -> "tuple[dict[str, tuple[Ints, Array]], Ints]":
+    """Return in which of the texts each term stands and how often, and how long the texts are.
+
+    An index of all their words would take twice as long, and be searched once.
+    """
+    words = shared()
+    wanted = frozenset(terms)
+    found: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
+    lengths: list[int] = []
+    for row, text in enumerate(texts):
+        spoken = words.spoken(guess(text))
+        forms = FORM.findall(text[:MAX_TEXT])
+        all_terms = list(chain.from_iterable(map(spoken.__getitem__, forms)))
+        lengths.append(len(all_terms))
+        for term, count in Counter(filter(wanted.__contains__, all_terms)).items():
+            found[term][0].append(row)
+            found[term][1].append(min(count, MAX_COUNT))
+    made = {
+        term: (np.array(rows, np.int32), np.array(counts, np.uint8))
+        for term, (rows, counts) in found.items()
+    }
+    return made, np.array(lengths, np.int32)
 
 
 def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":

@@ -24,26 +24,26 @@ _ENDINGS: Final = ("", "-wal", "-shm")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Result of a restore, with the losses."""
+    """What was done, and what is missing."""
 
     backup: Backup | None
     """None where there was none and all comes from the damaged file."""
     damage: tuple[str, ...]
-    """Damage of the replaced database; empty if it was sound."""
+    """What was wrong with the database that was there; empty where it was sound."""
     tables: tuple[Table, ...]
-    """Tables salvaged from it; empty if that was not requested."""
+    """What could be read of it; empty where that was not wanted."""
     gaps: tuple[Gap, ...]
     before: Contents | None
-    """Content of the replaced database; None if it is unreadable."""
+    """What the replaced database held; None where that cannot be read."""
     after: Contents
     devices: security.Kept
-    """Devices that may connect."""
+    """Which devices may connect."""
     aside: Path | None
-    """Folder with the replaced files; None if there were none."""
+    """Where what was there is kept; None where nothing was."""
 
 
 def damage(state_dir: Path) -> tuple[str, ...]:
-    """Returns the damage of the database; a missing one has none."""
+    """Return what is wrong with the database; a missing one has nothing wrong."""
     path = state_dir / DATABASE
     if not path.exists():
         return ()

@@ -26,7 +26,7 @@ _BUILT_ANEW: Final = ("sqlite_", "entry_text", "entry_indexed", "mirror")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows salvaged from one table."""
+    """What came out of one table."""
 
     name: str
     kept: int
@@ -34,7 +34,7 @@ class Table:
     salvaged: int
     """Rows that could be read of the damaged file."""
     whole: bool
-    """True when no row is missing."""
+    """Whether those are all that there were."""
 
 
 @dataclass(frozen=True, slots=True)

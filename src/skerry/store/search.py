@@ -18,7 +18,7 @@ from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.recall import Found, Hit, Said
 from skerry.model.session import Archived
-from skerry.store.candidates import Entry, Scope, around, gather
+from skerry.store.candidates import CANDIDATES, Entry, Scope, around, gather
 from skerry.store.exchange import WIDTH, Exchange, exchange
 from skerry.store.fts_query import excerpt
 from skerry.store.indexing import fill
@@ -29,9 +29,9 @@ from skerry_recall.diverse import jaccard, tokens
 
 MAX_HITS: Final = 50
 FILL_SECONDS: Final = 5.0
-"""Seconds for which a search waits for the index; after them it reports that it is incomplete."""
+"""How long a search waits for what is not indexed yet; then it says that it is incomplete."""
 SEARCH_SECONDS: Final = 10.0
-"""Seconds for the search itself."""
+"""How long it may take after that."""
 _FETCHED: Final = 8
 """Entries ranked for a hit: an exchange counts once, whichever of its entries have the words."""
 SAME: Final = 0.9
@@ -44,7 +44,7 @@ AROUND: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Query with its filters."""
+    """What to look for, and where."""
 
     key: SessionKey
     """The conversation that asks."""
@@ -55,7 +55,7 @@ class Question:
     everywhere: bool = False
     """In every conversation of the agent; for whom may read them all."""
     only: frozenset[str] | None = None
-    """Restricts the search to sessions with these keys."""
+    """Of those, only in the ones with these keys."""
     within: SessionId | None = None
     """Only in this incarnation."""
     until: tuple[SessionId, int] | None = None
@@ -107,8 +107,8 @@ def _hits(reader: Reader, question: Question, where: Mapping[str, tuple[str, boo
     from skerry.store.ranking import ranked  # noqa: PLC0415 - numpy comes with a search
 
     scope = _scope(reader, question, where)
-    gathered = gather(reader, question.text, scope)
     most = min(question.limit, MAX_HITS)
+    gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
     shown: set[int] = set()
     said: list[frozenset[str]] = []
     hits: list[Hit] = []

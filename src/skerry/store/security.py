@@ -21,8 +21,7 @@ TABLES: Final = ("device_grant", "device_token", "device_request")
 FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
 """Tables that end with a restore: what prompts began with was judged by records of that time."""
 RECORDS: Final = "file_record"
-"""Table in which the rows of the replaced database win; if it is unreadable, the backup's are
-kept."""
+"""Of which the replaced database's rows win; where it cannot be read, the backup's hold."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite makes; its indexes have no SQL."""
@@ -32,14 +31,14 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Devices kept and dropped by a restore."""
+    """What a restore did with the devices."""
 
     kept: int
     """Paired devices of the replaced database, which stay as they are."""
     dropped: int
     """Paired devices of the backup that must pair again."""
     known: bool
-    """True when the replaced database could be read for them."""
+    """Whether the replaced database could be read for them."""
 
 
 def keep(replaced: Path, made: Path) -> Kept:
@@ -74,7 +73,7 @@ def keep(replaced: Path, made: Path) -> Kept:
 
 
 def foreign(path: Path) -> str:
-    """Returns schema objects that no version of this program made; empty if there are none.
+    """Return what the file has that no version of this program made; empty where there is nothing.
 
     Raises:
         sqlite3.Error: it cannot be read.

@@ -1,4 +1,4 @@
-"""Senders in the owner's own conversations, for the doctor."""
+"""Who has written in the owner's own conversations, for the doctor."""
 
 import sqlite3
 from contextlib import closing

@@ -34,7 +34,7 @@ DATABASE: Final = "state.sqlite"
 
 
 TRY_SECONDS: Final = 2.0
-"""Seconds within which `works` must answer; a slower disk counts as failing."""
+"""How long an answer to `works` may take; a disk that takes longer does not."""
 
 
 def _try(unit: Unit) -> None:

@@ -16,7 +16,7 @@ from skerry.store.unit import Reader, Unit
 
 
 class Outcome(StrEnum):
-    """Result of a call."""
+    """What became of a call."""
 
     OK = "ok"
     ERROR = "error"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class By(StrEnum):
-    """Key by which sums are grouped."""
+    """What sums can be asked by."""
 
     DAY = "day"
     MODEL = "model"
@@ -41,7 +41,7 @@ class BookedCall(Struct, frozen=True):
     """One call of a model, as it stands in the ledger."""
 
     at: int
-    """Time at which it ended, in milliseconds since 1970."""
+    """When it ended, milliseconds since 1970."""
     day: str
     """The same in the person's time zone, `YYYY-MM-DD`."""
     run_id: str
@@ -55,17 +55,17 @@ class BookedCall(Struct, frozen=True):
     profile: str
     usage: Usage
     priced: bool
-    """True when its cost is known."""
+    """Whether it is known what it cost."""
     outcome: Outcome
     counted: bool
-    """True when its number of tokens is known."""
+    """Whether it is known how many tokens it used."""
     seconds: float
     call_id: str = ""
     """Names it in the file of calls too; empty in rows that are older than that file."""
 
 
 class Sums(NamedTuple):
-    """Usage of several calls together; costs in US dollars."""
+    """What calls used together; costs in US dollars."""
 
     calls: int = 0
     failed: int = 0
@@ -91,7 +91,7 @@ class Sums(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Returns the known part of the cost."""
+        """Return what is known to have been paid."""
         return self.input_cost + self.output_cost + self.cache_read_cost + self.cache_write_cost
 
     def plus(self, other: "Sums") -> "Sums":
@@ -118,7 +118,7 @@ _DAY: Final = f"INSERT INTO usage_day VALUES (?{', ?' * 18}) ON CONFLICT DO UPDA
 
 
 def sums_of(call: BookedCall) -> Sums:
-    """Returns the usage that one call adds to its day."""
+    """Return what one call adds to its day."""
     usage, cost = call.usage, call.usage.cost
     return Sums(
         1,

@@ -1,4 +1,4 @@
-"""Words of an entry that are indexed (pure).
+"""Which words of an entry are indexed (pure).
 
 The index splits at what is no letter or digit, folds case and accents, and stems English by
 Porter's older rules: it is SQLite's own, so that no library has to be there for what is written
@@ -26,19 +26,25 @@ MAX_TEXT: Final = 400_000
 
 
 def indexed(message: Message, answer: Message | None = None) -> str:
-    """Returns the indexed text of the message, by the entry that follows it, its `answer`.
+    """Return what of the message is indexed, by the entry that follows it, its `answer`.
 
     Nothing of what only repeats others: each finding would be found again, before what it was found
     in. Nothing of what was said to the gateway and by it: it would bury what was talked about.
     """
+    return spread(plain(message)[:MAX_TEXT]) if is_said(message, answer) else ""
+
+
+def is_said(message: Message, answer: Message | None = None) -> bool:
+    """Return whether the words of the message are indexed, by the entry that follows it."""
     match message:
         case ToolResultMessage(origin=Origin.MEMORY):
-            return ""
+            return False
         case AssistantMessage() if _source(message) in {COMMAND, NOTICE, COMPACTION}:
-            return ""
+            return False
         case UserMessage() if may_be_command(message) and _source(answer) == COMMAND:
-            return ""
-    return spread(plain(message)[:MAX_TEXT])
+            return False
+        case _:
+            return True
 
 
 def may_be_command(message: Message) -> bool:
@@ -51,7 +57,7 @@ def _source(message: Message | None) -> tuple[str, str]:
 
 
 def plain(message: Message) -> str:
-    """Returns the text of the message, and its tool calls with their arguments."""
+    """Return what the message says, and which tools it calls with what."""
     said = [message.text] if message.text else []
     if isinstance(message, AssistantMessage):
         said += [f"{call.name} {encode_arguments(call)}" for call in message.tool_calls]

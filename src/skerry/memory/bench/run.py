@@ -15,7 +15,7 @@ from skerry_recall.collection import Collection
 from skerry_recall.fuse import Options, Profile, rank
 from skerry_recall.models import SCALES
 from skerry_recall.question import read
-from skerry_recall.terms import Words
+from skerry_recall.terms import shared
 
 if TYPE_CHECKING:
     from skerry_recall.scores import Floats, Scores
@@ -86,7 +86,7 @@ def _answers(
 ) -> Iterator[tuple[Query, Mapping[str, Sequence[int]]]]:
     """Yield each question with the rows that each way of searching finds."""
     folder.mkdir(parents=True)
-    collection, words = Collection(folder), Words()
+    collection, words = Collection(folder), shared()
     held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}
     collection.refresh(added=scope.passages, vectors=held)
     plain, fused = FullText(scope), Fused(scope, vectors.passages)
