@@ -13,8 +13,11 @@ from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
 from skerry_recall.segments import Parts
 from skerry_recall.vectors import SizeError, Vectors
 
-MAX_TERMS: Final = 64
-"""Of one question; the rarest are looked for."""
+MAX_TERMS: Final = 32
+"""Of one question that are weighed, the rarest: a long text as a question has a hundred."""
+MAX_POSTINGS: Final = 100_000
+"""Places of them that are looked at, 3 ns each. What stands in more passages tells least, and would
+make a search take longer the more is kept. The rarest term has all of its places."""
 SURE: Final = 0.4
 """The share of a question's words, by rarity, with which a passage is as near as can be."""
 _LEAST: Final = 1e-6
@@ -60,8 +63,8 @@ class Snapshot:
         until: int | None = None,
     ) -> Scores:
         """Return how well each passage fits; see `Collection.scores`."""
-        found = self._found(terms)
-        text, possible = self._text(found), sum(one.weight for one in found)
+        found, possible = self._found(terms)
+        text = self._text(found)
         return Scores(
             text=text,
             vector=_fair(self.cosines(vector), text, possible),
@@ -74,21 +77,34 @@ class Snapshot:
             mask=self._mask(documents, since, until),
         )
 
-    def _found(self, terms: Mapping[str, float]) -> list[_Term]:
-        """Return what the terms weigh and where they are, the rarest first."""
-        total, found = len(self.id), list[tuple[int, _Term]]()
+    def _found(self, terms: Mapping[str, float]) -> tuple[list[_Term], float]:
+        """Return the terms that are weighed, the rarest first, and the score of having all.
+
+        To that count those that no passage has, not those that are too many or too common.
+        """
+        total, possible = len(self.id), 0.0
+        there: list[tuple[int, float, tuple[tuple[Ints, Array], ...]]] = []
         for term, weight in terms.items():
             lists = tuple(part.find(term) for part in self.postings)
-            having = self._having(lists)
-            found.append((having, _Term(weight * idf(total, having), lists)))
-        found.sort(key=lambda one: one[0])
-        return [one for _, one in found]
+            size = sum(len(rows) for rows, _ in lists)
+            if size:
+                there.append((size, weight, lists))
+            else:
+                possible += weight * idf(total, 0)
+        there.sort(key=lambda one: one[0])
+        found: list[_Term] = []
+        left = MAX_POSTINGS
+        for size, weight, lists in there[:MAX_TERMS]:
+            if found and size > left:
+                break
+            left -= size
+            found.append(_Term(weight * idf(total, self._having(lists)), lists))
+        return found, possible + sum(one.weight for one in found)
 
     def _text(self, terms: Sequence[_Term]) -> Floats:
         """Return the sum of the terms' BM25 scores, a row each."""
         into = tuple(np.zeros(len(part), np.float32) for part in self.postings)
-        used = [term for term in terms if any(len(rows) for rows, _ in term.lists)]
-        for term in used[:MAX_TERMS]:
+        for term in terms:
             for part, norm, one in zip(into, self.norm, term.lists, strict=True):
                 if len(one[0]):
                     add(part, norm, one, term.weight)

@@ -20,4 +20,4 @@ async def look(event: AfterCompaction) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.hooks.after_compaction(look)
+    api.on("after_compaction", look)

@@ -13,4 +13,4 @@ def add_rules(draft: BootstrapDraft) -> BootstrapChange:
 
 def register(api: PluginApi) -> None:
     """Take part where the files of a prompt are gathered."""
-    api.hooks.agent_bootstrap(add_rules)
+    api.on("agent_bootstrap", add_rules)

@@ -23,15 +23,15 @@ class SignInConfig(Section):
     """An OAuth 2 service at which `skerry auth login` signs in (RFC 6749, with PKCE: RFC 7636)."""
 
     authorize_url: Address
-    """Address that the browser opens."""
+    """Where the browser goes."""
     token_url: Address
-    """Address at which the code and the refresh token are exchanged for tokens."""
+    """Where the code and the refresh token are exchanged for tokens."""
     client_id: str = Field(min_length=1, max_length=512)
-    """Client id of the application that you registered at the service."""
+    """Of the application that you registered there."""
     client_secret: SecretStr | None = None
-    """Client secret, for services that issue one to native applications."""
+    """Where the service gives native applications one."""
     scopes: tuple[str, ...] = Field(default=(), max_length=100)
-    """Scopes requested."""
+    """What is asked for."""
     redirect_port: int = Field(default=0, ge=0, le=65_535)
     """Port on this machine to which the browser comes back; 0 lets the system choose."""
 

@@ -1,4 +1,4 @@
-"""Base classes of every section of the configuration file."""
+"""What every section of the configuration file shares."""
 
 import re
 from typing import ClassVar

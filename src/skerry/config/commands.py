@@ -11,20 +11,19 @@ Sender = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class CommandsConfig(OpenSection):
-    """Permission to give commands, and the commands that are enabled."""
+    """Who may give commands, and which of them are on."""
 
     owner_allow_from: tuple[Person, ...] = Field(default=(), max_length=100)
-    """Ids of the owner on chat platforms, as `channel:id`. When empty, nobody on a platform is the
-    owner."""
+    """What the owner is called on chat platforms, `channel:id`. Without it nobody there is."""
     allow_from: dict[str, tuple[Sender, ...]] | None = Field(default=None, max_length=100)
-    """Senders who may give commands, by platform: the key is its name, or `*` for platforms not
-    named; the values are ids as the platform has them, with or without `channel:`, or `*` for
-    everybody. When set, it alone decides, also for the owner."""
+    """Who may give commands on each platform: its name, or `*` for those not named, and ids as the
+    platform has them, with or without `channel:`, or `*` for everybody. Where it is set it alone
+    decides, for the owner too."""
     use_access_groups: bool = True
-    """Restricts commands in groups to the owner and to senders that `allowFrom` names."""
+    """Whether in groups only the owner, or whom `allowFrom` names, may give commands."""
     config: bool = False
-    """Lets `/config` show and change the configuration file."""
+    """Whether `/config` may show and change the configuration file."""
     debug: bool = False
-    """Lets `/debug` change the configuration until the next start."""
+    """Whether `/debug` may change the configuration until the next start."""
     restart: bool = True
-    """Lets `/restart` restart the gateway."""
+    """Whether `/restart` may restart the gateway."""

@@ -14,14 +14,14 @@ class HookEntryConfig(Section):
     """One hook, by its name."""
 
     enabled: bool = True
-    """Enables the hook."""
+    """Whether it takes part."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 of its handler.py. With it nothing else is loaded; a hook in a workspace needs
     it."""
 
 
 class HookLoadConfig(Section):
-    """Directories of hooks besides `hooks` in the state directory and in workspaces."""
+    """Where hooks are, besides `hooks` in the state directory and in workspaces."""
 
     extra_dirs: tuple[Path, ...] = Field(default=(), max_length=16)
     """Directories whose folders are hooks; relative to the configuration file."""
@@ -31,10 +31,11 @@ class InternalHooksConfig(Section):
     """Hooks that run inside the gateway."""
 
     enabled: bool = True
-    """Enables the hooks of this section."""
+    """Whether any takes part."""
     load: HookLoadConfig = HookLoadConfig.model_construct()
     entries: dict[str, HookEntryConfig] = Field(default_factory=dict)
-    """Settings of each hook, by its name. A hook that is not named is off, except `boot-md`."""
+    """What is said of each hook, by its name. One that is not named does not take part, but for
+    `boot-md`."""
 
     def takes_part(self, name: str) -> bool:
         """Return whether the hook is switched on."""

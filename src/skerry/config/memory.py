@@ -22,7 +22,7 @@ from skerry.model.memory import MemorySource
 
 
 class Citations(StrEnum):
-    """Cases in which a passage is cited."""
+    """When a passage is cited."""
 
     AUTO = "auto"
     """In direct chats."""
@@ -34,7 +34,7 @@ class ScopeRule(Section):
     """One rule of the scope."""
 
     action: Literal["allow", "deny"]
-    """Allows or denies reading and writing memory in the conversations that match."""
+    """Whether memory is read and written there."""
     match: SendMatch = SendMatch.model_construct()
     """In which conversations; an empty one means all."""
 
@@ -51,7 +51,7 @@ class MemoryScope(Section):
     """
 
     default: Literal["allow", "deny"] = "deny"
-    """Action where no rule matches."""
+    """What holds where no rule fits."""
     rules: tuple[ScopeRule, ...] = Field(default=(_DIRECT,), max_length=1000)
     """Any that denies counts; else one that allows."""
 
@@ -63,26 +63,25 @@ class MemoryQmd(QmdConfig):
 
 
 class MemoryConfig(OpenSection):
-    """Memory of the agents in files, and the search engine that serves it."""
+    """What the agents remember in files, and who finds it again."""
 
     backend: Literal["builtin", "qmd"] = "builtin"
-    """Search engine: the built-in index, or the program QMD with the built-in index as its
-    fallback."""
+    """Who answers: the index of this program, or the program QMD with that index behind it."""
     citations: Citations = Citations.AUTO
-    """Adds the source of each passage: `auto` (in direct chats), `on`, `off`."""
+    """Whether a passage says where it stands: `auto` (in direct chats), `on`, `off`."""
     qmd: MemoryQmd = MemoryQmd.model_construct()
 
 
 class MemorySearchConfig(EmbeddingConfig):
-    """Memory of an agent: its index and its search."""
+    """Whether an agent has a memory, and how it is searched."""
 
     enabled: bool = True
-    """Offers the memory tools to the model and lets it read passages again after a summary."""
+    """Whether its model is offered the memory tools and reads passages again after a summary."""
     extra_paths: tuple[str, ...] = Field(default=(), max_length=100)
     """Markdown files, and folders of them, that are remembered besides; relative to the
     workspace."""
     sources: tuple[MemorySource, ...] = Field(default=tuple(MemorySource), max_length=2)
-    """Sources of the index: `memory` for the files, `sessions` for conversations."""
+    """What is indexed: `memory` is the files, `sessions` what was said."""
     chunking: MemoryChunking = MemoryChunking.model_construct()
     query: MemoryQueryConfig = MemoryQueryConfig.model_construct()
     sync: MemorySyncConfig = MemorySyncConfig.model_construct()

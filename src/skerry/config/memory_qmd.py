@@ -16,7 +16,7 @@ _Duration = Annotated[int, BeforeValidator(duration), SPAN]
 
 
 class QmdSearchMode(StrEnum):
-    """Search command of QMD."""
+    """How QMD is asked."""
 
     SEARCH = "search"
     """By words."""
@@ -32,9 +32,9 @@ class QmdPath(OpenSection):
     path: str = Field(min_length=1, max_length=4096)
     """Absolute, under `~`, or within the workspace."""
     pattern: str = Field(default="**/*.md", min_length=1, max_length=256)
-    """Glob pattern of the files in the folder."""
+    """Which files of the folder."""
     name: str | None = Field(default=None, max_length=64)
-    """Name of the collection; `custom-1`, `custom-2` and so on when unset."""
+    """Of the collection; `custom-1`, `custom-2` and so on otherwise."""
 
     @field_validator("pattern")
     @classmethod
@@ -48,28 +48,28 @@ class QmdSessions(OpenSection):
     """Conversations as Markdown files that QMD searches."""
 
     enabled: bool = True
-    """Enables the writing of these files."""
+    """Whether they are written."""
     retention_days: int = Field(default=30, ge=1, le=3650)
     """A conversation that was silent for longer is no longer searched."""
 
 
 class QmdUpdate(OpenSection):
-    """Schedule on which QMD updates its index."""
+    """When QMD looks at the files again."""
 
     interval: _Duration = Field(default=5 * _MINUTE, ge=10 * _SECOND, le=_DAY)
     """Between two updates of the text index, such as `5m`."""
     debounce_ms: int = Field(default=15_000, ge=0, le=10 * _MINUTE)
-    """Milliseconds that must pass between two updates."""
+    """What an update waits after the one before."""
     on_boot: bool = True
-    """Updates the index when the gateway starts, in the background."""
+    """Whether it is updated when the gateway starts, in the background."""
     embed_interval: _Duration = Field(default=60 * _MINUTE, ge=_MINUTE, le=7 * _DAY)
     """Between two refreshes of the vectors, such as `60m`."""
     timeout_ms: int = Field(default=120_000, ge=1_000, le=60 * _MINUTE)
-    """Time limit of one update, or of one refresh of the vectors, in milliseconds."""
+    """What one update, or one refresh of the vectors, may take."""
 
 
 class QmdLimits(OpenSection):
-    """Limits of one query and of its results."""
+    """What one query may take and give."""
 
     max_results: int = Field(default=6, ge=1, le=50)
     """Hits."""
@@ -78,7 +78,7 @@ class QmdLimits(OpenSection):
     max_injected_chars: int = Field(default=4_000, ge=100, le=100_000)
     """Characters of all hits."""
     timeout_ms: int = Field(default=4_000, ge=100, le=60_000)
-    """Time limit of a query, in milliseconds; after it the next memory of the slot answers."""
+    """What a query may take; then the next memory of the slot answers."""
 
 
 class QmdConfig(OpenSection):
@@ -89,13 +89,13 @@ class QmdConfig(OpenSection):
     search_mode: QmdSearchMode = QmdSearchMode.QUERY
     """By words, by meaning, or both; without models on this machine always by words."""
     rerank: bool = False
-    """Orders the hits by QMD's reranking model; slow without a graphics card."""
+    """Whether QMD's reranking model orders the hits; slow without a graphics card."""
     daemon: bool = True
-    """Keeps a QMD server running; otherwise each query starts a process."""
+    """Whether a QMD server of ours is kept; otherwise a process is started for each query."""
     include_default_memory: bool = True
-    """Searches MEMORY.md, memory.md and memory/**/*.md."""
+    """Whether MEMORY.md, memory.md and memory/**/*.md are searched."""
     paths: tuple[QmdPath, ...] = Field(default=(), max_length=50)
-    """Additional folders and files to search."""
+    """What is searched besides."""
     sessions: QmdSessions = QmdSessions.model_construct()
     update: QmdUpdate = QmdUpdate.model_construct()
     limits: QmdLimits = QmdLimits.model_construct()

@@ -22,7 +22,7 @@ Debounce = Annotated[int, Field(ge=0, le=MAX_DEBOUNCE_MS)]
 
 
 class QueueConfig(OpenSection):
-    """Handling of a message that arrives during a run of its session."""
+    """What a message does that comes while a run of its session is on."""
 
     mode: Mode = QueueMode.COLLECT
     """`collect`: what comes meanwhile becomes one later prompt. `steer`: it enters the present run
@@ -31,19 +31,19 @@ class QueueConfig(OpenSection):
     by_channel: dict[str, Mode] = Field(default_factory=dict, max_length=100)
     """The mode of single channels: `telegram`, `webchat`."""
     debounce_ms: Debounce = 1000
-    """Milliseconds without a new message before the queued messages are processed."""
+    """How many milliseconds nothing more must have come before waiting messages are taken up."""
     debounce_ms_by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
     """The same for single channels."""
     cap: int = Field(default=20, ge=1, le=MAX_CAP)
     """Messages of a session that may wait."""
     drop: DropPolicy = DropPolicy.SUMMARIZE
-    """Policy for a full queue: `old` drops the oldest message, `new` rejects the newest,
-    `summarize` keeps a line of each of the oldest for the model."""
+    """When more come: `old` drops the oldest, `new` refuses the newest, `summarize` keeps a line of
+    each of the oldest for the model."""
 
     def rules(
         self, channel: str, own: SessionSettings | None = None, mode: QueueMode | None = None
     ) -> QueueRules:
-        """Returns the rules for a message of `mode`, else of its session, its channel, or any.
+        """Return what holds for a message of `mode`, else of its session, its channel, or any.
 
         Source: openclaw-behaviour 5.2.
         """
@@ -60,23 +60,23 @@ class QueueConfig(OpenSection):
 
 
 class UnknownDelivery(StrEnum):
-    """Handling of a part whose delivery is uncertain."""
+    """What becomes of a part of which nobody can say whether it arrived."""
 
     NOTICE = "notice"
     REPEAT = "repeat"
 
 
 class DeliveryConfig(OpenSection):
-    """Delivery of replies to a platform."""
+    """How replies reach a platform."""
 
     unknown: UnknownDelivery = UnknownDelivery.NOTICE
-    """Handling of a part that was being sent when the gateway died, where the platform cannot be
-    asked: `notice` tells the person that a part may be missing and keeps it for `skerry outbox`;
-    `repeat` sends it once more with a mark."""
+    """Of a part that was being sent when the gateway died, where the platform cannot be asked:
+    `notice` tells the person that one may be missing and keeps it for `skerry outbox`; `repeat`
+    sends it once more with a mark."""
 
 
 class MessagesConfig(OpenSection):
-    """Handling of messages."""
+    """What happens to messages."""
 
     queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)

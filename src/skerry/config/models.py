@@ -21,7 +21,7 @@ class Api(StrEnum):
 
 
 class Mode(StrEnum):
-    """Relation of `models.providers` to the built-in providers."""
+    """What `models.providers` is to the providers that are known."""
 
     MERGE = "merge"
     REPLACE = "replace"
@@ -51,16 +51,16 @@ Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 
 
 class CostConfig(OpenSection):
-    """Prices of a million tokens, in US dollars."""
+    """What a million tokens cost, in US dollars."""
 
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Price of input tokens."""
+    """Of tokens that go in."""
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Price of output tokens."""
+    """Of tokens that come out."""
     cache_read: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Price of tokens read from the provider's cache."""
+    """Of tokens that came from the provider's cache."""
     cache_write: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Price of tokens written to the provider's cache."""
+    """Of tokens that went into it."""
 
 
 class ModelConfig(OpenSection):
@@ -71,13 +71,13 @@ class ModelConfig(OpenSection):
     name: str = ""
     """Shown to people; the id where empty."""
     api: Api | None = None
-    """API of the model, where it differs from the provider's."""
+    """Where it differs from the provider's."""
     reasoning: bool = False
-    """Marks a model that can reason before it answers."""
+    """Whether it can think before it answers."""
     thinking: tuple[ThinkingLevel, ...] = ()
     """The levels that it has where it can think; without them all."""
     input: tuple[Literal["text", "image"], ...] = ("text",)
-    """Kinds of input that the model accepts."""
+    """What it reads."""
     cost: CostConfig = CostConfig.model_construct()
     context_window: int = Field(default=200_000, ge=1)
     """Tokens that prompt and answer may have together."""

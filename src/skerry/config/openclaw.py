@@ -1,4 +1,4 @@
-"""Mapping of an OpenClaw configuration onto this one, with the keys that have no equivalent (pure).
+"""What a configuration of OpenClaw means here, and what of it means nothing (pure).
 
 The tree is migrated, then whatever our own check does not take is left out, each with the reason.
 """
@@ -27,8 +27,7 @@ _OWN: Final[tuple[tuple[Place, str], ...]] = (
     (("wizard",), ""),
     (("$schema",), ""),
 )
-"""Keys that Skerry sets by itself, each with the reason; an empty reason adds no line to the
-report."""
+"""What is ours to say; an empty reason is not worth a line."""
 ENTRIES: Final = ("hooks", "internal", "entries")
 _BUNDLED: Final = ("session-memory", "boot-md")
 """Hooks of OpenClaw that this program has too."""
@@ -53,7 +52,7 @@ class Mapped:
 
 
 def mapped(tree: Mapping[str, Any]) -> Mapped:
-    """Maps the tree of an `openclaw.json`, its includes already expanded."""
+    """Return what the tree of an `openclaw.json`, its includes put in, means here."""
     migrated = migrate(tree)
     new, left = migrated.tree, list[Unmapped]()
     new = replaced(new, ("hooks",), MISSING)
@@ -74,7 +73,7 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
-    """Returns the part of the tree that passes our check, and the keys that do not."""
+    """Return what our check takes of the tree, and what it does not."""
     new, left = dict(tree), list[Unmapped]()
     for _ in range(_ROUNDS):
         issues = _issues(new)

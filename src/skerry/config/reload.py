@@ -8,25 +8,25 @@ from skerry.config.base import Section
 
 
 class ReloadMode(StrEnum):
-    """Reaction to an edit of the file."""
+    """What an edit of the file leads to."""
 
     OFF = "off"
     """Nothing: the file is read at the next start."""
     HOT = "hot"
-    """Applies the changes that can take effect at once; reports those that need a restart."""
+    """What can change at once does; what needs a restart is only said."""
     HYBRID = "hybrid"
-    """Applies the changes that can take effect at once; restarts the gateway for the rest."""
+    """What can change at once does; for the rest the gateway restarts by itself."""
     RESTART = "restart"
     """The gateway restarts by itself for every change."""
 
     @property
     def restarts(self) -> bool:
-        """Returns whether the gateway may restart by itself."""
+        """Whether the gateway may restart by itself."""
         return self in {ReloadMode.HYBRID, ReloadMode.RESTART}
 
 
 class ReloadConfig(Section):
-    """Reaction to an edit of the file while the gateway runs."""
+    """What follows an edit of the file while the gateway runs."""
 
     mode: ReloadMode = ReloadMode.HYBRID
     """`hybrid`: what can change at once does, and for the rest the gateway restarts once no run is

@@ -24,6 +24,6 @@ class GuestTools(Section):
 
 
 class ToolsConfig(Section):
-    """Tools for anybody but the owner."""
+    """Which tools anybody but the owner may use."""
 
     guests: GuestTools = GuestTools.model_construct()

@@ -77,7 +77,7 @@ class Handler(Generic[P, R]):
 
 
 class HandlerReport(Struct, frozen=True):
-    """Health of one handler, as `doctor` and `status` print it."""
+    """How one handler does; what `doctor` and `status` print."""
 
     hook: str
     plugin: str
@@ -89,8 +89,7 @@ class HandlerReport(Struct, frozen=True):
     last_failed_at: int
     """Milliseconds since 1970; 0 when it never failed."""
     resting: bool
-    """True while the handler is not called because it failed three times in a row within a
-    minute."""
+    """Whether it is not called, because it failed three times in a row within the last minute."""
 
 
 class HandlerError(Exception):

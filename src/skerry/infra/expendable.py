@@ -18,9 +18,9 @@ import msgspec
 
 HEAD: Final = struct.Struct("!I")
 CPU_SECONDS: Final = 20
-"""CPU limit of one call, in seconds."""
+"""Of one call."""
 WALL_SECONDS: Final = 120.0
-"""Time limit of one call, in seconds, on a machine whose CPU is busy with others."""
+"""Of one call, on a machine whose CPU is busy with others."""
 MEMORY_BYTES: Final = 1 << 30
 IDLE_SECONDS: Final = 30
 """After which the process ends by itself; the next call starts another."""

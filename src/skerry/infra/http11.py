@@ -24,7 +24,7 @@ _FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: (?:[^\0\r\n \t](?:[^\0\r\n]*[^\
 
 
 class Head(Struct, frozen=True):
-    """Status line and headers of a response."""
+    """What a response says before its body."""
 
     status: int
     reason: bytes
@@ -189,7 +189,7 @@ class _Answer:
         self._over(reusable=False)
 
     def taken(self) -> bytes:
-        """Returns the received part of the body, and drops it."""
+        """Return what is here of the body, and forget it."""
         parts, self.body = self.body, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -16,11 +16,11 @@ class Caller(Struct, frozen=True):
 
     key: SessionKey
     chat: PeerKind
-    """Kind of conversation that the answer goes to: one person, or several."""
+    """Who hears the answer: one person, or several."""
     origin: Origin
-    """Origin of the request."""
+    """Who asked."""
     is_private: bool = False
-    """True when only the owner takes part in the conversation."""
+    """Whether only the owner takes part in the conversation."""
     channel: str = ""
     """A chat platform's name; empty for a client of the gateway."""
 

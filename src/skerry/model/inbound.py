@@ -1,4 +1,4 @@
-"""Messages that arrive from a chat platform."""
+"""What comes in from a chat platform."""
 
 from enum import StrEnum
 
@@ -45,7 +45,7 @@ def well_formed(text: str) -> str:
 
 
 class ReplyTo(Struct, frozen=True):
-    """Address for the answer to an inbound message; stored with the run."""
+    """Where the answer to an inbound message goes; stored with the run."""
 
     channel: ChannelId
     account: AccountId

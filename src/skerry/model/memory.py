@@ -1,4 +1,4 @@
-"""Queries to the memory and their results."""
+"""What is asked of the memory, and what it answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -13,11 +13,11 @@ from skerry.model.message import Message, ToolResultMessage
 from skerry.model.origin import Origin
 
 LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
-"""Files that always count as memory; older workspaces have the second."""
+"""What always counts; older workspaces have the second."""
 FOLDER: Final = "memory"
-"""Folder of the workspace for the daily logs and other notes."""
+"""Of the workspace: the logs of the days, and whatever is put there."""
 UNVERIFIED: Final = "unverified"
-"""Folder in `memory/` for notes that may repeat the words of others than the owner."""
+"""Of `memory/`: notes that may repeat what others than the owner said."""
 
 
 def is_memory(path: str) -> bool:
@@ -52,16 +52,16 @@ class MemoryStartingError(MemoryBackendError):
 
 
 class MemorySource(StrEnum):
-    """Source of a remembered passage."""
+    """Where something is remembered."""
 
     MEMORY = "memory"
     """A file of the workspace, or of an extra path."""
     SESSIONS = "sessions"
-    """Transcript of a conversation."""
+    """What was said in a conversation."""
 
 
 class MemoryMode(StrEnum):
-    """Method by which a query was answered; each step down finds less and never fails."""
+    """How a question was answered; each step down finds less and never fails."""
 
     HYBRID = "hybrid"
     """By words and by meaning."""
@@ -72,18 +72,18 @@ class MemoryMode(StrEnum):
 
 
 class Heard(Struct, frozen=True):
-    """Part of its conversation that a model already has in its context."""
+    """What of its conversation a model has before it."""
 
     key: str
-    """Session key of the conversation."""
+    """Of the conversation."""
     since: int
-    """Time of its first message, in milliseconds since 1970."""
+    """When the first message of it was said, in ms since 1970."""
     texts: Callable[[], Iterable[str]]
     """Gives what was said in them, a text a message."""
 
     @staticmethod
     def of(key: SessionKey, messages: Sequence[Message]) -> "Heard | None":
-        """Builds the value from messages of a conversation; None if there are none."""
+        """Return what these messages of a conversation are; None where there is none."""
         if not messages:
             return None
 
@@ -94,7 +94,7 @@ class Heard(Struct, frozen=True):
 
 
 class MemoryQuestion(Struct, frozen=True):
-    """Query of the memory, with its filters."""
+    """What to look for, and where."""
 
     text: str
     limit: int = 6
@@ -110,9 +110,9 @@ class MemoryQuestion(Struct, frozen=True):
     session: str | None = None
     """Only in the conversation of this key."""
     profile: str | None = None
-    """Name of the weighting of words and vectors; None takes the configured one."""
+    """How words and meaning are weighed; None is as configured."""
     explain: bool = False
-    """Adds the reasons for its rank to each hit."""
+    """Whether each hit tells why it stands where it does."""
     patience: float = 0.0
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
@@ -147,7 +147,7 @@ class MemoryHit(Struct, frozen=True):
 
 
 class MemoryFallback(Struct, frozen=True):
-    """Memory that should have answered, and the reason why it did not."""
+    """What should have answered, and why it did not."""
 
     origin: str
     """A backend (`qmd`) or an embedding provider (`openai`)."""
@@ -155,18 +155,18 @@ class MemoryFallback(Struct, frozen=True):
 
 
 class MemoryAnswer(Struct, frozen=True):
-    """Result of a search."""
+    """What a search found."""
 
     hits: Sequence[MemoryHit]
     backend: str
     """`builtin` or `qmd`: who served it."""
     provider: str
-    """Provider of the embeddings; `none` if only words were compared."""
+    """Of the embeddings; `none` where words alone were compared."""
     model: str
     mode: MemoryMode
     fallback: MemoryFallback | None = None
     notes: Sequence[str] = ()
-    """Reasons why the answer is incomplete, for people."""
+    """What keeps the answer from being complete, for people."""
 
 
 class MemoryDocument(Struct, frozen=True):
@@ -179,18 +179,18 @@ class MemoryDocument(Struct, frozen=True):
 
 
 class MemoryProvenance(Struct, frozen=True):
-    """Origin, place and time of a note."""
+    """Who said a note, where and when."""
 
     id: str
     line: int
-    """Line on which the note ends."""
+    """Where the note ends."""
     origin: Origin
     where: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
     """Such as `2026-11-22T08:24Z`."""
     is_edited: bool
-    """True when the text of the note was changed since."""
+    """Whether somebody changed its words since."""
 
 
 class MemoryText(Struct, frozen=True):
@@ -200,11 +200,11 @@ class MemoryText(Struct, frozen=True):
     text: str
     start_line: int = 1
     next_line: int | None = None
-    """Line at which the rest begins, if the text was cut."""
+    """Where it goes on, where it was cut."""
     hint: str = ""
-    """Advice for the reader if there is no text."""
+    """What to do where there is nothing."""
     notes: Sequence[MemoryProvenance] = ()
-    """Provenance of the notes of which all lines are included."""
+    """Of those of the notes of which all lines are there."""
 
 
 class MemoryNote(Struct, frozen=True):
@@ -225,13 +225,13 @@ class MemoryFile(Struct, frozen=True):
     changed_at: int
     """In ms since 1970."""
     day: str | None = None
-    """Day of a daily log, such as `2026-11-22`."""
+    """Of a daily log, such as `2026-11-22`."""
     passages: int | None = None
-    """Number of indexed passages; None if the file is not indexed yet, or by another memory."""
+    """That are indexed; None where it is not indexed yet, or by another memory."""
     vectors: int | None = None
-    """Number of passages that have a vector."""
+    """Of them that are found by their meaning too."""
     error: str = ""
-    """Reason why the file is not indexed."""
+    """Why it is not indexed."""
     session: str | None = None
     """The key of the conversation that it is."""
     encoding: str = ""
@@ -244,7 +244,7 @@ class MemoryWhole(Struct, frozen=True):
     path: str
     text: str
     hash: str
-    """Hash of the content, for `save`; empty if the file does not exist yet."""
+    """Of what it holds, for `save`; empty where there is no such file yet."""
     notes: Sequence[MemoryProvenance] = ()
 
 
@@ -274,7 +274,7 @@ class MemoryUndone(Struct, frozen=True):
 
 
 class MemoryProgress(Struct, frozen=True):
-    """Progress of an index job."""
+    """How far an index job is."""
 
     stage: str
     """`files`, `sessions`, `embeddings`."""
@@ -283,14 +283,14 @@ class MemoryProgress(Struct, frozen=True):
 
 
 class SyncReport(Struct, frozen=True):
-    """Result of an index job."""
+    """What an index job did."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
     chunks: int = 0
-    """Number of passages written."""
+    """That were written."""
     embedded: int = 0
     """Texts that a model was asked for; the others came from the cache."""
     failed: Sequence[tuple[str, str]] = ()
@@ -298,16 +298,16 @@ class SyncReport(Struct, frozen=True):
     backend: str = ""
     """The memory that was synced; empty where there is only one."""
     fallback: "MemoryFallback | None" = None
-    """Reason why another memory was synced than the configured one."""
+    """Why another memory was synced than the configured one."""
 
 
 class MemoryBacklog(Struct, frozen=True):
     """Passages that wait for their vectors; their words are searched meanwhile."""
 
     notes: int
-    """Passages of files."""
+    """Of files."""
     said: int
-    """Passages of conversations."""
+    """Of conversations."""
     seconds: float | None
     """Until all have theirs, about; None where those of conversations get none."""
 
@@ -321,7 +321,7 @@ class MemoryStatus(Struct, frozen=True):
     files: int
     chunks: int
     dirty: bool
-    """True when something changed since the last indexing."""
+    """Whether something changed since it was indexed."""
     indexed_at: int | None
     """In ms since 1970."""
     provider: str
@@ -336,11 +336,11 @@ class MemoryStatus(Struct, frozen=True):
     """Each source with its passages that have no vector, and those of them that never get one."""
     backlog: MemoryBacklog | None = None
     database: str = ""
-    """Path of the index."""
+    """Where the index is."""
     notes: Sequence[str] = ()
-    """Problems, each with its remedy."""
+    """What is not as it should be, each with what helps."""
     progress: MemoryProgress | None = None
-    """Progress of the index job that runs now."""
+    """Of the index job that runs now."""
 
 
 class Conversation(Struct, frozen=True):
@@ -349,7 +349,7 @@ class Conversation(Struct, frozen=True):
     session_id: str
     key: str
     entries: int
-    """Number of entries in its transcript."""
+    """How many its transcript has."""
     size: int
     """Bytes of them, about."""
     updated_at: int
@@ -357,7 +357,7 @@ class Conversation(Struct, frozen=True):
 
 
 class Utterance(Struct, frozen=True):
-    """Text of the person or the assistant in a conversation."""
+    """What somebody said in a conversation."""
 
     by_user: bool
     """Else by the assistant."""

@@ -29,7 +29,7 @@ class ThinkingBlock(
     rename="camel",
     omit_defaults=True,
 ):
-    """Reasoning of the model; `thinking_signature` is the provider's proof of it.
+    """What the model thought; `thinking_signature` is the provider's proof of it.
 
     A `redacted` one has no readable thinking: its signature is the whole of it, encrypted.
     """
@@ -63,10 +63,10 @@ class ToolCall(
 
 
 Block = TextBlock | ThinkingBlock | ToolCall
-"""Part of a model's message."""
+"""What a model says."""
 
 Content = TextBlock | ImageBlock
-"""Part of a message to the model, from a person or a tool."""
+"""What a model is told, by a person or a tool."""
 
 COMMAND: Final = ("skerry", "command")
 """Provider and model of the answer to a command, which no model gave."""
@@ -78,8 +78,7 @@ COMPACTION: Final = ("skerry", "compaction")
 CHARS_PER_TOKEN: Final = 4
 """Characters that are taken for a token where no model has counted."""
 IMAGE_CHARS: Final = 8000
-"""Size of an image, in characters, for all estimates, whatever its bytes (openclaw-behaviour
-7.3)."""
+"""What an image counts for, in characters, whatever its bytes (openclaw-behaviour 7.3)."""
 
 
 def joined(content: Iterable[Content]) -> str:
@@ -135,7 +134,7 @@ class UserMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """Message of a person, or of the part of the system that started the run."""
+    """What a person, or whoever started the run, said."""
 
     content: tuple[Content, ...]
     timestamp: int
@@ -197,13 +196,13 @@ class CompactionMessage(
     first_kept: int = 0
     """Number of the first entry that still stands for itself."""
     tokens_before: int = 0
-    """Approximate number of tokens in the conversation before the compaction."""
+    """What the conversation had, about."""
     trigger: str = ""
     """`threshold`, `overflow` or `manual`."""
     asked: str = ""
-    """Request of the person in the turn that was cut; empty where a turn begins there."""
+    """What the person asked in the turn that was cut; empty where a turn begins there."""
     by_model: bool = True
-    """True when a model wrote the summary; false for an extract."""
+    """Whether a model wrote it; else it is an extract."""
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
 

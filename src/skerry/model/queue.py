@@ -1,4 +1,4 @@
-"""Rules for a message that arrives while a run of its conversation is active."""
+"""What becomes of a message that arrives while a run of its conversation is on."""
 
 from enum import StrEnum
 from typing import Final
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class QueueMode(StrEnum):
-    """Handling of such a message."""
+    """What such a message does."""
 
     COLLECT = "collect"
     """It waits with the others that come meanwhile; together they are one later prompt."""
@@ -28,14 +28,14 @@ class QueueMode(StrEnum):
 
 
 class DropPolicy(StrEnum):
-    """Policy when more messages wait than the limit allows."""
+    """What happens when more messages wait than may."""
 
     OLD = "old"
     """The oldest is dropped."""
     NEW = "new"
     """The newest is refused."""
     SUMMARIZE = "summarize"
-    """Keeps one line of each of the oldest messages for the model."""
+    """Of the oldest the model sees one line each."""
 
 
 CHOICES: Final = tuple(mode.value for mode in QueueMode if mode is not QueueMode.OWN)
@@ -64,11 +64,11 @@ def queue_mode(text: str) -> QueueMode:
 
 
 class QueueRules(Struct, frozen=True):
-    """Rules for one queued message; the defaults are those of openclaw-behaviour 5.2."""
+    """What holds for one message that waits; the defaults are those of openclaw-behaviour 5.2."""
 
     mode: QueueMode = QueueMode.COLLECT
     debounce_ms: int = 1000
-    """Milliseconds without a new message before the queued messages are processed."""
+    """How long nothing more must have come before what waits is taken up."""
     cap: int = 20
     """Messages of a conversation that may wait."""
     drop: DropPolicy = DropPolicy.SUMMARIZE

@@ -1,4 +1,4 @@
-"""Results of a search in transcripts."""
+"""What a search in transcripts finds."""
 
 from collections.abc import Sequence
 
@@ -32,12 +32,12 @@ class Hit(Struct, frozen=True):
     before: Said | None
     after: Said | None
     archived: bool = False
-    """True when the entry is from an earlier incarnation of its conversation."""
+    """Whether it is from an earlier incarnation of its conversation."""
 
 
 class Found(Struct, frozen=True):
-    """Hits of a search, the best first."""
+    """What a search found, the best first."""
 
     hits: Sequence[Hit]
     complete: bool = True
-    """True when all entries could be searched."""
+    """Whether all that was said could be searched."""

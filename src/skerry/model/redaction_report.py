@@ -1,4 +1,4 @@
-"""Rows and lines that were erased, or would be, and the copies that remain."""
+"""What was forgotten, or would be, and what still holds it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class ForgottenLine(Struct, frozen=True):
     path: str
     """As searches show it."""
     line: int
-    """Line on which it begins, from 1."""
+    """Where it begins, from 1."""
     text: str
     """The statement, shortened."""
 
@@ -30,7 +30,7 @@ class HoldingBackup(Struct, frozen=True):
     until: int | None
     """About when it is deleted, in ms since 1970; None where nobody knows."""
     remedy: str
-    """Remedy for the copy, for people."""
+    """What ends it, for people."""
 
 
 class Forgotten(Struct, frozen=True):
@@ -51,16 +51,16 @@ class Forgotten(Struct, frozen=True):
     conversations: int = 0
     """In which it stood."""
     documents: int = 0
-    """Documents of the search index."""
+    """Of the search index."""
     lines: Sequence[ForgottenLine] = ()
-    """Lines of the agent's Markdown files."""
+    """Of the agent's Markdown files."""
     left: Sequence[tuple[str, str]] = ()
     """Files in which it may stay, each with the reason."""
     backups: Sequence[HoldingBackup] = ()
     waits: int = 0
     """Runs that may still have it in memory: when they have ended it is looked for once more."""
     done: bool = False
-    """True when no copy is left."""
+    """Whether nothing is left to do."""
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Remedies for a model call that failed."""
+"""What a person can do about a model call that failed."""
 
 import math
 from typing import Final

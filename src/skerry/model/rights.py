@@ -1,4 +1,4 @@
-"""Permission to give commands."""
+"""Which commands somebody may give."""
 
 from enum import StrEnum
 

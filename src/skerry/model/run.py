@@ -18,7 +18,7 @@ from skerry.model.thinking import ThinkingLevel
 
 
 class Purpose(StrEnum):
-    """Purpose of a run. All but `message` begin without a person."""
+    """What a run is for. All but `message` begin without a person."""
 
     MESSAGE = "message"
     """Somebody wrote."""
@@ -39,7 +39,7 @@ class Purpose(StrEnum):
 
 
 class OpeningKind(StrEnum):
-    """Effect of a message on its conversation before it is appended there."""
+    """What a message does to its conversation before it is said there."""
 
     NEW = "new"
     RESET = "reset"
@@ -52,34 +52,35 @@ class Opening(Struct, frozen=True):
 
     kind: OpeningKind
     bare: bool = True
-    """True when the message has no other text: the gateway answers, not a model."""
+    """Whether nothing else is said with it: the gateway answers, not a model."""
     target: str = ""
-    """Prefix of the id of an earlier session, or its number in the list; empty for the last one."""
+    """Of an earlier session, the beginning of the id, or its place in the list; empty is the last
+    one."""
     model: str | None = None
-    """Model of the new session."""
+    """What the new session is to ask."""
     done: bool = False
     ended: SessionId | None = None
     """The session whose place was taken, once that is done."""
 
 
 class Inline(Struct, frozen=True):
-    """Directives within a message, for its run alone."""
+    """What the directives within a message ask for, for its run alone."""
 
     sent: str
     """The text with them, as it was sent."""
     settings: SessionSettings
-    """Settings that override those of the conversation."""
+    """What it sets stands over that of the conversation."""
     status: bool = False
-    """Adds the status of the gateway to the answer."""
+    """Whether the person wants to know how the gateway does, too."""
 
 
 class Expected(Struct, frozen=True):
-    """State of a conversation that a client saw when it sent its message."""
+    """What a client saw of a conversation when it sent its message."""
 
     session_id: str = ""
     """Also one that was reset since: the message goes to the present one of the same key."""
     present: bool = False
-    """Requires the session to be the present one."""
+    """Whether it has to be the present one."""
     leaf: int | None = None
     """Number of the last entry, 0 for none; with a session, of one that it has."""
 
@@ -104,8 +105,8 @@ class RunRequest(Struct, frozen=True):
     """Seconds; None is the configured default, 0 is no limit."""
     extra_system_prompt: str = ""
     queue_mode: QueueMode | None = QueueMode.OWN
-    """Handling while another run of its session is active; None takes that of the session, its
-    channel or the configuration."""
+    """What it does while another run of its session is on; None is what the session, its channel
+    or the configuration says."""
     reply_to: ReplyTo | None = None
     thinking: ThinkingLevel | None = None
     """None is the configured default."""
@@ -117,13 +118,12 @@ class RunRequest(Struct, frozen=True):
     purpose: Purpose = Purpose.MESSAGE
     opening: Opening | None = None
     rights: Rights | None = None
-    """Commands that it may give; None allows all to the owner, and to others those for
-    everybody."""
+    """Which commands it may give; None is all to the owner, and to others those for everybody."""
     inline: Inline | None = None
     expected: Expected | None = None
     """It is accepted only where this holds."""
     scopes: tuple[str, ...] | None = None
-    """Scopes of the client's connection; None if the request came over none."""
+    """Of the client's connection; None where it came over none."""
 
     @property
     def may(self) -> Rights:
@@ -133,7 +133,7 @@ class RunRequest(Struct, frozen=True):
         return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
 
     def settled(self, settings: SessionSettings) -> SessionSettings:
-        """Returns the settings of its run in a conversation with these settings."""
+        """Return what holds for its run in a conversation with these settings."""
         if self.model is not None:
             settings = msgspec.structs.replace(settings, model=self.model)
         return self.inline.settings.over(settings) if self.inline else settings
@@ -146,13 +146,13 @@ class RunRequest(Struct, frozen=True):
         return self.text
 
     def said(self, at: int) -> UserMessage:
-        """Returns the person's text and images as a message of the transcript."""
+        """Return what the person says with it, as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
         return UserMessage((*text, *self.images), at, self.origin)
 
 
 class StopReason(StrEnum):
-    """Reason why a run ended."""
+    """Why a run ended."""
 
     DONE = "done"
     ABORTED = "aborted"
@@ -163,7 +163,7 @@ class StopReason(StrEnum):
 
 
 class RunFailure(msgspec.Struct, frozen=True):
-    """Reason why a run failed: the stable code of the error and its message for people."""
+    """Why a run failed: the stable code of the error and its message for people."""
 
     code: str
     message: str
@@ -173,7 +173,7 @@ class RunFailure(msgspec.Struct, frozen=True):
     retry_after: float | None = None
     """Seconds after which the provider wants to be asked again, where it gave them."""
     attempts: tuple[str, ...] = ()
-    """Models that were tried in the call, each with the reason why it failed."""
+    """Of a call of several models, each that was tried and why it failed."""
 
     @classmethod
     def of(cls, error: ModelError) -> "RunFailure":
@@ -183,7 +183,7 @@ class RunFailure(msgspec.Struct, frozen=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, rename="camel"):
-    """Result of a run; stored with the run, so that a repeated key gives the same answer."""
+    """How a run ended; stored with the run, so that a repeated key gives the same answer."""
 
     run_id: RunId
     session_key: str
@@ -198,17 +198,17 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     ended_at: int
     error: RunFailure | None = None
     aborted_by: str | None = None
-    """Person or client that aborted the run, if any."""
+    """Who aborted it, where someone did."""
     joined: RunId | None = None
     """The run that its message entered and that answered it; then `payloads` is empty."""
     cut_off: bool = False
-    """True when the last response reached the model's output limit."""
+    """Whether the last response reached the most tokens that the model may say."""
     notices: tuple[str, ...] = ()
-    """Notes for the person about how the model was called, shown once in a conversation."""
+    """What a person should know of how the model was asked, told once in a conversation."""
 
 
 class Compacted(Struct, frozen=True):
-    """Result of the compaction of a conversation."""
+    """What became of a conversation that was compacted."""
 
     tail: int
     """Number of the entry that was written."""
@@ -220,7 +220,7 @@ class Compacted(Struct, frozen=True):
 
 
 class AdmissionStatus(StrEnum):
-    """Result of a request to run."""
+    """What became of a request to run."""
 
     ACCEPTED = "accepted"
     IN_FLIGHT = "in_flight"

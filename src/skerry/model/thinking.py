@@ -1,4 +1,4 @@
-"""Reasoning effort of a model."""
+"""How much a model is to think before it answers."""
 
 from collections.abc import Collection
 from enum import StrEnum

@@ -58,14 +58,14 @@ class Verb(StrEnum):
 
 
 class Role(StrEnum):
-    """Role of a connection: a person who operates the gateway, or a machine that serves it."""
+    """What a connection is: somebody who steers the gateway, or a machine that serves it."""
 
     OPERATOR = "operator"
     NODE = "node"
 
 
 class Need(Struct, frozen=True):
-    """Role, scope and rights that a caller must have; None requires nothing."""
+    """What a caller must be and hold; None asks for nothing."""
 
     role: Role | None
     scope: str | None
@@ -89,7 +89,7 @@ APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
 QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 
 UNKNOWN: Final = ADMINS
-"""Need for a method that does not exist: only admins learn that it does not."""
+"""What a method that does not exist needs: only admins learn that it does not."""
 
 POLLED: Final[Mapping[str, Need]] = MappingProxyType(
     {
@@ -234,7 +234,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "wake": WRITERS,
     }
 )
-"""Needs of each method."""
+"""What the caller of each method needs."""
 
 SETTINGS: Final = ADMINS
 """The need of what `sessions.patch` changes of how runs are done and what they cost."""
@@ -325,4 +325,4 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "tick": ANYBODY,
     }
 )
-"""Needs for receiving each event."""
+"""What the receiver of each event needs."""

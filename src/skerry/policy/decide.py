@@ -28,14 +28,14 @@ class Actor(Struct, frozen=True):
 
     origin: Origin = Origin.STRANGER
     is_private: bool = False
-    """True when only the owner takes part in the conversation."""
+    """Whether only the owner takes part in the conversation."""
     role: Role | None = None
-    """Role of the connection; None if the request came over none."""
+    """Of the connection; None where none asks."""
     scopes: tuple[str, ...] | None = None
-    """Scopes of the connection; None if the request came over none."""
+    """Of the connection; None where none asks."""
     rights: Rights = Rights.NONE
     taint: frozenset[Origin] = frozenset()
-    """Origins, other than the owner, of the text that the run has read."""
+    """Whose words the run has read that are not its owner's."""
 
     @classmethod
     def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
@@ -70,9 +70,9 @@ class Request(Struct, frozen=True):
     actor: Actor
     verb: Verb
     name: str = ""
-    """Name of the method, event, command or tool."""
+    """Of the method, event, command or tool."""
     need: Need = ANYBODY
-    """Need that the table lists for the effect."""
+    """What the table asks of the caller."""
     thing: Thing | None = None
     """The file as it was opened."""
     granted: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ _LONG_TERM: Final = frozenset(name.casefold() for name in LONG_TERM)
 
 
 class FileKind(StrEnum):
-    """Use that the gateway makes of a file by itself."""
+    """What reads a file by itself."""
 
     INSTRUCTIONS = "instructions"
     """A prompt, a boot or a heartbeat."""
@@ -55,11 +55,11 @@ class Thing(Struct, frozen=True):
     path: str
     """Canonical and absolute."""
     closed: str = ""
-    """Reason why the file is closed to tools; empty if it is not."""
+    """Why it is closed to tools; empty where it is not."""
     taint: frozenset[Origin] = frozenset()
-    """Origins of the text that it may contain, as far as a record says so."""
+    """Whose words it may hold, as far as a record says so."""
     is_foreign: bool = False
-    """True when the file belongs to another user of the machine than the workspace does."""
+    """Whether it belongs to another user of the machine than the workspace does."""
 
 
 def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:

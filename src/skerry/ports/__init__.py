@@ -1,1 +1,1 @@
-"""Protocols that the core requires of its surroundings."""
+"""What the core asks of the outside, as protocols."""

@@ -1,4 +1,4 @@
-"""Protocol of a chat platform's adapter."""
+"""What the core asks of a chat platform."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Protocol through which the gateway's methods use the application."""
+"""What the gateway's methods ask of the application."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LaneUse(Struct, frozen=True):
-    """Load of a group of lanes."""
+    """How full a group of lanes is."""
 
     name: str
     running: int
@@ -24,22 +24,22 @@ class LaneUse(Struct, frozen=True):
 
 
 class SessionQueue(Struct, frozen=True):
-    """Active and waiting runs of one session. Times are milliseconds since 1970."""
+    """What runs and waits in one session. Times are milliseconds since 1970."""
 
     key: str
     run_id: RunId | None
     """The run that is on; None while all of them wait."""
     since: int | None
-    """Time at which its turn began."""
+    """When its turn began."""
     waiting: int
     oldest: int | None
-    """Time at which the first waiting run was accepted."""
+    """When the first of those that wait was accepted."""
     mode: QueueMode
-    """Queue mode for a message that arrives now."""
+    """What a message does there that comes now."""
 
 
 class QueueReport(Struct, frozen=True):
-    """Work of the gateway at present."""
+    """What the gateway works on."""
 
     lanes: tuple[LaneUse, ...]
     sessions: tuple[SessionQueue, ...]
@@ -55,7 +55,7 @@ class InLine(Struct, frozen=True):
     says: tuple[tuple[RunId, str], ...] = ()
     """The messages that it answers, each with its run; empty where the transcript has them."""
     waits: bool = False
-    """True when its turn has not begun."""
+    """Whether its turn is still to come."""
 
 
 class Dispatcher(Protocol):
@@ -88,13 +88,13 @@ class Dispatcher(Protocol):
         ...
 
     def queue(self) -> QueueReport:
-        """Returns the active and the waiting runs."""
+        """Return what runs and what waits."""
         ...
 
     async def alone(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
-        """Runs `work` while no run of the session is active; returns its result.
+        """Return what `work` returns, done while no run of the session is at work.
 
         It waits for the runs that were accepted before, or stops them, noting `stopping` as who
         did. Messages that come meanwhile wait, and enter the session that there is afterwards.

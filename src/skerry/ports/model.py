@@ -1,4 +1,4 @@
-"""Protocols of a model API."""
+"""What the core asks of a model API."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ _MILLION: Final = 1_000_000
 
 
 class ModelCost(Struct, frozen=True):
-    """Prices of a million tokens, in US dollars."""
+    """What a million tokens cost, in US dollars."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
     known: bool = True
-    """True when the price is known; otherwise the cost of a call is recorded as unknown."""
+    """Whether somebody said so; else what a call cost is not known, and counts as that."""
 
     def of(self, usage: Usage) -> Usage:
         """Return the usage with its price: each count times its price for a million."""
@@ -38,7 +38,7 @@ class ModelCost(Struct, frozen=True):
 
 
 UNPRICED: Final = ModelCost(known=False)
-"""Cost of a model without a known price."""
+"""Of a model of which nobody says what it costs."""
 
 
 class ModelInfo(Struct, frozen=True):
@@ -51,16 +51,16 @@ class ModelInfo(Struct, frozen=True):
     max_tokens: int = 8192
     supports_tools: bool = True
     reasoning: bool = False
-    """True when the model can reason before it answers."""
+    """Whether it can think before it answers."""
     input: frozenset[str] = frozenset({"text"})
-    """Kinds of input that the model accepts: `text`, `image`."""
+    """What it reads: `text`, `image`."""
     cost: ModelCost = UNPRICED
     api: str = "openai-completions"
     """The wire format in which it is asked."""
     prompt_limit: int | None = None
     """Tokens that the system prompt may have; None is no limit of its own."""
     note: str = ""
-    """Note about the model for people, or empty; shown on the page."""
+    """What a person should know of it, or empty; shown on the page."""
     thinking: tuple[ThinkingLevel, ...] = ()
     """The levels that it has where it can think; empty is all."""
 
@@ -193,7 +193,7 @@ class Listener(Struct, frozen=True):
     on_text: Callable[[str], None] = _unheard
     on_thinking: Callable[[str], None] = _unheard
     on_note: Callable[[str], None] = _unheard
-    """Receives a note for the person about how the model was called, as a sentence."""
+    """What a person should know of how it was asked, in a sentence."""
     on_spent: Callable[[Usage], None] = _uncounted
     """Told of tokens that are billed and stand in no reply: of a try that failed or was given up
     after the provider had counted."""
@@ -225,7 +225,7 @@ class ModelProvider(Protocol):
 
 
 class ModelState(StrEnum):
-    """Availability of the model."""
+    """Whether messages can be answered."""
 
     READY = "ready"
     STARTING = "starting"
@@ -258,7 +258,7 @@ class ModelOffer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Returns the description of the offer for people."""
+        """Return what a person should know of it."""
         if self.before:
             return (
                 f"{self.name} on {self.address} was confirmed as run by user {self.before};"
@@ -269,12 +269,12 @@ class ModelOffer(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """Returns the command with which a person accepts the offer."""
+        """Return what a person can do."""
         return f"Use it? skerry models trust {self.id}"
 
 
 class Failure(Struct, frozen=True):
-    """Reason why the last call of a model failed."""
+    """How the last call of a model failed."""
 
     code: str
     """Such as `model.auth`."""
@@ -285,20 +285,20 @@ class Failure(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """State of the model for the page and `status`: its name, its availability, and the remedy."""
+    """What the page and `status` say of the model: which, whether, and what a person can do."""
 
     state: ModelState
     model: ModelInfo | None
     message: str = ""
     remedy: str = ""
     resting: tuple[Resting, ...] = ()
-    """Models that cool down now, the one that is available first in front."""
+    """What is passed over now, what rests shortest in front."""
     offers: tuple[ModelOffer, ...] = ()
     """Local servers that the owner has to confirm."""
     failure: Failure | None = None
-    """Failure of the model's last call; None when it answered, or was not called yet."""
+    """How the last call of the model failed; None where it answered, or was not asked yet."""
     latency_ms: int | None = None
-    """Latency of the trial call made just now, in milliseconds."""
+    """How long it took to answer when it was tried just now."""
 
 
 class Offering(Struct, frozen=True):
@@ -306,7 +306,7 @@ class Offering(Struct, frozen=True):
 
     models: tuple[ModelInfo, ...]
     problems: tuple[str, ...] = ()
-    """Providers that returned no list, in sentences; their known models are listed instead."""
+    """Who did not say, in sentences; of those the known models are listed."""
 
 
 class Models(Protocol):
@@ -349,7 +349,7 @@ class Models(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelSetup:
-    """Settings that a person enters for a better model; empty fields keep the configured value."""
+    """What a person enters to get a better model; empty fields keep what is configured."""
 
     provider: str = ""
     """A known provider (`openai`, `openrouter`, ...) or a name of one's own with `base_url`."""
@@ -357,18 +357,18 @@ class ModelSetup:
     api_key: str = field(default="", repr=False)
     base_url: str = ""
     untried: bool = False
-    """Saves the settings without a trial call."""
+    """Whether it is used without one call that tries it."""
 
 
 class ModelPick(Struct, frozen=True):
-    """Choice among the usable models."""
+    """Which of the models that can be used is to answer."""
 
     ref: str | None = None
     """`provider/model` or an alias; None with no file lets the order of choice decide again."""
     file: str | None = None
     """A GGUF file on the gateway's machine, for the embedded model."""
     pin: bool = False
-    """Makes the chosen file answer regardless of other models that are found."""
+    """Whether the file answers whatever else is found."""
 
 
 class Setup(Protocol):

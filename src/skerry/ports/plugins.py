@@ -1,4 +1,4 @@
-"""Reports on plugins."""
+"""What the gateway tells of plugins."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 
 class PluginStatus(StrEnum):
-    """State of a plugin."""
+    """What became of a plugin."""
 
     LOADED = "loaded"
     DISABLED = "disabled"
@@ -21,7 +21,7 @@ class PluginReport(Struct, frozen=True):
     path: str
     status: PluginStatus
     reason: str = ""
-    """Reason why the plugin is not loaded."""
+    """Why it is not loaded."""
     remedy: str = ""
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Report on a conversation's prompt."""
+"""What the gateway tells of a conversation's prompt."""
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ class PromptFile(Struct, frozen=True):
 
 
 class PromptReport(Struct, frozen=True):
-    """Prompt with which the next message of a conversation would be sent."""
+    """What the next message of a conversation would be sent with."""
 
     session_key: str
     session_id: str
@@ -28,12 +28,11 @@ class PromptReport(Struct, frozen=True):
     model: str
     system: str
     parts: list[PromptPart]
-    """Parts of the system prompt, in order, without their texts; then the descriptions of the
-    tools."""
+    """Of the system prompt, in order, without their texts; then the descriptions of the tools."""
     files: list[PromptFile]
     entries: int
-    """Number of entries in the transcript."""
+    """Of the transcript."""
     conversation_tokens: int
-    """Tokens of the whole context at the last call of the model; 0 if unknown."""
+    """Of the whole context at the last call of the model; 0 is not known."""
     notes: list[str] = field(default_factory=list)
-    """Parts that the report leaves out."""
+    """What is not in the report."""

@@ -1,1 +1,1 @@
-"""Conversion of transcript entries into the messages for a model (pure)."""
+"""How transcript entries become the messages a model sees (pure)."""

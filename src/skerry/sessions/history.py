@@ -1,4 +1,4 @@
-"""Messages of a transcript as the model receives them (pure)."""
+"""What the model sees of a transcript (pure)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -57,14 +57,14 @@ def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
 
 
 def command_answer(text: str, at: int) -> AssistantMessage:
-    """Returns the transcript entry of a command's answer: no model produced it."""
+    """Return what the transcript has of a command's answer: no model said it."""
     said = (TextBlock(text),)
     provider, model = COMMAND
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
 
 
 def notice(text: str, at: int) -> AssistantMessage:
-    """Returns the transcript entry of a notice from the gateway to the person."""
+    """Return what the transcript has of something that the gateway tells the person."""
     provider, model = NOTICE
     said = (TextBlock(text),)
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)

@@ -41,17 +41,17 @@ _Entry = tuple[int, int, Message]
 
 
 class Outcome(StrEnum):
-    """Result of recovering kept lines."""
+    """What became of what was kept aside."""
 
     ADDED = "added to its session"
     EARLIER = "imported as an earlier session"
-    """As a session of the same conversation, because it has new messages since."""
+    """Of the same conversation, for somebody has spoken in it since."""
     IMPORTED = "imported"
     KNOWN = "already there"
 
 
 def look(about: Aside) -> Imported:
-    """Reads the file. Blocks.
+    """Return what the file holds. Blocks.
 
     Raises:
         FormatError: it is no transcript.

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry_recall import segments
-from skerry_recall.arrays import DamagedError
+from skerry_recall import segments, snapshot
+from skerry_recall.arrays import Array, DamagedError
 from skerry_recall.collection import Collection
 from skerry_recall.passage import Passage
+from skerry_recall.postings import add
 from skerry_recall.scores import Floats, Scores
 from skerry_recall.snapshot import SURE
 from skerry_recall.terms import Words, terms
@@ -340,3 +341,37 @@ def _naive(rows: Sequence[Passage], asked: Mapping[str, float]) -> list[float]:
             score += weight * idf * one[term] * 2.2 / (one[term] + norm)
         found.append(score)
     return found
+
+
+@pytest.mark.parametrize("kept", [50, 200, 400])
+def test_a_search_looks_at_no_more_places_the_more_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    looked: list[int] = []
+
+    def counted(into: Floats, norm: Floats, found: tuple[Array, Array], weight: float) -> None:
+        looked.append(len(found[0]))
+        add(into, norm, found, weight)
+
+    monkeypatch.setattr(snapshot, "add", counted)
+    monkeypatch.setattr(snapshot, "MAX_POSTINGS", 120)
+    often = [f"often{number}" for number in range(10)]
+    texts = [" ".join(often) for _ in range(kept)]
+    texts[7] += " heron"
+    found = _filled(tmp_path, *texts).scores(dict.fromkeys([*often, "heron"], 1.0))
+    assert sum(looked) <= 120
+    assert found.id[np.argmax(found.text)] == 8
+    # What was left out for being common keeps no passage from having all that was looked for.
+    assert found.text.max() >= 0.5 * found.possible
+
+
+def test_of_a_long_question_the_rarest_words_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "MAX_TERMS", 3)
+    texts = ["a b c d e"] * 5 + ["a b c d e rare1 rare2"]
+    asked = [*"abcde", "rare1", "rare2"]
+    found = _filled(tmp_path, *texts).scores(dict.fromkeys(asked, 1.0))
+    few = _filled(tmp_path / "few", *texts).scores(dict.fromkeys(["rare1", "rare2", "a"], 1.0))
+    assert found.text == pytest.approx(few.text)
+    assert found.possible == pytest.approx(few.possible)
