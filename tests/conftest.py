@@ -13,6 +13,7 @@ KEPT = {
     "SKERRY_DATA",
     "SKERRY_EXAMPLES",
     "SKERRY_EXPLORE",
+    "SKERRY_FORKS",
     "SKERRY_FULL",
     "SKERRY_KILLS",
     "SKERRY_LLMOCK",
@@ -35,6 +36,8 @@ def pytest_configure() -> None:
     # Hundreds of processes are started: compiling the modules is a third of what each start costs.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # SKERRY_FORKS=0 starts an interpreter for each gateway and command.
+    os.environ.setdefault("SKERRY_FORKS", "1")
     # A deadline in wall time would fail on a busy machine, an example that nobody saw before in
     # somebody else's change: new ones are looked for by `make explore`.
     explores = os.environ.get("SKERRY_EXPLORE") == "1"

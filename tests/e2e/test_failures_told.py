@@ -2,12 +2,12 @@
 
 import json
 import os
-import sys
 
 import anyio
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import Status, StubModelServer
+from tests.support.cli import run_command
 from tests.support.wire import Frame, Wire, connected, request
 
 LIMITED = Status(429, b'{"error":{"message":"slow down"}}', (("retry-after", "120"),))
@@ -50,11 +50,8 @@ async def failed(wire: Wire, text: str) -> Frame:
 
 async def asked(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
     """Return what `skerry agent` prints for a person, on a failure with this remedy."""
-    done = await anyio.run_process(
-        [sys.executable, "-m", "skerry", "agent", "--message", "hello", "--json"],
-        env={**os.environ, "SKERRY_STATE_DIR": str(gateway.home)},
-        check=False,
-    )
+    environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home)}
+    done = await run_command("agent", "--message", "hello", "--json", environ=environ)
     assert done.returncode == 1
     assert json.loads(done.stdout)["remedy"].startswith(remedy)
     return done.stderr

@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -18,6 +17,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId
 from skerry.store import backups
 from skerry.store.backups import BackupKind
+from tests.support.cli import run_command
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
 
@@ -150,10 +150,8 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
 
         async def skerry(*arguments: str) -> CompletedProcess[bytes]:
             given = ("--url", address.url, "--token", address.token or "")
-            command = [sys.executable, "-m", "skerry", "memory", "forget", *arguments, *given]
             environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-            with anyio.fail_after(60):
-                return await anyio.run_process(command, env=environ, check=False)
+            return await run_command("memory", "forget", *arguments, *given, environ=environ)
 
         looked = await skerry("ZEBRA quokka", "--dry-run")
         shown = looked.stdout.decode()

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import anyio
 import msgspec
 
 from skerry.testing.gateway import GatewayProcess
+from tests.support.cli import run_command
 from tests.support.wire import Frame, Wire, connected
 
 HEAD = '---\ndescription: notes\nmetadata: {"openclaw": {"events": ["command:new"]}}\n---\n'
@@ -49,10 +49,7 @@ async def ask(wire: Wire, message: str, key: str = "main") -> str:
 async def skerry(home: Path, *arguments: str, fails: bool = False) -> str:
     environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
     environ |= {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-    with anyio.fail_after(60):
-        done = await anyio.run_process(
-            [sys.executable, "-m", "skerry", *arguments], env=environ, check=False
-        )
+    done = await run_command(*arguments, environ=environ)
     assert done.returncode == int(fails), done.stderr.decode()
     return done.stdout.decode()
 

@@ -2,12 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+
+from tests.support.cli import run_command_text
 
 STRANGER = "http://198.51.100.7:9"
 EXEC = {"source": "exec", "provider": "x", "id": "k"}
@@ -87,7 +88,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def skerry(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def skerry(home: Path, *arguments: str) -> CompletedProcess[str]:
     environ = {
         "HOME": str(home),
         "PATH": os.environ["PATH"],
@@ -95,15 +96,7 @@ def skerry(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "SECRET_OF_MINE": "sk-mine-0123456789",
         "OPENAI_API_KEY": "sk-openai-0123456789",
     }
-    return subprocess.run(
-        [sys.executable, "-m", "skerry", "import", "openclaw", *arguments],
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    return run_command_text("import", "openclaw", *arguments, environ=environ, seconds=240)
 
 
 def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:

@@ -1,7 +1,6 @@
 """The limits of runs and days before a running gateway: said in the chat, by status and doctor."""
 
 import os
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from subprocess import CompletedProcess
@@ -17,6 +16,7 @@ from skerry.model.message import ToolCall
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import Step
 from skerry.testing.model_server import StubModelServer
+from tests.support.cli import run_command
 from tests.support.wire import Frame, Wire, connected
 
 LIMITS = {"modelCalls": 3, "toolCalls": 3, "tokens": 40, "cost": 0.5}
@@ -73,9 +73,7 @@ async def skerry(gateway: GatewayProcess, *arguments: str) -> CompletedProcess[b
     port = gateway.url.rpartition(":")[2]
     environ |= {"HOME": str(gateway.home), "SKERRY_STATE_DIR": str(gateway.home)}
     environ |= {"SKERRY_GATEWAY_PORT": port, "SKERRY_GATEWAY_TOKEN": gateway.token}
-    command = [sys.executable, "-m", "skerry", *arguments]
-    with anyio.fail_after(120):
-        return await anyio.run_process(command, env=environ, check=False)
+    return await run_command(*arguments, environ=environ, seconds=120)
 
 
 def setting(scope: str, name: str) -> str:

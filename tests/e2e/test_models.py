@@ -2,7 +2,6 @@
 
 import base64
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from skerry.client.client import GatewayClient
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import Status, StubModelServer
+from tests.support.cli import run_command
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
 
@@ -86,9 +86,7 @@ async def test_a_refused_key_is_told_with_its_remedy_and_by_status_until_it_work
         GatewayClient(gateway.address) as client,
     ):
         environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path)}
-        command = [sys.executable, "-m", "skerry", "agent", "--message", "hello"]
-        with anyio.fail_after(60):
-            asked = await anyio.run_process(command, check=False, env=environ)
+        asked = await run_command("agent", "--message", "hello", environ=environ)
         assert asked.returncode == 1
         assert b"skerry auth add" in asked.stderr
         status = await client.request("models.status")

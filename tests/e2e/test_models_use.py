@@ -2,18 +2,17 @@
 
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
+from tests.support.cli import run_command
 
 
 @pytest.fixture
@@ -38,12 +37,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
 
 async def use(gateway: GatewayProcess, choice: str) -> CompletedProcess[bytes]:
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home), "HOME": str(gateway.home)}
-    with anyio.fail_after(60):
-        return await anyio.run_process(
-            [sys.executable, "-m", "skerry", "models", "use", choice, "--json"],
-            env=environ,
-            check=False,
-        )
+    return await run_command("models", "use", choice, "--json", environ=environ)
 
 
 async def answering(gateway: GatewayProcess) -> str:

@@ -1,27 +1,23 @@
 """A database that is damaged under a real gateway, and what brings it back."""
 
 import json
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.support.cli import run_command
 from tests.support.damage import break_pages
 from tests.support.readyz import ready
 
 
 async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-    with anyio.fail_after(60):
-        return await anyio.run_process(
-            [sys.executable, "-m", "skerry", *arguments], env=environ, check=False
-        )
+    return await run_command(*arguments, environ=environ)
 
 
 async def say(gateway: GatewayProcess, text: str, key: str) -> Any:

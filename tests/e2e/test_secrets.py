@@ -1,8 +1,6 @@
 """A secret in every place where one can be, and a look at all that the gateway writes or sends."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +11,7 @@ import pytest
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import GatewayProcess, model_config
 from skerry.testing.model_server import Status, StubModelServer
+from tests.support.cli import run_command_text
 from tests.support.wire import Wire, connected, request
 
 PLACES: Final = ("token", "key", "variable", "env", "header", "url", "plugin")
@@ -95,14 +94,7 @@ def commands(home: Path) -> str:
         ("sessions", "list", "--json"),
         ("logs",),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "skerry", *arguments],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_command_text(*arguments, environ=environ)
         said += done.stdout + done.stderr
     return said
 

@@ -29,6 +29,7 @@ from skerry.client.discover import Address
 from skerry.config.load import prepare
 from skerry.model.outbound import Settlement
 from skerry.store import nothing
+from skerry.testing import forks
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from skerry.testing.ports import reserved
@@ -64,7 +65,7 @@ class GatewayProcess:
         """What it printed, line by line, over all its lives."""
         self._arguments = tuple(arguments)
         self._environ = dict(environ or {})
-        self._process: anyio.abc.Process | None = None
+        self._process: anyio.abc.Process | forks.Forked | None = None
         self._port = 0
         self._kept = ExitStack()
 
@@ -92,7 +93,7 @@ class GatewayProcess:
         return self._running.pid
 
     @property
-    def _running(self) -> anyio.abc.Process:
+    def _running(self) -> anyio.abc.Process | forks.Forked:
         if self._process is None:
             raise AssertionError("the gateway is not running")
         return self._process
@@ -106,15 +107,21 @@ class GatewayProcess:
         """Start it and wait until it answers; `arguments` hold for this life only."""
         if not self._port:
             self._port = self._kept.enter_context(reserved())
-        command = [sys.executable, "-m", self._program, "--port", str(self._port)]
+        words = ["--port", str(self._port), *self._arguments, *arguments]
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
         with anyio.CancelScope(shield=True):  # one whose start is given up can still be killed
-            self._process = await anyio.open_process(
-                [*command, *self._arguments, *arguments], stdout=PIPE, stderr=None, env=environ
-            )
+            self._process = await self._started(words, environ)
         with anyio.fail_after(READY_SECONDS):
             await self._wait_until_ready()
+
+    async def _started(
+        self, words: Sequence[str], environ: Mapping[str, str]
+    ) -> anyio.abc.Process | forks.Forked:
+        if forks.by_fork(self._program, environ):
+            return await forks.start(self._program, words, environ)
+        command = [sys.executable, "-m", self._program, *words]
+        return await anyio.open_process(command, stdout=PIPE, stderr=None, env=environ)
 
     async def kill(self) -> None:
         """End it by SIGKILL."""

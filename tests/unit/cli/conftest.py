@@ -1,14 +1,13 @@
 """Runs the command as a process of its own, against a scripted gateway."""
 
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import anyio
 import pytest
 
+from tests.support.cli import run_command
 from tests.support.fake_gateway import TOKEN, FakeGateway, fake_gateway
 
 Command = Callable[..., Awaitable[CompletedProcess[bytes]]]
@@ -39,9 +38,6 @@ def command(environ: dict[str, str]) -> Command:
     """Run `skerry` with the arguments and return what it printed."""
 
     async def run(*arguments: str, stdin: bytes = b"") -> CompletedProcess[bytes]:
-        with anyio.fail_after(60):
-            return await anyio.run_process(
-                [sys.executable, "-m", "skerry", *arguments], input=stdin, env=environ, check=False
-            )
+        return await run_command(*arguments, environ=environ, said=stdin)
 
     return run

@@ -1,8 +1,10 @@
 """The command as a shell sees it."""
 
+import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -75,6 +77,39 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stderr == "[]\n"
+
+
+def test_every_command_can_be_imported_first() -> None:
+    """Most tests run commands in a fork of a process that has all of them imported."""
+    modules = sorted({f"skerry.cli.{one}" for one in _modules(make_parser())})
+    assert len(modules) > len(GROUPS)
+    code = (
+        "import os, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        __import__(name)\n"
+        "        os._exit(0)\n"
+        "    if os.waitpid(child, 0)[1]: print(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def _modules(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the modules that have the commands of a parser."""
+    if module := parser.get_default("module"):
+        yield module
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            for one in action.choices.values():
+                yield from _modules(one)
 
 
 def test_a_reader_that_leaves_is_no_error_message() -> None:

@@ -2,28 +2,21 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from skerry.config.gateway import LOCK
 from skerry.infra.lock import locked
 from skerry_recall.models import installed
+from tests.support.cli import run_command_text
 
 
-def skerry(home: Path, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def skerry(home: Path, *words: str, **environ: str) -> CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SKERRY_")}
-    command = [sys.executable, "-m", "skerry", "memory", *words]
-    return subprocess.run(
-        command,
-        env={**kept, "SKERRY_STATE_DIR": str(home), **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    given = {**kept, "SKERRY_STATE_DIR": str(home), **environ}
+    return run_command_text("memory", *words, environ=given, seconds=100)
 
 
 @pytest.fixture

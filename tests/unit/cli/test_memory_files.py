@@ -2,13 +2,11 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import anyio
-
 from skerry.testing.memory import FakeBackend, hit
+from tests.support.cli import run_command
 from tests.support.gateway import running_gateway
 from tests.support.memory import place
 from tests.unit.cli.test_memory_notes import skerry
@@ -36,9 +34,7 @@ async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> Non
 
 async def alone(home: Path, *words: str) -> CompletedProcess[bytes]:
     environ = {**os.environ, "SKERRY_STATE_DIR": str(home), "SKERRY_GATEWAY_PORT": "1"}
-    with anyio.fail_after(60):
-        command = [sys.executable, "-m", "skerry", "memory", *words]
-        return await anyio.run_process(command, env=environ, check=False)
+    return await run_command("memory", *words, environ=environ)
 
 
 async def test_without_a_gateway_files_are_listed_too(tmp_path: Path) -> None:

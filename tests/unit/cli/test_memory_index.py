@@ -2,9 +2,8 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -17,19 +16,15 @@ from skerry.cli.memory_place import synced
 from skerry.model.errors import GatewayRefusedError
 from skerry.model.memory import MemoryProgress
 from skerry.testing.gateway import running_gateway
+from tests.support.cli import run_command_text
 
 if TYPE_CHECKING:
     from skerry.client.client import GatewayClient
 
 
-def skerry(
-    home: Path, *words: str, group: tuple[str, ...] = ("memory",)
-) -> "subprocess.CompletedProcess[str]":
+def skerry(home: Path, *words: str, group: tuple[str, ...] = ("memory",)) -> CompletedProcess[str]:
     environ = {**os.environ, "SKERRY_STATE_DIR": str(home)}
-    command = [sys.executable, "-m", "skerry", *group, *words]
-    return subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_command_text(*group, *words, environ=environ)
 
 
 @pytest.mark.requirement("memory-db-location")
@@ -59,7 +54,7 @@ async def test_with_a_gateway_it_asks_that(tmp_path: Path) -> None:
         workspace = tmp_path / "workspace"
         (workspace / "MEMORY.md").write_text("The boat is blue.\n")
 
-        def skerry_(*words: str) -> "subprocess.CompletedProcess[str]":
+        def skerry_(*words: str) -> CompletedProcess[str]:
             return skerry(tmp_path, *words, group=())
 
         def ask(*words: str) -> object:

@@ -2,14 +2,12 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import anyio
-
 from skerry.model.memory import MemoryFallback
 from skerry.testing.memory import FakeBackend, hit
+from tests.support.cli import run_command
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.memory import place
 
@@ -23,9 +21,7 @@ async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
         "SKERRY_GATEWAY_URL": f"ws://127.0.0.1:{rig.port}",
         "SKERRY_GATEWAY_TOKEN": TOKEN,
     }
-    command = [sys.executable, "-m", "skerry", "memory", *arguments]
-    with anyio.fail_after(60):
-        return await anyio.run_process(command, env=environ, check=False)
+    return await run_command("memory", *arguments, environ=environ)
 
 
 async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:

@@ -2,25 +2,20 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import anyio
 import pytest
 
 from skerry.cli import transcripts
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.support.cli import run_command
 
 
 async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
-    with anyio.fail_after(60):
-        return await anyio.run_process(
-            [sys.executable, "-m", "skerry", "sessions", *arguments],
-            env={**os.environ, "SKERRY_STATE_DIR": str(home)},
-            check=False,
-        )
+    environ = {**os.environ, "SKERRY_STATE_DIR": str(home)}
+    return await run_command("sessions", *arguments, environ=environ)
 
 
 async def printed(home: Path, *arguments: str) -> str:
