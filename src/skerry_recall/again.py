@@ -24,17 +24,17 @@ _COMPARED: Final = 20
 _TWO: Final = 2
 _NONE: Final = frozenset[str]()
 _YEARS: Final = 50
-"""Of the passages, for a day of every year."""
+"""Limit on the years, up to the newest passage's, in which a day without a year is matched."""
 _LEAST: Final = 1e-6
 _LATEST: Final = 1 << 62
 _NAMED: Final = 0.9
-"""How good a passage of a day that the question names is at least."""
+"""Minimum score of a passage of a day that the question names."""
 _SOME: Final = 20
 """Passages from which on their mean cosine says what unrelated texts have."""
 _UNRELATED: Final = 0.15
 _ANSWER: Final = 0.55
-"""How far between the mean cosine and 1 an unrelated text and an answer are, for a model that
-nobody measured."""
+"""Positions, between the mean cosine and 1, of an unrelated text and an answer, for an unmeasured
+model."""
 _DISTANCES: Final = (-1, 1, -2, 2)
 _FEW: Final = 150
 _MANY: Final = 0.08
@@ -46,7 +46,7 @@ _BEGIN: Final = 3
 _TALK: Final = 40
 """Terms by which the share of a long passage of a conversation is divided by its length."""
 _FAINT: Final = 0.01
-"""How good a passage is at least that only others speak for."""
+"""Minimum score of a passage that has only its neighbours' scores."""
 _BESIDE: Final = 2.0
 _ALONE: Final = 0.75
 """The powers of the share of the question's words in a score, beside a meaning and without one."""
@@ -169,7 +169,7 @@ def _scale(cosines: Floats) -> tuple[float, float]:
 
 
 def dated(at: Longs, asked: Asked, hints: Hints) -> Floats:
-    """Return what each row gets for being of a day that the question names."""
+    """Returns the bonus of each row that is of a day named by the question."""
     given = np.zeros(len(at), np.float32)
     known = at[at >= 0]
     if not len(known):

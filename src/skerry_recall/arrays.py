@@ -153,7 +153,7 @@ def on_disk(path: Path, name: str) -> OnDisk:
 
 
 def _header(file: BinaryIO) -> tuple[Any, int]:
-    """Return what the file says of its arrays, and where they begin."""
+    """Reads the header: the description of the arrays, and the offset of the first."""
     magic, length, crc = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size))
     text = file.read(length) if magic == _MAGIC and length <= _MAX_HEADER else b""
     if not text or zlib.crc32(text) != crc:

@@ -39,7 +39,7 @@ _KEPT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """How a job is waited for; seconds."""
+    """Interval and time limit of the wait for a job, in seconds."""
 
     poll: float = 2.0
     timeout: float = 3600.0
@@ -125,7 +125,7 @@ class BatchEmbedder:
     async def _at_once(
         self, texts: Sequence[str], left: Sequence[int], done: "Mapping[int, NDArray[np.float32]]"
     ) -> "dict[int, NDArray[np.float32]]":
-        """Return what the job left out; where that fails, what it did is paid and kept."""
+        """Embeds the rest that the job left out; on failure, the job's paid results are kept."""
         try:
             rows = await self._inner.embed([texts[place] for place in left], Kind.PASSAGE)
         except EmbeddingError as error:

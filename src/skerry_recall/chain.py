@@ -34,7 +34,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a model is not used now."""
+    """Reason why a model is not used now."""
 
     model: EmbeddingModel
     reason: str
@@ -42,7 +42,7 @@ class Trouble:
     failures: int
     """In a row."""
     until: float
-    """When it is asked again, by the monotonic clock."""
+    """Time at which it is tried again, by the monotonic clock."""
 
 
 class Chain:

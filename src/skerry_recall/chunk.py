@@ -19,7 +19,7 @@ _SENTENCE: Final = re.compile(
 )
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s|\s*\*\*[^*]+\*\*:?\s*$")
 _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f") | {chr(c) for c in range(0x1F3FB, 0x1F400)}
-"""What belongs to the character before it: joiner, variation, skin."""
+"""Characters that belong to the one before: joiner, variation, skin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is not cut any further."""
+    """Smallest piece of a text; it is not cut any further."""
 
     start: int
     end: int

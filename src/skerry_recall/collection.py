@@ -24,7 +24,7 @@ from skerry_recall.vectors import SizeError, Vectors
 logger: Final = logging.getLogger(__name__)
 
 _FORMAT: Final = 2
-"""Of the files and of the terms in them; a folder of another one is made anew."""
+"""Format of the files and of the terms in them; a folder of another format is rebuilt."""
 _MANIFEST: Final = "collection.json"
 _KINDS: Final = {
     "words": Postings,
@@ -198,7 +198,7 @@ class Collection:
 
 
 def _verified(folder: Path) -> "_State":
-    """Return what the folder holds, once every byte of it was read; raises as `_loaded`.
+    """Loads the folder after reading every byte of it; raises as `_loaded`.
 
     Not those of the exact vectors, most of it: damage there can only order wrongly what is near.
     """
@@ -209,7 +209,7 @@ def _verified(folder: Path) -> "_State":
 
 
 class _State:
-    """What is in the files, and how it is searched."""
+    """Files of a collection, and the data for searching them."""
 
     def __init__(
         self, parts: Parts, files: Mapping[str, str] | None = None, stamp: str = ""
@@ -221,7 +221,7 @@ class _State:
 
 
 def _loaded(folder: Path) -> _State:
-    """Return what the folder holds.
+    """Loads the folder.
 
     Raises:
         FileNotFoundError: nothing, or not all that it names.

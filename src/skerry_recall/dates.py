@@ -1,4 +1,4 @@
-"""Which days a question names (pure), in seven languages, and dates as 2026-05-08 or 8.5.2026.
+"""Days that a question names (pure), in seven languages, and dates as 2026-05-08 or 8.5.2026.
 
 English, German, Spanish, French, Italian, Portuguese and Dutch. French `hier` is left out where it
 stands alone: in German that is the word for here.
@@ -68,7 +68,7 @@ _PART_NAMES: Final = tuple((days, re.compile(names, re.IGNORECASE)) for days, na
 _TO: Final = re.compile(
     r"[-\u2013]|to|until|till|through|and|bis|und|hasta|al?|y|au|jusqu'au|et?|até|tot|en"
 )
-"""What is between the two ends of a span."""
+"""Words and signs between the two ends of a span."""
 _AND: Final = frozenset(("and", "und", "y", "e", "et", "en"))
 """Joins the ends of a span only where a word as `between` is before it."""
 _FROM: Final = re.compile(

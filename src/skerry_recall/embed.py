@@ -1,4 +1,4 @@
-"""What turns texts into vectors, and the rules that every vector follows."""
+"""Embedding models: texts to vectors, and the rules that every vector follows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _NOTHING: Final = 1e-10
 
 
 class Kind(StrEnum):
-    """What a text is to the others; many models embed the two differently."""
+    """Role of a text; many models embed the two differently."""
 
     PASSAGE = "passage"
     """It is to be found."""
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """Whose vectors they are. Those of two models are never compared."""
+    """Model of vectors. Vectors of two models are never compared."""
 
     provider: str
     """`local`, `openai`, `gemini`, `voyage`; with an address of one's own `openai@host/path`."""
@@ -65,7 +65,7 @@ class EmbeddingRefusedError(EmbeddingError):
 
 
 class EmbeddingAnswerError(EmbeddingError):
-    """What came is no answer: cut off, of another size, without numbers."""
+    """Response that is no valid answer: cut off, of another size, without numbers."""
 
 
 class EmbeddingTimeoutError(EmbeddingError):
@@ -142,7 +142,7 @@ def normalised(vectors: "ArrayLike") -> "NDArray[np.float32]":
 def checked(
     vectors: "NDArray[np.float64] | NDArray[np.float32]", texts: int, dims: int | None, who: str
 ) -> "NDArray[np.float32]":
-    """Return what a model answered to this many texts, normalised.
+    """Checks a model's vectors for this many texts, and normalises them.
 
     `dims` is the length of its earlier vectors; None is any.
 

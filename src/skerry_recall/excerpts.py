@@ -26,7 +26,7 @@ _NEAR: Final = ((1, 0.6), (2, 0.3))
 _SHORT: Final = 40
 """Terms up to which a line takes the whole share of its neighbours."""
 _RANK: Final = 0.2
-"""How much less a line counts with each place that its passage is further back."""
+"""Reduction of a line's score with each place that its passage is further back."""
 _OTHER: Final = 0.25
 """Taken from a line that another speaker says than the one whom the question names."""
 _ASKS: Final = 0.1
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What is shown of one passage, or of several that touch each other."""
+    """Excerpt of one passage, or of several that touch each other."""
 
     sources: Sequence[int]
     """The passages by their position in the list, the best first."""
@@ -67,9 +67,9 @@ class _Unit:
     line: int
     text: str
     score: float
-    """Of its passage, by its place among all."""
+    """Score of its passage, by its place among all."""
     counts: Mapping[str, int]
-    """How often it has each term of the question."""
+    """Number of occurrences of each term of the question."""
     length: int
     """In terms."""
     words: float = 0.0

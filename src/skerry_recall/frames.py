@@ -1,4 +1,4 @@
-"""What a worker process and its owner say to each other: frames of a length and a message.
+"""Messages between a worker process and its owner: frames of a length and a message.
 
 Four bytes, big-endian, hold the length of what follows: MessagePack of one of the messages here.
 """
@@ -31,7 +31,7 @@ class Loaded(msgspec.Struct, tag=True, frozen=True):
 
     dims: int
     text_tokens: int
-    """Of one text, as `lengths.tokens` counts."""
+    """Tokens of one text, as `lengths.tokens` counts."""
 
 
 class Texts(msgspec.Struct, tag=True, frozen=True):
@@ -79,13 +79,13 @@ def checked_length(length: int) -> int:
 
 
 def asked(body: bytes) -> Asked:
-    """Return what the owner says. Raises `msgspec.DecodeError`."""
+    """Decodes a message of the owner. Raises `msgspec.DecodeError`."""
     message: Asked = msgspec.msgpack.decode(body, type=Load | Texts)
     return message
 
 
 def told(body: bytes) -> Told:
-    """Return what the worker says. Raises `msgspec.DecodeError`."""
+    """Decodes a message of the worker. Raises `msgspec.DecodeError`."""
     message: Told = msgspec.msgpack.decode(body, type=Loaded | Vectors | Failed)
     return message
 

@@ -33,7 +33,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How much a passage gets of the scores of its neighbours, and of those one further."""
+    """Share of its neighbours' scores that a passage gets, and of those one further."""
 
     beside: float = 0.0
     beyond: float = 0.0
@@ -41,7 +41,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How words and meaning are weighed. The weights count by their ratio, whatever their sum."""
+    """Weights of words and vectors. They count by their ratio, whatever their sum."""
 
     name: str
     vector_weight: float
@@ -57,11 +57,12 @@ class Profile:
     words to get their whole weight; with less they get less. 0 is always all: a question in another
     language than the text shares hardly a word, and those by chance."""
     distinct: bool = False
-    """Whether of passages with the same words only the newest is found."""
+    """Drops all but the newest of passages with the same words."""
     newer: float = 0.0
-    """How much better the older of two near-equal statements may score and still be second."""
+    """Margin by which the older of two near-equal statements may score better and still be
+    second."""
     hints: Hints | None = None
-    """What else is looked for in the texts of the best."""
+    """Hints that are searched in the texts of the best passages."""
 
 
 BEST: Final = Profile(
@@ -87,7 +88,7 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """What age takes from the score of a dated passage; one without a date keeps all of it."""
+    """Reduction of a dated passage's score by age; one without a date keeps all of it."""
 
     now: int
     """Milliseconds since 1970 from which the age counts."""
@@ -99,7 +100,7 @@ class Decay:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may follow the weighing. Without `texts` no passage is looked at: no hints, no MMR."""
+    """Steps after the weighing. Without `texts` no passage is read: no hints, no MMR."""
 
     min_score: float = 0.0
     """Hits below are left out. When that leaves none, those that have a word of the question stay
@@ -108,13 +109,13 @@ class Options:
     mmr: float | None = None
     """Lambda of maximal marginal relevance: 1 is relevance alone, 0.7 is usual."""
     asked: Asked | None = None
-    """What the question asks for, for the hints."""
+    """Parsed question, for the hints."""
     texts: Callable[[Sequence[int]], Sequence[str]] | None = None
     """Returns the passages of rows."""
     scale: tuple[float, float] | None = None
     """The cosines of unrelated texts and of an answer, of the model; None where nobody measured."""
     explain: bool = False
-    """Whether hits tell the parts of their scores; for each they are looked up among all rows."""
+    """Adds the parts of its score to each hit; each part is looked up among all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +131,20 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What words or meaning say, over all rows."""
+    """Scores of words or of vectors, over all rows."""
 
     name: str
     raw: Floats
     near: Floats
     """With the neighbours' share."""
     part: Floats
-    """What it adds to the score of each row, 0 where it did not find it."""
+    """Part added to the score of each row, 0 if the row was not found."""
     found: Mask | None
     """None is all."""
     base: float = 0.0
-    """Of the raw scores, what the neighbours share is the difference from."""
+    """Base of the raw scores; neighbours share the difference from it."""
     unit: float = 0.0
-    """What a score of 1 adds to the score of a row."""
+    """Increase of a row's score for a raw score of 1."""
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
         """Yield what this side says of a row, its rank counted from 1."""

@@ -1,4 +1,4 @@
-"""How texts are cut and put together so that a model takes them (pure)."""
+"""Division of texts into requests that a model accepts, and the joining of their results (pure)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model takes."""
+    """Limits of a model."""
 
     text_tokens: int
-    """Of one text; what is longer is cut in pieces."""
+    """Tokens of one text; a longer one is cut into pieces."""
     request_tokens: int = 8000
-    """Of all texts of one request; at least that of one text."""
+    """Tokens of all texts of one request; at least that of one text."""
     request_texts: int = 100
 
 
@@ -28,7 +28,7 @@ class Piece:
 
     text: str
     owner: int
-    """Which of the texts it is from, from 0."""
+    """Index of its text, from 0."""
 
 
 def tokens(text: str) -> int:

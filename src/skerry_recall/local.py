@@ -55,9 +55,9 @@ _BATCH: Final = 4
 """Texts that the process takes at once: more cost more time a text, and keep a question waiting."""
 _END_SECONDS: Final = 2.0
 _TEXT_TOKENS: Final = 2048
-"""Of one text, until the model has said what it takes."""
+"""Tokens of one text, until the model has reported its limit."""
 _CRASHES: Final = 2
-"""Of the process over the same texts, until they are given up."""
+"""Crashes of the process over the same texts, until they are given up."""
 _TOLD: Final = 600  # characters of the process's last words
 _COMMAND: Final = (sys.executable, "-P", "-m", "skerry_recall.worker")
 # It needs no provider's key, and no more than one thread.
@@ -305,7 +305,7 @@ class _Pipe:
         self._out = BufferedByteReceiveStream(process.stdout)
 
     async def ask(self, message: Asked) -> Told:
-        """Return what it says to the message. Raises `_DiedError`."""
+        """Sends the message and returns the answer. Raises `_DiedError`."""
         try:
             await self._in.send(frame(message))
             head = await self._out.receive_exactly(HEAD.size)

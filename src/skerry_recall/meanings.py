@@ -1,4 +1,4 @@
-"""What the parts of a score are, in words: a ranking gives their names and values."""
+"""Descriptions of the parts of a score, by the names that a ranking gives them."""
 
 from collections.abc import Mapping
 from typing import Final

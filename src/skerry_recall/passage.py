@@ -1,4 +1,4 @@
-"""What is searched: passages, in the order in which they stand in their documents."""
+"""Passages, in the order in which they appear in their documents."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class Passage:
     document: int
     """The document in which it stands."""
     place: int
-    """Which of the document's passages it is, from 0. Those beside it are its neighbours."""
+    """Index among the document's passages, from 0. Adjacent ones are its neighbours."""
     text: str
     start_line: int = 1
-    """Of the document, from 1."""
+    """First line in the document, from 1."""
     end_line: int = 1
     """The last line, included."""
     at: int | None = None

@@ -25,14 +25,14 @@ EASY: Final = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What a model gave for passages; a place in none of the two was not answered."""
+    """Result of a model for passages; a place in none of the two was not answered."""
 
     vectors: "Mapping[int, NDArray[np.float32]]" = field(default_factory=dict)
     """By the place of the text, from 0."""
     refused: Mapping[int, str] = field(default_factory=dict)
-    """Of the texts that have no vector, why: asking again helps nobody."""
+    """Reasons for the texts that have no vector: a second attempt would not help."""
     error: EmbeddingError | None = None
-    """Why the model was asked no further."""
+    """Error after which the model was not called again."""
 
 
 async def passages(embedder: Embedder, texts: Sequence[str]) -> Embedded:

@@ -1,4 +1,4 @@
-"""Which passages have a word, and how often: sorted lists, ready to be mapped from a file.
+"""Passages of each word, with counts: sorted lists, ready to be mapped from a file.
 
 Scores are computed from the counts when asked (BM25, Robertson and Zaragoza 2009, "The
 Probabilistic Relevance Framework"), so that they are the same whatever the order of changes was.
@@ -25,7 +25,7 @@ from skerry_recall.terms import Known, Words
 K1: Final = 1.2
 B: Final = 0.3
 MAX_PASSAGES: Final = 1 << 24
-"""Of one index: a row has 24 bits while it is sorted."""
+"""Limit on the passages of one index: a row has 24 bits while it is sorted."""
 MAX_TEXT: Final = 100_000
 """Characters of a passage that are indexed."""
 MAX_COUNT: Final = 255
@@ -54,9 +54,9 @@ class Postings:
     names: NDArray[np.uint8]
     """The terms in UTF-8, sorted, end to end."""
     ends: NDArray[np.uint32]
-    """Where each begins in `names`, and where the last ends."""
+    """Offset of each document in `names`, and the end of the last."""
     starts: Longs
-    """Where each term's passages begin in `row`, and where the last one's end."""
+    """Offset of each term's passages in `row`, and the end of the last."""
     row: Ints
     count: NDArray[np.uint8]
 
@@ -251,7 +251,7 @@ def _packed(
 
 
 def norms(length: Ints, mean: float) -> Floats:
-    """Return what is added to a word's count below the line, for each row."""
+    """Returns the length term of the denominator that is added to a word's count, for each row."""
     return (K1 * (1 - B + B / max(mean, 1.0) * length)).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""What a question asks for, apart from its words (pure)."""
+"""Parsed question, apart from its words (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ _QUOTED: Final = re.compile(
     r'"([^"\n]{2,200})"|“([^“”\n]{2,200})”|«([^«»\n]{2,200})»|`([^`\n]{2,200})`'
 )
 _NAMED: Final = re.compile(r"[^\W\d]\d|\d[^\W\d]|\w[_./:@]\w|\d-\d|[a-z][A-Z]")
-"""What a plain word does not have: digits among letters, `_` or dots inside, a hump."""
+"""Pattern of identifiers: digits among letters, `_` or dots inside, a hump."""
 PHRASES: Final = 4
-"""Of one question."""
+"""Limit on the phrases of one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,23 @@ class Asked:
     """A question, read."""
 
     terms: Mapping[str, float]
-    """What is looked for, each term with its weight: for `Collection.scores`."""
+    """Terms, each with its weight: for `Collection.scores`."""
     words: frozenset[str] = frozenset()
     """All its words in lower case: those that are the name of a speaker say who said it."""
     when: bool = False
-    """Whether it asks for a time."""
+    """True when it asks for a time."""
     past: bool = False
-    """Whether it asks for what was before something else."""
+    """True when it asks for an earlier state."""
     days: tuple[Day | Span, ...] = ()
     """The days it names."""
     zone: tzinfo | None = UTC
-    """Where days begin; None is the zone of this machine."""
+    """Zone in which days begin; None is the zone of this machine."""
     now: int | None = None
-    """When it is asked, in ms since 1970."""
+    """Time of the question, in milliseconds since 1970."""
 
 
 def read(question: str, words: Words, now: int | None = None, zone: tzinfo | None = UTC) -> Asked:
-    """Return what a question asks for. Takes a few microseconds for each of its words.
+    """Parses a question. Takes a few microseconds for each of its words.
 
     `now`, in ms since 1970, is when it is asked, for what counts from there; days begin in `zone`.
     """
@@ -65,7 +65,7 @@ def read(question: str, words: Words, now: int | None = None, zone: tzinfo | Non
 
 
 def phrases(question: str) -> list[str]:
-    """Return what the question quotes, in `"`, typographic quotes or backticks."""
+    """Returns the phrases quoted in `"`, typographic quotes or backticks."""
     found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
     return [one for one in dict.fromkeys(found) if one][:PHRASES]
 

@@ -1,4 +1,4 @@
-"""What an embedding provider's refusal means: its status decides first, its text second (pure)."""
+"""Classification of an embedding provider's refusals: by status first, by text second (pure)."""
 
 import re
 from collections.abc import Mapping

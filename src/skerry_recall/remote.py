@@ -44,11 +44,11 @@ class Spent:
 
     model: EmbeddingModel
     tokens: int | None
-    """That are billed; None where the provider did not say."""
+    """Billed tokens; None if the provider did not report them."""
     seconds: float
     error: EmbeddingError | None = None
     batch: bool = False
-    """Whether it was a job for later, at half the price."""
+    """True for a batch job, at half the price."""
 
 
 def nobody(spent: Spent) -> None:
@@ -61,7 +61,7 @@ def anything() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where a model is asked, and how."""
+    """Address of a model, and its authentication."""
 
     model: EmbeddingModel
     base_url: str
@@ -74,7 +74,7 @@ class Remote:
     """Gives the key for each request, where that takes time. Raises `EmbeddingError`."""
 
     def all_headers(self, api_key: str) -> dict[str, str]:
-        """Return what every request carries."""
+        """Returns the headers of every request."""
         key = self.wire.headers(api_key) if api_key else {}
         own = {name.lower(): value for name, value in self.headers.items()}
         return {"accept-encoding": "identity", **key, **own}

@@ -11,7 +11,7 @@ from skerry_recall.dates import Day, Span, moment, named
 from skerry_recall.question import Asked
 
 _LABEL: Final = re.compile(r"\n(?:[-*>] )?(?:\*\*)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*)?:(?:\*\*)? ")
-"""Who speaks, at the beginning of a line: `Ada: `, `**Ada:** `."""
+"""Speaker at the beginning of a line: `Ada: `, `**Ada:** `."""
 _TURNS: Final = 2
 """Different lines that a label has at least where it names a speaker."""
 _SAMPLED: Final = 12
@@ -33,7 +33,7 @@ _MENTIONED: Final = 0.6
 """The share that a passage gets of what one of the named day gets, if a line of it begins with the
 day, as in a log. Accounts name the same days in most of their sentences, which tells nothing."""
 _HEAD: Final = re.compile(r"^[^\n:|\u2013\u2014]{1,32}(?=:|[ \t]*$)", re.MULTILINE)
-"""What may be the day of a line: `- Thursday, 24 September 2026`, alone or before a colon."""
+"""Possible day of a line: `- Thursday, 24 September 2026`, alone or before a colon."""
 _TIMES: Final = frozenset(
     _WORD.findall(
         "yesterday today tonight tomorrow last next ago since recently just morning week weeks"
@@ -46,7 +46,7 @@ _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """How much each sign counts beside a score of 0 to 1. Chosen by measurement."""
+    """Weights of the signs beside a score of 0 to 1. Chosen by measurement."""
 
     said: float = 0.25
     """Taken for the share of a passage that somebody else says than the one the question names."""
@@ -66,7 +66,7 @@ class Hints:
     """Given to a passage of a single day that it names: more than any other difference."""
 
     def of(self, one: Day | Span) -> float:
-        """Return what a passage of the days is given."""
+        """Returns the bonus of a passage of the days."""
         if one.is_exact:
             return self.day
         few = isinstance(one, Span) or one.last is not None
@@ -80,7 +80,7 @@ class Weighed:
     score: float
     """0 to 1."""
     parts: Sequence[tuple[str, float]]
-    """What was given and taken, by name."""
+    """Bonuses and reductions, by name."""
 
 
 def weigh(
@@ -123,7 +123,7 @@ def weigh(
 
 
 def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
-    """Return what a passage gets for the days of the question: its own, or those of its lines."""
+    """Returns the bonus of a passage for the question's days: its own, or those of its lines."""
     day = moment(at, asked.zone) if at >= 0 else None
     own = max((hints.of(one) for one in asked.days if day and one.has(day)), default=0.0)
     if own:

@@ -1,4 +1,4 @@
-"""How well each passage of a collection fits a question, before words and meaning are weighed."""
+"""Scores of each passage of a collection, before words and vectors are weighed."""
 
 from dataclasses import dataclass
 
@@ -25,17 +25,17 @@ class Scores:
     """Cosine, -1 to 1, exact among the best and estimated elsewhere; None without a question vector
     or without vectors. A passage that has none has one that its words speak for."""
     id: Longs
-    """Of the passage."""
+    """Id of the passage."""
     document: Ints
     place: Ints
     at: Longs
     """Its date in ms since 1970, or -1."""
     length: Ints
-    """How many terms each passage has."""
+    """Number of terms in each passage."""
     possible: float
     """About the text score of a passage with each term once, those that no passage has too."""
     mask: Mask | None = None
-    """Which rows may be found; None is all. The others still count as neighbours."""
+    """Rows that may be found; None allows all. The others still count as neighbours."""
 
     def __len__(self) -> int:
         """Return how many rows there are."""

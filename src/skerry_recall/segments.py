@@ -1,4 +1,4 @@
-"""What a collection is made of, and what becomes of it when passages come and go (pure)."""
+"""Parts of a collection, and their changes when passages are added and removed (pure)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,13 +53,13 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What comes and goes."""
+    """Passages added and removed."""
 
     added: Postings
     removed: Longs
     vectors: Mapping[int, Floats]
     model: str | None
-    """Of which model the vectors are; None is the present one."""
+    """Model of the vectors; None is the present one."""
 
 
 def changed(parts: Parts, change: Change) -> Parts:

@@ -30,7 +30,7 @@ class _Term:
     weight: float
     """As given, times how rare the term is."""
     lists: tuple[tuple[Ints, Array], ...]
-    """Of each part the rows that have it, and how often."""
+    """Rows of each part that have it, with the counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Snapshot:
 
     postings: tuple[Postings, Postings]
     alive: tuple[Mask | None, Mask | None]
-    """Which rows of each part are still held; None is all."""
+    """Rows of each part that are still present; None means all."""
     vectors: tuple[Vectors, ...]
     norm: tuple[Floats, Floats]
     order: Longs | None
-    """Where each row stands in the parts end to end; None where that is the order."""
+    """Position of each row in the parts end to end; None if the order is the same."""
     id: Longs
     document: Ints
     place: Ints
@@ -51,7 +51,7 @@ class Snapshot:
     length: Ints
     """In terms."""
     rows: tuple[Longs | None, ...]
-    """Of each part of the vectors the row of the passage, -1 for none; None is the row itself."""
+    """Row of each passage in each part of the vectors, -1 for none; None is the row itself."""
 
     def scores(
         self,

@@ -1,4 +1,4 @@
-"""Which words of a text are indexed, and which of a question are looked for (pure).
+"""Words of a text that are indexed, and of a question that are searched (pure).
 
 Case and accents are folded, words stemmed: as English, and as the language that the text seems to
 be in. What is joined by dots, dashes, underscores or the like
@@ -29,7 +29,7 @@ _CACHED: Final = 50_000
 """Forms whose terms are remembered, of about 150 bytes each."""
 
 FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
-"""What stands between two spaces, whatever joins its parts."""
+"""Text between two spaces, whatever joins its parts."""
 _PART: Final = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
 _RUN: Final = re.compile(rf"[{UNSPACED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -71,7 +71,7 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
         return found
 
     def of(self, text: str) -> list[T]:
-        """Return what is made of all forms of the text, in order."""
+        """Returns the results for all forms of the text, in order."""
         return list(chain.from_iterable(map(self.__getitem__, FORM.findall(text))))
 
 
@@ -95,7 +95,7 @@ class Words:
         return self.spoken(guess(text)).of(text)
 
     def spoken(self, language: str) -> Known[str]:
-        """Return what makes the terms of a text in a language, as `guess` returns it.
+        """Returns the cache that makes the terms of a language, as `guess` returns it.
 
         In another than English a word has a second term, its stem in that language. The first is
         that of any text: an exact word is found whatever the languages of text and question.

@@ -38,15 +38,15 @@ class Vectors:
     """The vectors of passages, each of length 1."""
 
     id: Longs
-    """Of the passage of each row."""
+    """Id of the passage of each row."""
     exact: Floats | OnDisk
     mean: Floats
     bits: Bytes
-    """Where each is above the mean, packed; none of a small collection."""
+    """Bits above the mean of each vector, packed; none of a small collection."""
     coarse: NDArray[np.int8]
     """Each as bytes; none of a small collection."""
     scale: Floats
-    """What a byte is worth, for each row."""
+    """Value of a byte, for each row."""
 
     def __len__(self) -> int:
         """Return how many there are."""

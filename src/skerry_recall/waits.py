@@ -1,4 +1,4 @@
-"""How long a service that refuses a request wants to be left alone, by its headers (pure)."""
+"""Delay that a service requests when it refuses, from its headers (pure)."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How the embedding APIs of OpenAI, which many speak, of Voyage and Gemini are spoken to (pure)."""
+"""Formats of the embedding APIs of OpenAI, which many share, of Voyage and Gemini (pure)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider answered."""
+    """Response of a provider."""
 
     rows: "NDArray[np.float64]"
     """One vector a text, as it gave them."""
     tokens: int | None
-    """That are billed; None where it does not say."""
+    """Billed tokens; None if it does not report them."""
 
 
 class Wire(Protocol):
@@ -32,15 +32,15 @@ class Wire(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """Return what it takes in one request."""
+        """Returns the limits of one request."""
         ...
 
     def path(self, model: str) -> str:
-        """Return what follows the base address."""
+        """Returns the path after the base address."""
         ...
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return what shows the key."""
+        """Returns the headers that carry the key."""
         ...
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Wire(Protocol):
         ...
 
     def answer(self, body: bytes) -> Answer:
-        """Return what the response says.
+        """Parses the response.
 
         Raises:
             EmbeddingAnswerError: it is cut off, or something else.
@@ -78,11 +78,11 @@ class OpenAiWire:
     limits = Limits(text_tokens=8000)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - it stands in the body
-        """Return what follows the base address."""
+        """Returns the path after the base address."""
         return "/embeddings"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return what shows the key."""
+        """Returns the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:  # noqa: ARG002 - its models embed both alike
@@ -95,7 +95,7 @@ class OpenAiWire:
         }
 
     def answer(self, body: bytes) -> Answer:
-        """Return what the response says."""
+        """Parses the response."""
         told = _decoded(body, OpenAiAnswer)
         told.data.sort(key=lambda row: row.index)
         if [row.index for row in told.data] != list(range(len(told.data))):
@@ -133,11 +133,11 @@ class GeminiWire:
     """As text-embedding-004 had; the newer models can be asked for it."""
 
     def path(self, model: str) -> str:
-        """Return what follows the base address."""
+        """Returns the path after the base address."""
         return f"/models/{model}:batchEmbedContents"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return what shows the key."""
+        """Returns the headers that carry the key."""
         return {"x-goog-api-key": key}
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class GeminiWire:
         }
 
     def answer(self, body: bytes) -> Answer:
-        """Return what the response says."""
+        """Parses the response."""
         told = _decoded(body, _GeminiAnswer)
         rows = matrix([one.values for one in told.embeddings])
         return Answer(rows, told.usage_metadata.prompt_token_count)

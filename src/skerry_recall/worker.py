@@ -61,7 +61,7 @@ def _answer(model: LocalModel, request: Texts) -> Told:
 
 
 def _read(source: BinaryIO) -> Load | Texts | None:
-    """Return what the owner says; None when it is gone."""
+    """Reads the owner's next message; None at the end."""
     head = source.read(HEAD.size)
     if len(head) < HEAD.size:
         return None

@@ -30,7 +30,7 @@ AUDIT: Final = "accepted.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of one entry."""
+    """Result for one entry."""
 
     entry: str
     key: str

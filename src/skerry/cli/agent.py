@@ -27,7 +27,7 @@ ABORT_SECONDS: Final = 5.0
 PAUSE: Final = 1.0
 """Seconds before a run is asked for again that did not end while it was waited for."""
 DEFAULT_SECONDS: Final = 86_400.0
-"""How long to wait where the gateway's own limit decides."""
+"""Seconds to wait when the gateway's own limit decides."""
 _AGAIN: Final = (
     "The gateway may have taken the message. Once it runs, repeat this with --idempotency-key {}:"
     " nothing runs twice."
@@ -76,7 +76,7 @@ class Run:
     key: str
     timeout: float | None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What else the request says: agent, thinking, images."""
+    """Additional parameters of the request: agent, thinking, images."""
 
     async def result(self) -> dict[str, Any]:
         """Return the last response. Cancelling (Ctrl-C) aborts the run.

@@ -26,7 +26,7 @@ from skerry.store.security import Kept
 
 _CURRENT = "current"
 PATIENCE_SECONDS: Final = 20.0
-"""What a backup waits for a forget that is under way."""
+"""Seconds that a backup waits for a forget in progress."""
 _LOOK_SECONDS: Final = 0.5
 
 
@@ -227,7 +227,7 @@ def _tell_devices(devices: Kept) -> None:
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
-    """Return what shows progress on a terminal, and nothing elsewhere."""
+    """Returns a function that prints progress on a terminal, and nothing elsewhere."""
     if not sys.stderr.isatty():
         return lambda _done, _all: None
 

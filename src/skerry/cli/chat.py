@@ -36,7 +36,7 @@ from skerry.infra.tasks import beside
 PROMPT: Final = "> "
 LEAVE: Final = frozenset({"/exit", "/quit"})
 EARLIER_CHARACTERS: Final = 300
-"""How much of an earlier message is shown."""
+"""Characters of an earlier message that are shown."""
 _LONGEST_LINE: Final = 4096
 """Bytes; no terminal of Linux or macOS gives more at once."""
 
@@ -73,7 +73,7 @@ class _Ended:
 
 
 _Updates = SimpleQueue[Update | _Interrupt | _Typed | _Heard | _Ended]
-"""What the terminal does next."""
+"""Queue of the events that the terminal handles."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,9 +82,9 @@ class _Turn:
 
     saying: Future[Ending]
     held: list[Update] = field(default_factory=list[Update])
-    """What is shown when the answers before it have ended."""
+    """Updates to show when the answers before it have ended."""
     shared: bool = False
-    """Whether another answer that is shown is the answer to it too."""
+    """True when another answer that is shown is the answer to it too."""
 
 
 def run(arguments: Namespace) -> int:
@@ -123,7 +123,7 @@ class Terminal:
     conversation: Conversation
     updates: _Updates
     commands: Sequence[str] = ()
-    """What Tab completes at the beginning of a line."""
+    """Completions for Tab at the beginning of a line."""
     images: Sequence[Mapping[str, str]] = ()
     """They go with the next message."""
     interactive: bool = field(
@@ -136,12 +136,12 @@ class Terminal:
     _live: str | None = field(default=None, init=False)
     """The first of them whose answer is not another's; that is shown as it comes."""
     _runs: set[str] = field(default_factory=set[str], init=False)
-    """Whose answers were shown since the last prompt, or are to be."""
+    """Runs whose answers were shown since the last prompt, or are to be."""
     _typed: deque[str] = field(default_factory=deque[str], init=False)
     """Lines that came too late for the last answer."""
     _at_end: bool = field(default=False, init=False)
     _in_line: bool = field(default=False, init=False)
-    """Whether the last line on the screen goes on."""
+    """True when the last line on the screen has no line break."""
 
     def lines(self) -> Iterator[str]:
         """Give each line that is not blank, until the end of the input.

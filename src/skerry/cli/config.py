@@ -85,7 +85,7 @@ def _whole(value: JSON) -> JSON:
 
 
 def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
-    """Return what holds, with the defaults."""
+    """Returns the effective configuration, with the defaults."""
     if not reveal:
         return redact_config(loaded.config, loaded.expanded.used)
     with_defaults = loaded.config.model_dump(mode="json", by_alias=True)
@@ -124,7 +124,7 @@ def _set(arguments: Namespace) -> int:
 
 
 def _json5(text: str) -> JSON:
-    """Return what the text means as JSON5, or where it means nothing the text itself."""
+    """Parses the text as JSON5; returns the text itself if it is not valid."""
     try:
         value: JSON = source.parse_any(Path("value"), text) if text.strip() else text
     except ConfigInvalidError:

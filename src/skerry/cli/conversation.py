@@ -21,7 +21,7 @@ ENDS: Final = frozenset({"final", "aborted", "error"})
 RETRY: Final = "/retry"
 """As a message it is answered with that it was done; what people wait for is the other run."""
 NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
-"""How the gateway refuses it where the last message was answered."""
+"""Code with which the gateway refuses it when the last message was answered."""
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
 CUT: Final = "the gateway was interrupted; it answers anew"
@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """What was told last does not count."""
+    """Withdrawal of the text shown last."""
 
     why: str = "its model failed; another one answers"
 
@@ -59,22 +59,22 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an answer ended: `final`, `aborted` or `error`, and what to say of it."""
+    """End of an answer: `final`, `aborted` or `error`, and the message for the person."""
 
     state: str
     message: str = ""
     notices: tuple[str, ...] = ()
-    """What to know of how the answer came about."""
+    """Notices about how the answer was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a person sees first: which model answers, and the last messages as (role, text)."""
+    """First screen of a chat: the model that answers, and the last messages as (role, text)."""
 
     model: ModelStatus
     messages: tuple[tuple[str, str], ...]
     commands: tuple[str, ...] = ()
-    """What a message may begin with, such as `/status`."""
+    """Commands that a message may begin with, such as `/status`."""
 
 
 Update = Text | Withdrawn | Joined | Connection
@@ -87,16 +87,16 @@ def _nobody(_: Update) -> None:
 
 @dataclass(slots=True)
 class Answer:
-    """What is known of an answer; the wire sends its whole text so far each time."""
+    """State of an answer; the wire sends its whole text so far each time."""
 
     tell: Tell = _nobody
     shown: str = ""
     cut: bool = False
-    """Whether the connection was lost behind `shown`: what comes may be another answer."""
+    """True when the connection was lost after `shown`: further text may be of another answer."""
     host: str = ""
     """The run that the message has entered, which answers it."""
     others: dict[str, str] = field(default_factory=dict[str, str])
-    """What other runs have said so far: one may turn out to be the host."""
+    """Texts of other runs so far: one may turn out to be the host."""
     notices: tuple[str, ...] = ()
     remedy: str = ""
     """The next step after a failure."""
@@ -167,7 +167,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
             yield self
 
     async def open(self) -> Opening:
-        """Return what to show first.
+        """Connects and returns the first screen.
 
         Raises:
             ClientError: nobody answers, or this client is not let in.
@@ -353,7 +353,7 @@ def _note(data: Any, answer: Answer, *, own: bool) -> None:
 
 
 def _texts(message: Mapping[str, Any]) -> list[str]:
-    """Return what was said with a message; several, where they were collected to it."""
+    """Returns the texts of a message; several, where they were collected to it."""
     said = message.get("__openclaw", {}).get("said")
     return [str(one["text"]) for one in said] if said else [text_of(message)]
 

@@ -12,7 +12,7 @@ from skerry.client.discover import find
 from skerry.model.errors import ClientError
 
 SCOPES: Final = ("operator.admin",)
-"""Who approves a device must himself hold what it asks for."""
+"""Scopes: a person who approves a device must hold the scopes that it requests."""
 _SHORT: Final = 12
 
 

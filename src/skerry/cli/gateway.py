@@ -59,7 +59,7 @@ def page_of(address: Address) -> str:
 
 
 async def state(address: Address) -> dict[str, Any]:
-    """Return what a running gateway says of itself: version, model, sessions, uptime.
+    """Returns the state of a running gateway: version, model, sessions, uptime.
 
     Raises:
         ClientError: none runs there, or it does not let this client in.

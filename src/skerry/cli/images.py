@@ -8,7 +8,7 @@ from typing import Final
 from skerry.model.errors import ClientError
 
 MAX_BYTES: Final = 6_291_456
-"""Of one image; the gateway takes no more."""
+"""Limit of the gateway on one image, in bytes."""
 
 
 def attachments(files: Sequence[str]) -> list[dict[str, str]]:

@@ -31,7 +31,7 @@ _PROGRESS: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of one file."""
+    """Result for one file."""
 
     file: str
     outcome: str
@@ -39,7 +39,7 @@ class _Outcome:
     session_id: str = ""
     report: Report | None = None
     mine: bool = False
-    """Whether what its person said counts as the owner's."""
+    """True when its user messages count as the owner's."""
 
 
 def run(arguments: Namespace) -> int:

@@ -73,7 +73,7 @@ def _of_file(folder: Path) -> Read:
 
 @dataclass(slots=True)
 class _Place:
-    """How far the log is shown; it stays when the gateway goes and its file is read on."""
+    """Position in the log; it is kept when the gateway ends and its file is read on."""
 
     as_json: bool
     file: str = ""

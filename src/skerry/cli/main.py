@@ -55,7 +55,7 @@ class _Top(Parser):
     """The parser of `skerry` itself; its help shows the commands in groups."""
 
     texts: dict[str, str]
-    """What each command does."""
+    """Help text of each command."""
 
     def format_help(self) -> str:
         formatter = HelpFormatter(self.prog, max_help_position=16)
@@ -131,7 +131,7 @@ def make_parser(wanted: str | None = None) -> "_Top":
 
 
 def _parts() -> dict[str | None, Callable[[_Add], object]]:
-    """Return what adds each command."""
+    """Returns the function that adds each command."""
     return {
         "gateway": _gateway,
         "status": _status,

@@ -72,7 +72,7 @@ def _show(lines: list[str]) -> None:
 
 
 def _would(found: dict[str, Any]) -> list[str]:
-    """Return what would go (pure)."""
+    """Describes the matches that would be erased (pure)."""
     lines = [
         f"{one_line(one['path'])}:{one['line']}  {one_line(one['text'])}" for one in found["lines"]
     ]
@@ -83,7 +83,7 @@ def _would(found: dict[str, Any]) -> list[str]:
 
 
 def _done(found: dict[str, Any]) -> list[str]:
-    """Return what went, and what is left (pure)."""
+    """Describes the erased matches, and the rest (pure)."""
     counts = _counts(found)
     lines = [f"Forgotten: {counts}." if counts else "It stood nowhere with these words."]
     if found["waits"]:

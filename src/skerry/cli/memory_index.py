@@ -94,7 +94,7 @@ def _show(found: dict[str, Any], workspace: str) -> None:
 
 
 def waiting(backlog: dict[str, Any]) -> str:
-    """Return what is found by its words alone until it has its vectors, and for how long (pure)."""
+    """Describes the passages that still lack vectors, and the time until they have them (pure)."""
     counts = ((backlog["notes"], "of notes"), (backlog["said"], "of conversations"))
     told = " and ".join(f"{number} {of}" for number, of in counts if number)
     seconds = backlog["seconds"]

@@ -91,7 +91,7 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _place(arguments: Namespace) -> dict[str, Any]:
-    """Return what lines are meant: `PATH#L3-L9` names them too."""
+    """Parses the line range: `PATH#L3-L9` names it too."""
     found = _PLACE.fullmatch(arguments.path)
     if found is None:
         given = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
@@ -131,7 +131,7 @@ def _hits(found: dict[str, Any]) -> None:
 
 
 def _notes(found: dict[str, Any]) -> list[str]:
-    """Return what a person should know of the answer."""
+    """Returns the notes on the answer for the person."""
     notes = [str(one) for one in found["notes"]]
     if found["mode"] == "text":
         notes.insert(0, "Compared by words alone.")

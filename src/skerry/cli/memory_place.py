@@ -1,4 +1,4 @@
-"""Where the memory is that a command asks: at a gateway that runs, else in the state directory."""
+"""Access to the memory: through a running gateway, else in the state directory."""
 
 import os
 from argparse import Namespace
@@ -49,7 +49,7 @@ class Memory(Protocol):
 
 
 def nothing(workspace: str) -> str:
-    """Return what to do where nothing is remembered; `workspace` is empty where it is elsewhere."""
+    """Returns the advice for an empty memory; `workspace` is empty if it is on another machine."""
     where = one_line(workspace) or "the agent's workspace"
     return (
         f"Nothing is remembered yet: write MEMORY.md or memory/*.md in {where}, or"

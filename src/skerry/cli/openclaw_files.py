@@ -27,7 +27,7 @@ class Workspace:
     agent: AgentId
     path: Path
     line: Line | None
-    """What is asked where it lies outside of the home; None where it lies in it."""
+    """Question to confirm if it is outside of the home; None if it is inside."""
 
 
 def find(

@@ -1,4 +1,4 @@
-"""What a home of OpenClaw holds beside what is taken: for people, by name."""
+"""Content of an OpenClaw home that is not taken: for people, by name."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

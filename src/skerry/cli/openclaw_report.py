@@ -31,7 +31,7 @@ class Missed:
 
 @dataclass(slots=True)
 class Report:
-    """What was, or would be, brought over."""
+    """Result of the import, or its preview."""
 
     source: str
     applied: bool
@@ -173,7 +173,7 @@ def _short(value: Any) -> str:
 
 
 def counted(path: Path, done: Any, agent: str, target: Path) -> dict[str, Any]:
-    """Return what the report has of a workspace."""
+    """Returns the report's fields of a workspace."""
     return {
         "agent": agent,
         "from": str(path),

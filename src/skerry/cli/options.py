@@ -1,4 +1,4 @@
-"""What the parsers of commands share: common options, and checks of values."""
+"""Parts shared by the parsers of commands: common options, and checks of values."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable

@@ -35,7 +35,7 @@ class Bad:
 
     @property
     def name(self) -> str:
-        """Return what names it in a command."""
+        """Returns its name in a command."""
         return f"{self.session_id}:{self.seq}"
 
 
@@ -75,7 +75,7 @@ def _whole(file: Path) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of one file."""
+    """Result for one file."""
 
     session: str
     key: str
@@ -203,7 +203,7 @@ async def _import(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
-    """Return what the arguments name: a session, its key or a file; all of it without a name.
+    """Returns the files that the arguments name: a session, its key or a file; all without a name.
 
     Raises:
         ClientError: nothing is kept by that name.

@@ -18,7 +18,7 @@ from skerry.model.errors import ServiceError
 from skerry.providers.builtin_providers import KNOWN
 
 _SECONDS: Final = 60.0
-"""How long systemd may take; a stop waits for the drain of the gateway."""
+"""Time limit of systemd, in seconds; a stop waits for the drain of the gateway."""
 
 
 def run(arguments: Namespace) -> int:
@@ -129,7 +129,7 @@ def _status(*, as_json: bool) -> int:
 
 
 def _systemctl(*arguments: str) -> str:
-    """Return what `systemctl --user` prints.
+    """Runs `systemctl --user` and returns its output.
 
     Raises:
         ServiceError: there is none, it refuses, or it takes more than a minute.

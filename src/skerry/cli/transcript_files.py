@@ -22,13 +22,13 @@ class Folder:
     """The transcripts of a folder: which conversation each belongs to."""
 
     rows: Mapping[str, mapped.Row]
-    """Of the sessions that the map names, by their ids."""
+    """Rows of the sessions in the map, by session id."""
     keys: Mapping[str, str]
-    """Of all whose conversation is known, or can be told."""
+    """Session keys of all whose conversation is known, or can be derived."""
 
     @classmethod
     def of(cls, folder: Path) -> "Folder":
-        """Return what the folder's map and the first lines of its transcripts say."""
+        """Reads the folder's map and the first lines of its transcripts."""
         begun = []
         for file, _ in transcripts(folder):
             try:

@@ -18,7 +18,7 @@ from skerry import __version__
 from skerry.cli.render import one_line, show, show_json, styled
 
 SECONDS: Final = 15.0
-"""How long the other side may take."""
+"""Time limit for the package index, in seconds."""
 _PIP: Final = (
     *(sys.executable, "-m", "pip", "index", "versions", "skerry"),
     *("--no-input", "--disable-pip-version-check", "--retries", "0", "--timeout", "5"),
@@ -29,14 +29,14 @@ _FIRST: Final = re.compile(r"^skerry \((\S+)\)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is known of a newer version. `newer` is None when nobody could be asked."""
+    """Result of the check. `newer` is None when nothing could be reached."""
 
     version: str
     newer: bool | None
     available: str = ""
     """The newest version, or the commit that the source's origin has."""
     reason: str = ""
-    """Why nothing is known."""
+    """Reason why the result is unknown."""
     remedy: str = ""
 
 
@@ -112,7 +112,7 @@ def check_index(command: Sequence[str] = _PIP) -> Update:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a program gave no answer."""
+    """Reason why a program returned no answer."""
 
     reason: str
 

@@ -53,7 +53,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def unknown(totals: dict[str, Any]) -> list[str]:
-    """Return what the sums do not have, in words."""
+    """Describes the calls that the sums leave out."""
     said = []
     if totals["unpriced"]:
         said.append(

@@ -46,7 +46,7 @@ _REMEDIES: Final = {
 _MESSAGES: Final = {
     "DEVICE_IDENTITY_REQUIRED": "The gateway asks for its token, and none is known here.",
 }
-"""What the wire says in words that mean nothing to a person."""
+"""Messages in place of those of the wire that do not help a person."""
 
 
 class _Connect(connect):

@@ -23,7 +23,7 @@ URL: Final = "SKERRY_GATEWAY_URL"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a gateway is, and what lets a client in: its token, or its password."""
+    """Address of a gateway, and the token or password for it."""
 
     url: str
     token: str | None = field(default=None, repr=False)

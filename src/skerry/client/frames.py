@@ -1,4 +1,4 @@
-"""What a gateway sends, as typed values."""
+"""Frames that a gateway sends, as typed values."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ PROTOCOL: Final = 4
 
 
 class WireError(msgspec.Struct, frozen=True, rename="camel"):
-    """Why a request was refused."""
+    """Reason why a request was refused."""
 
     code: str = ""
     message: str = ""

@@ -1,4 +1,4 @@
-"""What a gateway says of its models, as typed values."""
+"""Model methods of a gateway, with typed results."""
 
 from typing import Any
 

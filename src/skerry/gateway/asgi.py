@@ -1,4 +1,4 @@
-"""What of uvicorn serves, without the command line that its package imports beside it.
+"""Server of uvicorn, without the command line that its package imports beside it.
 
 `import uvicorn` brings click, multiprocessing and every reloader that is installed: more CPU than
 the server itself costs, and 2.4 MB. Nothing here uses them, and the package has no other door.
@@ -12,7 +12,7 @@ from typing import Final
 
 _COMMAND_LINE: Final = "uvicorn.main"
 _NAMES: Final = ("Server", "main", "run")
-"""What the package takes from there, to hand it on."""
+"""Names that the package imports from there and exports again."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ MAX_TOGETHER: Final = 19_464_192
 MAX_COUNT: Final = 20
 
 POLICY: Final = {"maxBytes": MAX_TOGETHER, "maxImageBytes": MAX_IMAGE}
-"""What `hello-ok` tells of these limits."""
+"""Limits that `hello-ok` reports."""
 
 _DATA_URL: Final = re.compile(r"data:[^,]{0,200},")
 _SPACE: Final = re.compile(r"\s+")

@@ -33,7 +33,7 @@ def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
 
 
 class Shown(Enum):
-    """What a client showed of the shared secret."""
+    """Result of checking a client's shared secret."""
 
     RIGHT = auto()
     """Also where none is asked for."""

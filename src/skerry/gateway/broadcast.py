@@ -34,7 +34,7 @@ from skerry.policy.decide import Actor, Request, decide
 
 THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256
-"""What one client may have subscribed to."""
+"""Limit on the subscriptions of one client."""
 _ABOUT: Final = 120
 """Characters that say what a tool was asked."""
 
@@ -61,21 +61,21 @@ class _Audience(Struct, frozen=True):
 
 
 class _Stream(Struct):
-    """What has been told of one run. `seq` counts its `agent` events for each version."""
+    """Events of one run sent so far. `seq` counts its `agent` events for each version."""
 
     event: RunEvent
     seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(DRESSES, 0))
     text: str = ""
     thought: str = ""
-    """What the present response thought so far."""
+    """Thinking of the present response so far."""
     pending: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     """Thinking that is not told yet, as `pending` is text."""
     parted: bool = False
     kept: int = 0
-    """How much of the text is of responses that are complete."""
+    """Length of the text of complete responses."""
     asked: dict[str, str] = field(default_factory=dict)
-    """What the tool calls that are on were asked, by their id."""
+    """Arguments of the tool calls in progress, by their id."""
     flushed_at: float = float("-inf")
     timer: asyncio.TimerHandle | None = None
 
@@ -156,7 +156,7 @@ class Broadcast:
         return topic in self._topics
 
     def text(self, run_id: RunId) -> str:
-        """Return what a running answer says so far, sent or not; empty for an unknown run."""
+        """Returns the text of a running answer so far, sent or not; empty for an unknown run."""
         stream = self._streams.get(run_id)
         return stream.text + "".join(stream.pending) if stream else ""
 
@@ -327,7 +327,7 @@ def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
 
 
 def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
-    """Return what is told of a compaction that begins or ends."""
+    """Returns the payload of a compaction's start or end."""
     if isinstance(body, CompactionStarted):
         return {"phase": "start"}
     return {"phase": "end", "completed": body.done, "willRetry": body.will_retry}

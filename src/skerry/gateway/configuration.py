@@ -1,4 +1,4 @@
-"""What the gateway asks of whoever keeps the configuration."""
+"""Protocol through which the gateway reads and changes the configuration."""
 
 from collections import deque
 from collections.abc import Callable
@@ -30,12 +30,12 @@ class Look(Struct, frozen=True):
 
     @property
     def expanded(self) -> Expanded | None:
-        """Return what the file means, where it means anything."""
+        """Returns the expanded file, if it is valid."""
         return self.meant.expanded if self.meant else None
 
 
 class Applied(Struct, frozen=True):
-    """What is in force now, and the places at which that differs from what was."""
+    """Configuration now in force, and the places at which it differs from the one before."""
 
     source: Source
     expanded: Expanded
@@ -46,16 +46,16 @@ class Configuration(Protocol):
     """Keeps the configuration: the file, and what is in force."""
 
     hash_key: bytes
-    """Of the keyed hashes of protocol 4; another in every process."""
+    """Key of the hashes of protocol 4; another in every process."""
 
     @property
     def broken(self) -> ConfigInvalidError | None:
-        """What is wrong with the file, while the last good one is in force instead."""
+        """Errors of the file, while the last good one is in force instead."""
         ...
 
     @property
     def expanded(self) -> Expanded:
-        """Return what the file in force means."""
+        """Returns the expanded file that is in force."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What the gateway is given by the application."""
+"""Services that the application passes to the gateway."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -34,15 +34,15 @@ from skerry.store import Store
 from skerry.store.condition import Storage
 
 RENDER: Final = "skerry.gateway.html:render"
-"""What makes HTML of Markdown; it imports nothing of the gateway."""
+"""Renderer of Markdown as HTML; it imports nothing of the gateway."""
 
 
 class LoadedPlugins(Protocol):
-    """What the gateway uses of the plugins."""
+    """Plugins, as the gateway uses them."""
 
     @property
     def reports(self) -> Sequence[PluginReport]:
-        """Return what became of each plugin that the configuration names."""
+        """Returns the state of each plugin that the configuration names."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class GatewayContext(Struct, frozen=True):
     renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
     """Makes HTML of Markdown, in a process of its own."""
     records: Records = field(default_factory=Records)
-    """Who wrote the files of the workspaces."""
+    """Records of the writers of the workspaces' files."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 
@@ -112,5 +112,5 @@ class GatewayContext(Struct, frozen=True):
         return told
 
     async def failing(self) -> list[str]:
-        """Return what cannot do its work now; `state` is the database, on a full disk for one."""
+        """Returns the parts that do not work now; `state` is the database, as on a full disk."""
         return [*self.health.failing, *([] if await self.store.works() else ["state"])]

@@ -23,7 +23,7 @@ MAX_BUFFERED: Final = 52_428_800
 """Bytes that may wait for one client before it is given up."""
 
 Json = Any
-"""What `msgspec.json.encode` takes: dictionaries, lists, structs, `Raw`, plain values."""
+"""Value that `msgspec.json.encode` takes: dictionaries, lists, structs, `Raw`, plain values."""
 
 
 class ErrorCode(StrEnum):
@@ -100,7 +100,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _KEYS: Final = frozenset({"type", "id", "method", "params", "traceparent", "expectedProfileId"})
 _NO_ID: Final = "invalid"
 TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
-"""What is nested too deep to tell whether it is JSON."""
+"""Result for a text nested too deep to check whether it is JSON."""
 
 
 def parse(text: str) -> RequestFrame | Malformed | None:

@@ -1,4 +1,4 @@
-"""What must be true before a client is let in, in the order in which it is checked."""
+"""Checks of a handshake, in the order in which they are made."""
 
 from typing import Annotated, Any, Literal
 
@@ -46,7 +46,7 @@ ClientMode = Literal["webchat", "cli", "ui", "backend", "node", "worker", "probe
 
 
 class ClientParams(Params):
-    """Which program connects."""
+    """Program that connects."""
 
     id: ClientId
     version: Name
@@ -71,7 +71,7 @@ class DeviceParams(Params):
 
 
 class AuthParams(Params):
-    """What a client shows to be let in: the shared secret, or the token of a paired device."""
+    """Credentials of a client: the shared secret, or the token of a paired device."""
 
     token: Secret | None = None
     bootstrap_token: Secret | None = None
@@ -121,13 +121,13 @@ class Admitted(Struct, frozen=True):
 
 
 class Door(Struct, frozen=True):
-    """What one handshake is checked against."""
+    """Context in which one handshake is checked."""
 
     context: GatewayContext
     failures: Failures
     peer: Peer
     nonce: str
-    """What the client was challenged with."""
+    """Nonce of the challenge that the client received."""
 
 
 async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
@@ -207,7 +207,7 @@ def _check_alone(role: Role, shown: Shown, door: Door, is_named: bool) -> None: 
 async def _pair(
     params: ConnectParams, device: DeviceParams, wish: Wish, shown: Shown, door: Door
 ) -> Paired:
-    """Return what a device gets: what it asks for, and is allowed."""
+    """Pairs the device; returns what it requested and is allowed."""
     given = params.auth
     mode = door.context.config().gateway.auth.mode
     token = given.device_token or given.token
@@ -257,7 +257,7 @@ async def _pair(
 
 
 def introduction(params: ConnectParams, address: str) -> dict[str, Json]:
-    """Return what a node said of itself, for `node.list`."""
+    """Returns the description that a node sent, for `node.list`."""
     client = params.client
     said = {
         "displayName": client.display_name,

@@ -1,4 +1,4 @@
-"""Why a client is not let in: the error that it is sent, and the code that closes."""
+"""Errors of a refused handshake: the error frame, and the close code."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -30,7 +30,7 @@ class HandshakeError(Exception):
         self.request_id = request_id
         self.shape = shape
         self.is_guess = is_guess
-        """Whether it may be an attempt to find the token, and is slowed down."""
+        """True when it may be an attempt to guess the token, and is slowed down."""
         super().__init__(reason)
 
 

@@ -1,10 +1,10 @@
-"""Whether the gateway can do its work."""
+"""Health of the gateway."""
 
 from skerry.gateway.frames import Json
 
 
 class Health:
-    """What fails, and the last full report. `version` grows with every change.
+    """Failing parts, and the last full report. `version` increases with every change.
 
     The application names what is not ready, `fail("draining")`; before it is there at all,
     `starting` answers.
@@ -18,7 +18,7 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing fails."""
+        """Returns whether nothing fails."""
         return not self.failing
 
     def fail(self, part: str) -> None:

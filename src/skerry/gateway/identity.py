@@ -12,12 +12,12 @@ from msgspec import Struct
 from skerry.gateway.handshake_errors import bad_device
 
 SKEW_MS: Final = 600_000
-"""How far the clock of a device may be off. The nonce is what keeps an old signature out."""
+"""Tolerance for the clock of a device, in milliseconds. The nonce is what prevents replays."""
 _KEY_BYTES: Final = 32
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """What a device says of itself and signs."""
+    """Description of a device that it signs."""
 
     device_id: str
     client_id: str

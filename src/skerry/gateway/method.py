@@ -1,4 +1,4 @@
-"""What a method of the gateway is, and how one refuses a request."""
+"""Definition of a gateway method, and the errors by which it refuses a request."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
@@ -43,11 +43,12 @@ class Params(BaseModel):
     """
 
     ignored: ClassVar[Mapping[str, str]] = NONE
-    """What is accepted without effect: told in `warnings` of the answer."""
+    """Parameters accepted without effect: reported in `warnings` of the answer."""
     refused: ClassVar[Mapping[str, str]] = NONE
-    """What would change the outcome and cannot be done: the reason, told in the error."""
+    """Parameters that would change the outcome and are unsupported, with the reason for the
+    error."""
     usual: ClassVar[Mapping[str, str]] = NONE
-    """Of those, the word that asks for what is done anyway."""
+    """Values of those that request the default behaviour."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -125,7 +126,7 @@ class Call(Struct, frozen=True):
     effect: Callable[[Unit], None] = no_effect
     """Called in the unit that has the effect of a `once` method, so that its key is used there."""
     warnings: list[Json] = field(default_factory=list)
-    """What the client is told beside the answer; see `warn`."""
+    """Warnings for the client beside the answer; see `warn`."""
 
     def warn(self, path: str, message: str) -> None:
         """Tell the client something of a property that it sent."""
@@ -138,7 +139,7 @@ class Call(Struct, frozen=True):
 
     @property
     def dress(self) -> Dress:
-        """How the client's version of the protocol says things."""
+        """Returns the encoding of the client's protocol version."""
         return DRESSES[self.protocol]
 
 
@@ -159,4 +160,4 @@ class Method(Struct, Generic[P], frozen=True):
     params: type[P]
     handler: Handler[P]
     waits: bool = False
-    """Whether it is answered only when a run ends: it costs nothing meanwhile."""
+    """True when it is answered only when a run ends: it costs nothing meanwhile."""

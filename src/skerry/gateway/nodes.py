@@ -21,7 +21,7 @@ class Invocation(Struct):
     """The caller's idempotency key: the same again waits for the same result."""
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Json] | None = None
-    """What the node answered; None when it left."""
+    """Answer of the node; None when it disconnected."""
 
     def end(self, answer: dict[str, Json] | None) -> None:
         """Wake who waits."""
@@ -36,11 +36,11 @@ class Node(Struct):
     """The id of its device."""
     client: Client
     about: dict[str, Json]
-    """What it said of itself when it connected."""
+    """Description that it sent when it connected."""
     commands: tuple[str, ...]
     connected_at: int
     inventory: dict[str, Json] = field(default_factory=dict)
-    """What it told later: skills, plugin tools, runners."""
+    """Inventory that it sent later: skills, plugin tools, runners."""
     invocations: dict[str, Invocation] = field(default_factory=dict)
 
     def begin(self, key: str) -> tuple[str, Invocation, bool]:

@@ -1,4 +1,4 @@
-"""What waits for one client: in order, counted in bytes, dropped where it may be."""
+"""Send queue of one client: ordered, counted in bytes, with droppable frames."""
 
 from collections import deque
 from collections.abc import Callable

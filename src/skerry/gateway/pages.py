@@ -60,7 +60,7 @@ class Pages:
 
 
 def _policy(host: str) -> str:
-    """Return what the page may do: only what this gateway itself serves. `host` was checked."""
+    """Returns the content security policy: only files of this gateway. `host` was checked."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         f" connect-src 'self' ws://{host} wss://{host}; frame-ancestors 'none'; base-uri 'none';"

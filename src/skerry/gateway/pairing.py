@@ -18,7 +18,7 @@ _TOKEN_BYTES: Final = 32
 
 
 class Wish(Struct, frozen=True):
-    """What a connection wants to be, and to be allowed."""
+    """Role and scopes that a connection requests."""
 
     role: Role
     scopes: tuple[str, ...]
@@ -32,9 +32,9 @@ class Asks(Struct, frozen=True, kw_only=True):
     wish: Wish
     about: About
     token: str | None
-    """What it shows as its own token, unless that is the shared secret."""
+    """Token presented as its own, unless that is the shared secret."""
     by_secret: bool
-    """Whether it showed the shared secret."""
+    """True when it presented the shared secret."""
     local: bool
 
 
@@ -44,7 +44,7 @@ class Paired(Struct, frozen=True):
     device_id: str
     scopes: tuple[str, ...]
     token: str
-    """What it may show next time instead of the shared secret."""
+    """Token that it may present next time instead of the shared secret."""
     issued_at: int
 
 
@@ -53,7 +53,7 @@ class Waiting(Struct, frozen=True):
 
     request: Request
     revoked: bool
-    """Whether a person took back what it had in this role."""
+    """True when a person revoked its grant for this role."""
 
 
 class WrongToken(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Where a connection comes from: the address that counts, and whether it is this machine."""
+"""Origin of a connection: the address that counts, and whether it is this machine."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -25,14 +25,15 @@ _IPv6_SITE: Final = 64
 
 
 class Peer(Struct, frozen=True):
-    """Who is at the other end of a connection."""
+    """Remote end of a connection."""
 
     address: str
     """As others see it: the peer itself, or the client of a proxy that is trusted."""
     local: bool
-    """Whether it is this machine, and no proxy said that it speaks for somebody else."""
+    """True when it is this machine, and no proxy header names another client."""
     hidden: bool = False
-    """Whether `address` is only that of a proxy: for whom it speaks cannot be believed."""
+    """True when `address` is only that of a proxy: its statement about the client is not
+    trusted."""
 
     @property
     def shown(self) -> str:

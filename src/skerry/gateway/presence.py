@@ -1,4 +1,4 @@
-"""Who is connected."""
+"""Presence of connected clients."""
 
 import platform
 import socket
@@ -35,7 +35,7 @@ class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class Told(Struct, frozen=True):
-    """What a client says of itself."""
+    """Description that a client sends."""
 
     text: str
     reason: str | None = None

@@ -20,14 +20,14 @@ from skerry.gateway.asgi import H11Protocol, WebSocketsSansIOProtocol
 from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_PAYLOAD
 
 STATE_KEY: Final = "protocol"
-"""Where the protocol stands in `scope["state"]`."""
+"""Key of the protocol in `scope["state"]`."""
 
 HEAD_BYTES: Final = 16 * 1024
-"""How long the head of an HTTP request may be."""
+"""Limit on the head of an HTTP request, in bytes."""
 HEAD_SECONDS: Final = 10.0
-"""How long the head of the first HTTP request may take."""
+"""Time limit for the head of the first HTTP request, in seconds."""
 CLOSE_SECONDS: Final = 5.0
-"""How long a client may take to answer a close."""
+"""Seconds within which a client must answer a close."""
 _LINGER_SECONDS: Final = 0.5
 _LINGER_LIMIT: Final = 10.0
 _REASON_BYTES: Final = 123
@@ -54,7 +54,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self.conn.max_message_size = MAX_BEFORE_CONNECT
         self.congested = False
-        """Whether the transport's buffer is full; what is written now only makes it fuller."""
+        """True while the transport's buffer is full; a write would only enlarge it."""
         self.on_writable: Callable[[], None] = _nothing
         """Called when the buffer has emptied."""
         self._linger_limit: asyncio.TimerHandle | None = None
@@ -166,7 +166,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
 
 
 def _text_head(size: int) -> bytes:
-    """Return what stands before a whole text from a server (RFC 6455, 5.2).
+    """Returns the frame header of a whole text from a server (RFC 6455, 5.2).
 
     The library's way to it costs a tenth of a turn. No compression is agreed, so it is this simple.
     """
@@ -181,10 +181,10 @@ class _Limited(h11.Connection):
     """An HTTP connection whose limit of heads also holds for one that comes in a single read."""
 
     is_too_long = False
-    """Whether the head of a request was longer than allowed."""
+    """True when the head of a request was longer than allowed."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return what came next; see `h11.Connection`.
+        """Returns the next event; see `h11.Connection`.
 
         Raises:
             h11.RemoteProtocolError: what came cannot be read, or the head is too long.

@@ -41,7 +41,7 @@ Says = tuple[AgentSays | ChatSays, ...]
 
 
 class Dress(Protocol):
-    """How one version of the protocol says what happens."""
+    """Encoding of events and answers in one version of the protocol."""
 
     @property
     def protocol(self) -> int:
@@ -76,7 +76,7 @@ class Dress(Protocol):
         ...
 
     def started(self, at: int, joined: str | None) -> Says:
-        """Return what is told when a run starts, or its message entered the run `joined`."""
+        """Encodes the start of a run, or the entry of its message into the run `joined`."""
         ...
 
     def added(self, delta: str, message: Json) -> ChatSays:
@@ -92,7 +92,7 @@ class Dress(Protocol):
         ...
 
     def ended(self, result: RunResult) -> Says:
-        """Return what is told when a run ended."""
+        """Encodes the end of a run."""
         ...
 
 
@@ -114,7 +114,7 @@ class Version3:
         return dressed
 
     def error(self, shape: ErrorShape) -> ErrorShape:
-        """Return what is forbidden as an invalid request: this version has no other word."""
+        """Turns a forbidden request into an invalid one: this version has no other code."""
         if shape.code is ErrorCode.FORBIDDEN:
             return ErrorShape(ErrorCode.INVALID_REQUEST, shape.message)
         return shape
@@ -230,7 +230,7 @@ class Version4:
         )
 
     def added(self, delta: str, message: Json) -> ChatSays:
-        """Return what was added beside the text so far."""
+        """Encodes the text added to the message so far."""
         return ChatSays({"state": "delta", "deltaText": delta, "message": message})
 
     def replaced(self, text: str, message: Json) -> ChatSays:
@@ -281,7 +281,7 @@ DRESSES: Final[Mapping[int, Dress]] = MappingProxyType({3: Version3(), 4: Versio
 
 
 def message(text: Json, at: int) -> Json:
-    """Return what an assistant says as the wire has it."""
+    """Encodes a message of the assistant."""
     return {
         "role": "assistant",
         "content": [{"type": "text", "text": text}],

@@ -1,4 +1,4 @@
-"""How the end of a run reads on the wire: for responses, events and repeated keys alike."""
+"""End of a run on the wire: for responses, events and repeated keys alike."""
 
 import math
 from typing import Final
@@ -65,7 +65,7 @@ def payloads(result: RunResult) -> list[Json]:
 
 
 def terminal(result: RunResult) -> Json:
-    """Return what the person is shown in the end."""
+    """Returns the text that the person is shown in the end."""
     said = text(result)
     return {"disposition": "visible" if said else "silent", "text": said}
 

@@ -36,10 +36,11 @@ logger = logging.getLogger(__name__)
 _HEALTH_SECONDS: Final = 60.0
 _PRESENCE_SECONDS: Final = 0.5
 _SERVING: Final = "skerry.gateway.connection"
-"""What serves a client, with the methods of a conversation: imported with the first client."""
+"""Module that serves a client, with the methods of a conversation: imported with the first
+client."""
 _MAX_HANDSHAKES: Final = 256
 _NEWS_BYTES: Final = 256 * 1024
-"""Of a message in an event; every subscriber gets a copy."""
+"""Limit on a message in an event; every subscriber gets a copy."""
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:

@@ -32,7 +32,7 @@ def messages_of(key: str) -> str:
 
 
 class _Change(Struct, frozen=True):
-    """What is to be told of one session."""
+    """Change of one session that is to be sent."""
 
     session: SessionEntry
     reason: str
@@ -40,7 +40,7 @@ class _Change(Struct, frozen=True):
 
 
 class News:
-    """What happened to sessions, for subscribers. `touch` it after commits and keep `run` going."""
+    """Changes of sessions, for subscribers. `touch` it after commits and keep `run` going."""
 
     def __init__(self, broadcast: Broadcast, now_ms: Callable[[], int]) -> None:
         self._broadcast = broadcast

@@ -1,4 +1,4 @@
-"""What a session's next run is told beside its message: events of the system, in their order."""
+"""System events that the next run of a session receives beside its message, in their order."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from skerry.model.ids import SessionKey
 MOST: Final = 20
 """Notices that wait for one session; the oldest goes first."""
 MOST_CHARS: Final = 4_096
-"""Of one notice: all of them together stand in one prompt, and in memory until then."""
+"""Limit on one event: all of them together go into one prompt, and are in memory until then."""
 _SESSIONS: Final = 200
 
 
@@ -31,7 +31,7 @@ class Notices:
             del self._waiting[next(iter(self._waiting))]
 
     def waiting(self, key: SessionKey) -> tuple[tuple[int, str], ...]:
-        """Return what waits for the session, each with its time in ms."""
+        """Returns the events queued for the session, each with its time in milliseconds."""
         return tuple(self._waiting.get(key, ()))
 
     def told(self, key: SessionKey, notices: tuple[tuple[int, str], ...]) -> None:

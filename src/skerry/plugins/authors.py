@@ -1,4 +1,4 @@
-"""Who wrote the files of a hook, and whose words the writer had read."""
+"""Author of a hook's files, and the origins of the text that the author had read."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -32,9 +32,9 @@ class HookFile:
     writer: str = ""
     """A conversation, `gateway`, `owner`, `hand` or `pin`; empty where nothing tells."""
     origins: tuple[str, ...] = ()
-    """Whose words, beside the owner's, the writer had read."""
+    """Origins, beside the owner, of the text that the author had read."""
     doubt: str = ""
-    """Why it does not count as the owner's; empty where it does."""
+    """Reason why it does not count as the owner's; empty if it does."""
 
     @property
     def told(self) -> str:

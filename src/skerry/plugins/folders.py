@@ -49,7 +49,7 @@ MAX_FOLDERS: Final = 100
 
 
 class HookStatus(StrEnum):
-    """What a start makes of a hook."""
+    """State of a hook after the start."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -74,9 +74,9 @@ class HookReport:
     emoji: str = ""
     homepage: str = ""
     sha256: str = ""
-    """Of its handler.py, where it could be read."""
+    """Hash of its handler.py, if that could be read."""
     files: tuple[HookFile, ...] = ()
-    """Who wrote each of its files; none for ours."""
+    """Authors of its files; none for bundled hooks."""
 
     def failed(self, error: PluginError) -> "HookReport":
         """Return it as one that cannot be loaded."""
@@ -90,7 +90,7 @@ class Found:
     report: HookReport
     about: Declared | None = None
     head: bytes = b""
-    """What its HOOK.md holds."""
+    """Content of its HOOK.md."""
     source: PluginSource | None = None
     handle: Callable[[HookEvent], Any] | None = None
 
@@ -260,7 +260,7 @@ def _head(path: Path) -> bytes:
 
 
 def _peek(path: Path) -> bytes:
-    """Return what a file holds that is not loaded, to tell who wrote it."""
+    """Reads a file that is not loaded, to determine its author."""
     try:
         status = path.lstat()
         return path.read_bytes() if S_ISREG(status.st_mode) and status.st_size < MAX_BYTES else b""

@@ -1,4 +1,4 @@
-"""What a plugin brought, wrapped so that it can be slow, wrong or broken without harming anybody.
+"""Guards around the parts of a plugin, so that a slow or broken one harms nothing else.
 
 Each call runs as a hook's handler does: in a task of its own, with a deadline, its failures counted
 under what it is called for (`tool weather`), and left alone for a minute after three in a row.
@@ -33,7 +33,7 @@ MAX_JSON: Final = 1_048_576
 """Bytes that a method may return."""
 
 _EXPECTED: Final = (ToolError, ValidationError, CommandError, PluginError)
-"""What a plugin raises to say something; it did not fail."""
+"""Exceptions by which a plugin reports an expected error; they are not failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class GuardedCall:
         self._handler = Handler[Any, Any](plugin, partial(_heard, call))
 
     async def call(self, payload: object, read: Callable[[object], Any]) -> Any:
-        """Return what `read` makes of the outcome.
+        """Calls the handler and returns its result, converted by `read`.
 
         Raises:
             HandlerError: it failed, was late, returned nonsense, or rests.

@@ -33,14 +33,14 @@ EVENTS: Final[Mapping[str, str]] = {
     "session:reset": "before_reset",
     "session:start": "session_start",
 }
-"""What a hook may ask for, and the hook point behind it."""
+"""Events that a hook may name, each with its hook point."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
 _SYSTEMS: Final = {"linux": "linux", "darwin": "darwin", "win32": "win32"}
 
 
 class Requires(BaseModel):
-    """What a hook needs of the machine and of the configuration."""
+    """Requirements of a hook on the machine and on the configuration."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -61,13 +61,13 @@ class Metadata(BaseModel):
     emoji: str = ""
     os: tuple[str, ...] = ()
     always: bool = False
-    """Whether it takes part whatever it requires."""
+    """Enables the hook regardless of its requirements."""
     requires: Requires = Requires()
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What HOOK.md says."""
+    """Content of HOOK.md."""
 
     name: str
     description: str
@@ -76,7 +76,7 @@ class Declared:
 
 
 def declared(text: str, folder: str) -> Declared:
-    """Return what the text of HOOK.md says; without a name it is called as its folder.
+    """Parses the text of HOOK.md; without a name the hook has that of its folder.
 
     Raises:
         PluginError: it is not to be understood, or asks for an event that there is not.
@@ -126,7 +126,7 @@ def _unquoted(text: str) -> str:
 
 
 def missing(about: Metadata, config: Config, environ: Mapping[str, str]) -> list[str]:
-    """Return what the hook needs and does not have, in words; nothing where it can take part."""
+    """Returns the unmet requirements of the hook, in words; empty if it can take part."""
     if about.always:
         return []
     needs = about.requires

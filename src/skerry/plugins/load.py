@@ -136,7 +136,7 @@ def _taken(
 
 
 def inspect(config: Config) -> list[PluginReport]:
-    """Return what would become of each plugin, as far as that shows without running it."""
+    """Reports the state that each plugin would have, as far as possible without running it."""
     reports: list[PluginReport] = []
     seen: set[str] = set()
     for path in _paths(config):

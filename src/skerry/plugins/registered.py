@@ -1,4 +1,4 @@
-"""Whether what a plugin registered can be taken: better refused at the start than in a turn."""
+"""Checks of a plugin's registrations, made at the start instead of in a turn."""
 
 import re
 from collections.abc import Collection

@@ -8,7 +8,7 @@ from skerry.providers.streaming_call import Endpoint
 
 
 def adapter(http: HttpClient, endpoint: Endpoint) -> ModelProvider:
-    """Return what speaks the wire format of `endpoint`."""
+    """Returns the adapter for the wire format of `endpoint`."""
     match Api(endpoint.api):
         case Api.OPENAI_COMPLETIONS:
             return CompatProvider(http, endpoint)

@@ -14,7 +14,7 @@ from skerry.providers.thinking import Downgrades
 
 _VERSION: Final = "2023-06-01"
 _MOST_PAUSES: Final = 7
-"""How often one answer may pause; what it has said then is the answer, cut off."""
+"""Limit on the pauses of one answer; after it the text so far is the answer, cut off."""
 
 
 class AnthropicProvider:

@@ -96,7 +96,7 @@ class AnthropicBuilder:
 
     @property
     def usage(self) -> Usage:
-        """Return what was counted so far."""
+        """Returns the usage counted so far."""
         return _usage(self._usage)
 
     @property
@@ -110,7 +110,7 @@ class AnthropicBuilder:
         return self._stop_reason == _PAUSED
 
     def take(self, data: bytes) -> Heard | None:
-        """Return what an event added.
+        """Returns the text that an event added.
 
         Raises:
             ModelStreamCutError: the event is not readable.

@@ -67,7 +67,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def stamp(self) -> str:
-        """Return what changes with the credential."""
+        """Returns a fingerprint that changes with the credential."""
         if self.profile is not None:
             return self.profile.stamp
         given = self.target.endpoint.credentials if self.target else ()
@@ -100,7 +100,7 @@ class Probes(Struct):
 
 
 class Source(Protocol):
-    """What the tries use of the catalogue."""
+    """Part of the catalogue that the tries use."""
 
     @property
     def credentials(self) -> Credentials:
@@ -131,7 +131,7 @@ class Source(Protocol):
         ...
 
     async def open(self, entry: Entry, *, patient: bool) -> Choice:
-        """Return what is asked. Raises `ModelError`."""
+        """Opens the provider of the entry. Raises `ModelError`."""
         ...
 
 
@@ -142,7 +142,7 @@ class CatalogTries:
         self._source = source
         self._wanted = wanted
         self.attempts: list[Attempt] = []
-        """Who did not answer in the present call."""
+        """Failed attempts of the present call."""
         self._good: Entry | None = None
         self._asked: Entry | None = None
         self._running = False
@@ -154,10 +154,10 @@ class CatalogTries:
         self._silent: dict[tuple[str, str], ModelError] = {}
         """Addresses and models that did not answer in this run; without a model, all there."""
         self._is_late = False
-        """Whether the present candidate is one of them."""
+        """True when the present candidate is in `_silent`."""
         self._resorted = False
         self._holds = False
-        """Whether this call has the probe of who was asked last."""
+        """True when this call holds the probe of the last candidate."""
 
     async def next(self) -> Candidate | None:
         """Return who is to be asked now; None when nobody is left in this call."""

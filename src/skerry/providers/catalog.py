@@ -53,7 +53,7 @@ _REMEDY: Final = (
 )
 
 _HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
-"""Where somebody else can answer, waiting is worse than asking them."""
+"""Retry policy if another candidate can answer: trying that is better than waiting."""
 _MOST_PROVIDERS: Final = 256
 """Each renewed token makes another; the old ones are forgotten together."""
 
@@ -86,13 +86,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._embedded = EmbeddedProvider(http, environ, self._machine)
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.probes = Probes()
-        """Of all runs."""
+        """Probes of all runs."""
         self.failures = Failures(SystemClock().now_ms)
-        """Of all runs."""
+        """Failures of all runs."""
         self.silences = Silences(monotonic)
-        """Of all runs."""
+        """Silences of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
-        """Of every agent."""
+        """Credentials of every agent."""
         self._asked: Answers = {}
         self._configure(config)
 
@@ -214,7 +214,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return target
 
     async def open(self, entry: Entry, *, patient: bool) -> Choice:
-        """Return what is asked; without patience where others could answer meanwhile.
+        """Opens the provider of the entry; without patience if others could answer meanwhile.
 
         Raises:
             ModelError: its credential cannot be had, or is for another address.
@@ -285,7 +285,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return None
 
     async def _shown(self, entry: Entry) -> Target | None:
-        """Return what is asked, with the secret of its profile."""
+        """Returns the target, with the secret of its profile."""
         if entry.target is None or entry.profile is None:
             return entry.target
         return shown(entry.target, entry.profile, await self.credentials.secret(entry.profile))

@@ -89,7 +89,7 @@ class ChatForm:
         del self._places[count:], self._before[count:]
 
     def since(self, first: int) -> list[bytes]:
-        """Return what is to be sent from message `first` on, to be joined by commas."""
+        """Returns the request from message `first` on, to be joined by commas."""
         start = self._places[first] if first < len(self._places) else self._sent.end
         sent = [self._sent.since(start)] if start < self._sent.end else []
         return [*sent, self._from_tools()] if self._images else sent

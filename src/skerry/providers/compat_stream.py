@@ -100,7 +100,7 @@ class CompatBuilder:
 
     @property
     def usage(self) -> Usage:
-        """Return what was counted so far."""
+        """Returns the usage counted so far."""
         return self._usage
 
     @property
@@ -109,7 +109,7 @@ class CompatBuilder:
         return self._done
 
     def take(self, data: bytes) -> Heard | None:
-        """Return what an event added.
+        """Returns the text that an event added.
 
         Raises:
             ModelStreamCutError: the event is not readable.
@@ -150,7 +150,7 @@ class CompatBuilder:
         return heard
 
     def _thought(self, delta: _Delta) -> str:
-        """Return what was thought; servers differ in the field, some send two with the same."""
+        """Returns the thinking of a piece; servers differ in the field, and some send two."""
         if delta.reasoning_details:
             self._keep(delta.reasoning_details)
         if delta.reasoning_content:

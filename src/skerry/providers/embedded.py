@@ -33,7 +33,7 @@ _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_
 
 
 class EmbeddedSettings(Struct, frozen=True):
-    """What to run and how."""
+    """Model file to run, and its settings."""
 
     file: Path
     threads: int = 1

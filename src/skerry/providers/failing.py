@@ -12,7 +12,7 @@ _MOST: Final = 64
 
 
 def remedy_of(error: ModelError) -> str:
-    """Return what a person can do about a failed call."""
+    """Returns the remedy for a failed call."""
     return step(error) or "Try it again."
 
 

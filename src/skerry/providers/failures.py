@@ -1,4 +1,4 @@
-"""What a provider's error means: its status decides first, its text second (pure).
+"""Classification of a provider's errors: by status first, by text second (pure).
 
 A 429 is never an overflow, whatever its text says.
 """
@@ -140,7 +140,7 @@ def _stream_status(error: bytes, text: str) -> int:
 
 
 def describe(body: bytes) -> str:
-    """Return what an error body says, in one line for people: message, type and code if there."""
+    """Summarises an error body in one line for people: message, type and code if present."""
     parsed = _json(body)
     if isinstance(parsed, list) and parsed:  # Gemini wraps its errors in a list
         parsed = parsed[0]

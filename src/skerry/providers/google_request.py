@@ -116,7 +116,7 @@ def _close(assistant: bool, parts: bytes) -> bytes:  # noqa: FBT001 - the form t
 
 
 def _own(block: Block) -> dict[str, Any]:
-    """Return what the model itself said, as it came."""
+    """Returns the model's own message, as it was received."""
     match block:
         case ThinkingBlock():
             signature = block.thinking_signature
@@ -133,7 +133,7 @@ def _own(block: Block) -> dict[str, Any]:
 
 
 def _foreign(model: ModelInfo, message: AssistantMessage) -> list[dict[str, Any]]:
-    """Return what another model said: its text and calls, of which the first must be signed."""
+    """Returns another model's message: its text and calls, of which the first must be signed."""
     parts: list[dict[str, Any]] = []
     signature = {} if _is_second(model) else {"thoughtSignature": _UNSIGNED}
     for block in message.content:

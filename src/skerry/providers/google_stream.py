@@ -98,7 +98,7 @@ class GoogleBuilder:
 
     @property
     def usage(self) -> Usage:
-        """Return what was counted so far."""
+        """Returns the usage counted so far."""
         return self._usage
 
     @property
@@ -107,7 +107,7 @@ class GoogleBuilder:
         return False
 
     def take(self, data: bytes) -> Heard | None:
-        """Return what an event added.
+        """Returns the text that an event added.
 
         Raises:
             ModelStreamCutError: the event is not readable.

@@ -1,4 +1,4 @@
-"""Whether this machine can run a model file, said before anything is started."""
+"""Check whether this machine can run a model file, before anything is started."""
 
 import importlib.util
 import platform
@@ -18,12 +18,12 @@ _ELSEWHERE: Final = "Enter a provider's key, or start Ollama, LM Studio or llama
 
 
 class Machine(Struct, frozen=True):
-    """What of this machine matters to a model."""
+    """Properties of this machine that matter to a model."""
 
     processor: str
     features: frozenset[str]
     has_runtime: bool
-    """Whether xllamacpp is installed."""
+    """True when xllamacpp is installed."""
     packaged: Path | None
     """The packaged demonstration model, if it is installed."""
     free_bytes: Callable[[], int | None]

@@ -23,7 +23,7 @@ class Hush:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what of the text so far can be shown now, less what was shown."""
+        """Returns the part of the text so far that can be shown now and was not yet."""
         if not self._secrets:
             return piece
         text = hide(self._held + piece, self._secrets)
@@ -32,7 +32,7 @@ class Hush:
         return text[: len(text) - kept]
 
     def rest(self) -> str:
-        """Return what waited, when nothing follows any more."""
+        """Returns the held text, when nothing follows any more."""
         rest, self._held = self._held, ""
         return rest
 

@@ -1,4 +1,4 @@
-"""What is known of well-known models: windows, limits, prices, abilities.
+"""Catalogue of well-known models: windows, limits, prices, abilities.
 
 The packaged `models.json` says its date and sources. It is read when it is first asked for; a file
 `models.json` in the state directory wins over it, value by value.
@@ -58,7 +58,7 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
     input: tuple[Literal["text", "image"], ...] = ("text",)
     cost: Cost = Cost()
     embeds: bool = False
-    """Whether it makes vectors instead of answers."""
+    """True when it produces vectors instead of answers."""
 
 
 class Facts:
@@ -73,7 +73,7 @@ class Facts:
         self._said: dict[str, dict[str, dict[str, Any]]] | None = None
 
     def of(self, provider: str, model: str, address: str = "") -> Fact:
-        """Return what is known of a model; a dated name is that of the model without the date.
+        """Returns the facts of a model; a dated name is that of the model without the date.
 
         OpenRouter's `maker/model` is known as the maker's. What neither file says is what the
         provider at `address` said itself, when it was last asked for its models.
@@ -134,7 +134,7 @@ class Facts:
 
 
 def _own(file: Path) -> dict[str, Any]:
-    """Return what a person wrote; a file that cannot be read counts as none, and is named."""
+    """Reads the person's own file; one that cannot be read counts as empty, and is logged."""
     try:
         with file.open("rb") as opened:
             return _models(opened.read(_LIMIT))
@@ -160,7 +160,7 @@ class _Said(msgspec.Struct):
 
 
 def _entry(one: "Offered") -> dict[str, Any]:
-    """Return what a provider says of a model in the words of `Fact`; empty says nothing."""
+    """Converts a provider's entry of a model into the words of `Fact`; empty without any fact."""
     numbers = {"contextWindow": one.context_window, "maxTokens": one.max_tokens}
     entry: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
     if one.sees is not None:

@@ -1,4 +1,4 @@
-"""What people call models: references, aliases, and which of them may be asked for (pure)."""
+"""Names of models: references, aliases, and the permission to use each (pure)."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches

@@ -24,13 +24,13 @@ from skerry.providers.streaming_call import Endpoint, address_credentials
 ASK_SECONDS: Final = 5.0
 """For the whole answer of one provider: a person waits for the list."""
 LIST_BYTES: Final = 4 * 1024 * 1024
-"""Of one answer; the longest list known, of 400 models with their prices, has 700 kB."""
+"""Limit on one answer; the longest known list, of 400 models with prices, has 700 kB."""
 MOST_MODELS: Final = 1000
-"""Of one provider; what comes behind is left out."""
+"""Limit on the models of one provider; the rest of its list is dropped."""
 FRESH_SECONDS: Final = 600.0
-"""How long an answer holds."""
+"""Seconds for which an answer is cached."""
 FAILED_SECONDS: Final = 30.0
-"""How long a failure holds: somebody may be starting the server."""
+"""Seconds for which a failure is cached: somebody may be starting the server."""
 
 _MOST_ANSWERS: Final = 64
 _LONGEST_ID: Final = 256
@@ -60,7 +60,7 @@ class Offered(Struct, frozen=True):
     context_window: int | None = None
     max_tokens: int | None = None
     sees: bool | None = None
-    """Whether it takes images."""
+    """True when it accepts images."""
 
 
 Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]

@@ -90,7 +90,7 @@ class Asking(Struct, frozen=True):
         return self._infos(provider, [Offered(name) for name in listed])
 
     def _infos(self, provider: str, offered: Sequence[Offered]) -> list[ModelInfo]:
-        """Return what is known of models that may be asked for."""
+        """Returns the facts of the models that may be used."""
         infos: list[ModelInfo] = []
         for one in offered:
             with suppress(ModelError):  # it may not be asked for, by the file

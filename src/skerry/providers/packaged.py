@@ -25,7 +25,7 @@ def packaged_file() -> Path | None:
 
 
 def embedded_info(file: Path, context_window: int, *, packaged: bool) -> ModelInfo:
-    """Return what is known of the embedded model that `file` holds."""
+    """Returns the facts of the embedded model in `file`."""
     if not packaged:
         return ModelInfo(
             EMBEDDED,

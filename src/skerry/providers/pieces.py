@@ -1,4 +1,4 @@
-"""What the builders of replies share: pieces, bounds, counts and arguments (pure)."""
+"""Parts shared by the builders of replies: pieces, bounds, counts and arguments (pure)."""
 
 import re
 from typing import Any, Final, TypeVar
@@ -34,7 +34,7 @@ _MOST_TOKENS: Final = 1 << 40
 
 
 class Heard(Struct, frozen=True):
-    """What one event added."""
+    """Text and thinking that one event added."""
 
     text: str = ""
     thinking: str = ""
@@ -63,7 +63,7 @@ class Limit:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provider: str) -> T:
-    """Return what a piece of an answer says.
+    """Decodes a piece of an answer.
 
     Raises:
         ModelStreamCutError: it is not readable.

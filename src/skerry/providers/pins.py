@@ -31,7 +31,7 @@ _LIMIT: Final = 64 * 1024
 
 
 class Verdict(Enum):
-    """What is to be made of whoever listens at a server's port."""
+    """Judgement about the process that listens at a server's port."""
 
     CONFIRMED = auto()
     UNCONFIRMED = auto()
@@ -42,7 +42,7 @@ class Verdict(Enum):
 
 
 class Pin(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the owner has confirmed."""
+    """Server that the owner has confirmed."""
 
     name: str
     port: int
@@ -56,7 +56,7 @@ class Pins(Struct, frozen=True):
     state_dir: Path
 
     def verdict(self, server: LocalServer) -> Verdict:
-        """Return what is to be made of whoever listens at the server's port now."""
+        """Judges the process that listens at the server's port now."""
         pin = self._load().get(server.id)
         if pin is None or (pin.name, pin.port) != (server.name, _port(server)):
             return Verdict.UNCONFIRMED
@@ -80,7 +80,7 @@ class Pins(Struct, frozen=True):
             raise ModelUnavailableError(offer.text, offer.remedy)
 
     def offer(self, server: LocalServer) -> ModelOffer:
-        """Return what the owner is told of a server that is not confirmed."""
+        """Returns the offer of an unconfirmed server to the owner."""
         pin = self._load().get(server.id)
         before = _called(pin.users) if pin and self.verdict(server) is Verdict.CHANGED else ""
         return ModelOffer(server.id, server.name, _address(server), _called(_users(server)), before)

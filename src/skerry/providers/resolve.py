@@ -211,7 +211,7 @@ def _api(provider: ProviderConfig, known: KnownProvider | None) -> Api:
 
 
 def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) -> ModelInfo:
-    """Return what is known of a model: what the file says, then what the catalogue says."""
+    """Returns the facts of a model: those of the file, then those of the catalogue."""
     said = entry.model_fields_set
     price = entry.cost
     cost = ModelCost(price.input, price.output, price.cache_read, price.cache_write)

@@ -99,7 +99,7 @@ class ResponsesBuilder:
 
     @property
     def usage(self) -> Usage:
-        """Return what was counted so far."""
+        """Returns the usage counted so far."""
         return self._usage
 
     @property
@@ -108,7 +108,7 @@ class ResponsesBuilder:
         return bool(self._finish)
 
     def take(self, data: bytes) -> Heard | None:
-        """Return what an event added.
+        """Returns the text that an event added.
 
         Raises:
             ModelStreamCutError: the event is not readable.

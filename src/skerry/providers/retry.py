@@ -13,7 +13,7 @@ from skerry.providers.first_token import Spoken
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How often and how long: seconds, doubling from `base` to `cap`, with full jitter.
+    """Number of attempts, and delays in seconds, doubling from `base` to `cap`, with full jitter.
 
     A provider's own hint is waited out when it is at most `hint_limit`; a longer one fails at once.
     """

@@ -44,7 +44,7 @@ _SHORTEST: Final = 8  # bytes of a key; a shorter one is none, and is found in o
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model API is and how it wants to be asked."""
+    """Address of a model API and the form of its requests."""
 
     name: str
     """For people."""
@@ -58,7 +58,7 @@ class Endpoint:
     first_byte: float | None = None
     """Seconds before the first byte after which it has failed; None is as long as `silence`."""
     reuse: bool = True
-    """Whether a connection may carry the next call too."""
+    """Allows a connection to be reused for the next call."""
     api: str = "openai-completions"
     """The wire format that it speaks."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -66,7 +66,7 @@ class Endpoint:
     credentials: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
     """The key, and headers that look like one."""
     secrets: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """What of them must never be repeated."""
+    """Parts of them that must never be repeated."""
 
     def __post_init__(self) -> None:
         named = [
@@ -95,11 +95,11 @@ class ReplyBuilder(Protocol):
 
     @property
     def usage(self) -> Usage:
-        """Return what was counted so far: it is billed, whatever becomes of the answer."""
+        """Returns the usage counted so far: it is billed, whatever becomes of the answer."""
         ...
 
     def take(self, data: bytes) -> Heard | None:
-        """Return what an event added. Raises `ModelError`."""
+        """Returns the text that an event added. Raises `ModelError`."""
         ...
 
     def reply(self) -> ModelReply:
@@ -229,13 +229,13 @@ class Exchange:
             teller.tell()
 
     def _hide(self, data: bytes) -> bytes:
-        """Return what a server sent without our secrets, which it might repeat."""
+        """Removes our secrets from a server's text, which might repeat them."""
         for secret in self._secrets:
             data = data.replace(secret, _HIDDEN)
         return data
 
     async def _failure(self, url: httpx2.URL, response: httpx2.Response) -> ModelError:
-        """Return what a response means that is not a stream of events."""
+        """Converts a response that is not a stream of events into an error."""
         body = bytearray()
         with suppress(httpx2.RequestError):  # the status alone says much
             async with aclosing(response.aiter_bytes()) as parts:

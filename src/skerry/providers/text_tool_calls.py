@@ -29,7 +29,7 @@ _HEAD: Final = 512  # characters in which it must show whether a text may be a c
 WrittenCall = tuple[str, dict[str, Any]]
 
 Verdict: TypeAlias = bool | None
-"""Whether a text begins like a call; None when more of it must come."""
+"""True when a text begins like a call; None when more of it is needed."""
 
 
 class WrittenCalls:
@@ -44,7 +44,7 @@ class WrittenCalls:
         self._held: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Return what of the text so far may be shown now and was not yet."""
+        """Returns the part of the text so far that may be shown now and was not yet."""
         if not self._names:
             return text
         if self._held:

@@ -1,4 +1,4 @@
-"""Which way of asking for thinking a model takes: the best first, then what it did not refuse."""
+"""Forms of the request for thinking, by model: the best first, without those it refused."""
 
 import logging
 import re

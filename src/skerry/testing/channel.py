@@ -106,7 +106,7 @@ class MemoryChannel:
     text_limit: int = 4000
     text_unit: TextUnit = TextUnit.CHARACTERS
     settles: Settlement | None = None
-    """What it says of a part whose sending was interrupted, true or not; None looks for it."""
+    """Result for a part whose sending was interrupted, true or not; None checks the folder."""
 
     async def run(self, inbox: Inbox) -> None:
         """Hand in what people wrote; what is not acknowledged comes again."""

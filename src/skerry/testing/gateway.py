@@ -62,7 +62,7 @@ class GatewayProcess:
         self.home = home
         self._program = program
         self.output: list[str] = []
-        """What it printed, line by line, over all its lives."""
+        """Lines that it printed, over all its lives."""
         self._arguments = tuple(arguments)
         self._environ = dict(environ or {})
         self._process: anyio.abc.Process | forks.Forked | None = None
@@ -76,7 +76,7 @@ class GatewayProcess:
 
     @property
     def address(self) -> Address:
-        """Return what a client needs."""
+        """Returns the address and the token for a client."""
         return Address(f"ws://127.0.0.1:{self._port}", self.token)
 
     @property

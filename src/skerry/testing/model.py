@@ -63,7 +63,7 @@ Step = str | ThinkingBlock | ToolCall | Gate | ModelError
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a model was asked: a copy, because the conversation goes on."""
+    """Request of a model: a copy, because the conversation continues."""
 
     request: ModelRequest
     messages: tuple[Message, ...]

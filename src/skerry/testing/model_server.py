@@ -52,7 +52,7 @@ HttpStep: TypeAlias = Step | Status | Raw | Cut
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What a client sent."""
+    """Request of a client."""
 
     method: str
     path: str
@@ -90,7 +90,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         self.requests: list[HttpRequest] = []
         """Every request, oldest first."""
         self.connections = 0
-        """How many were opened."""
+        """Number of connections opened."""
         self.count = 0
         """Completions that were asked for."""
         self.base_url = ""
@@ -98,9 +98,9 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         self.hung_up = anyio.Event()
         """Set when a client went away while a gate held its reply."""
         self.models: list[dict[str, Any]] = [{"id": "stub"}]
-        """What it says it has."""
+        """Models in its list."""
         self.keep_requests = True
-        """Whether `requests` grows; a benchmark turns it off."""
+        """Records each request in `requests`; a benchmark turns it off."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:

@@ -1,4 +1,4 @@
-"""What the stub model server writes: a reply in the wire format that was asked for."""
+"""Responses of the stub model server, in the wire format of the request."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ class Wire(Protocol):
     """One reply in one wire format."""
 
     def begin(self) -> bytes:
-        """Return what comes before the first step."""
+        """Returns the bytes before the first step."""
         ...
 
     def events(self, step: object, pieces: int) -> list[bytes]:

@@ -39,7 +39,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
         """Seconds that an access token counts."""
         self.base_url = ""
         self.forms: list[dict[str, str]] = []
-        """What was sent to the token endpoint, oldest first."""
+        """Forms sent to the token endpoint, oldest first."""
         self.status = 200
         """Answer of the token endpoint; another than 200 comes without looking."""
         self.held: anyio.Event | None = None
@@ -47,7 +47,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
         self.access: set[str] = set()
         """The access tokens that were given out."""
         self.reused = False
-        """Whether a refresh token came twice."""
+        """True when a refresh token was used twice."""
         self._refresh: set[str] = set()
         self._spent: set[str] = set()
         self._grants: dict[str, _Grant] = {}

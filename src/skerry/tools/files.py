@@ -1,4 +1,4 @@
-"""What the file tools share: limits, and errors that say what to do instead."""
+"""Parts shared by the file tools: limits, and errors that name an alternative."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from skerry.infra.rooted_fs import EscapeError, ForbiddenError
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of a file that is written or edited."""
+"""Size limit of a file that is written or edited."""
 
 FilePath = Annotated[
     str, Field(description="File, relative to the workspace.", min_length=1, max_length=1024)

@@ -16,9 +16,10 @@ from skerry.tools.files import FilePath, explained
 
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000
-"""Of one result: what a model can use of a file at once."""
+"""Limit of one result, in characters: as much as a model can use of a file at once."""
 LINE_BYTES: Final = 8192
-"""Of one line, the rest is left out: a file of one endless line must not fill the memory."""
+"""Limit of one line, in bytes; the rest is left out: a file of one endless line must not fill the
+memory."""
 
 
 class ReadParams(BaseModel):

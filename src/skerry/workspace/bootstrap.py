@@ -25,7 +25,7 @@ CLAIM: Final = Path(".skerry") / "first-session"
 
 
 class Ritual:
-    """Which conversation does the ritual, by workspace."""
+    """Conversation that does the ritual, by workspace."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}

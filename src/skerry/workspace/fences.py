@@ -33,7 +33,7 @@ class Seen(Struct, frozen=True):
     digest: bytes
     taint: frozenset[Origin]
     doubt: str
-    """Why it does not count as the owner's word; empty where it does."""
+    """Reason why it does not count as the owner's text; empty if it does."""
     is_foreign: bool
 
 

@@ -21,16 +21,16 @@ from skerry.workspace.prompt_files import MEMORY, FileText
 logger = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""Of a file of which a part is shown."""
+"""Limit on a file of which a part is shown, in bytes."""
 DAILY_BYTES: Final = 16 * 1024
-"""Of a daily log, its end: what came last (openclaw-behaviour 7.2)."""
+"""Bytes of a daily log, from its end (openclaw-behaviour 7.2)."""
 KEPT: Final = 256
 """Sets of files that are kept in memory."""
 _OTHER_NAMES: Final = {MEMORY: "memory.md"}
-"""Where older workspaces have it."""
+"""Names of the same files in older workspaces."""
 
 Mark = tuple[int, ...] | None
-"""What differs as soon as a file is changed or replaced; None where there is none."""
+"""Mark that changes as soon as a file is changed or replaced; None if there is no file."""
 
 
 class WorkspaceFiles:
@@ -68,7 +68,7 @@ class WorkspaceFiles:
         return files
 
     def marks(self, workspace: Path, days: Sequence[str]) -> tuple[Mark, ...]:
-        """Return what differs as soon as the log of one of the days is changed or replaced."""
+        """Returns marks that change when the log of one of the days is changed or replaced."""
         return tuple(_mark(f"{workspace}/memory/{day}.md") for day in days)
 
     async def daily(

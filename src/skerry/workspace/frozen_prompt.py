@@ -1,4 +1,4 @@
-"""What the system prompt of a session began with: kept as it was, so that a provider's cache holds.
+"""Initial system prompt of a session: kept unchanged, so that a provider's cache stays valid.
 
 The files of the workspace, the notes of the last days and the date stay as the first run of a
 session read them, over restarts too, until it is compacted or ends. What changes meanwhile is told
@@ -24,7 +24,7 @@ from skerry.workspace.prompt_sections import Today
 KEPT: Final = 256
 """Conversations of which it is kept in memory; of another it is read from the store."""
 _DAY: Final = ""
-"""What the day stands under among what was told; files have names."""
+"""Key of the day among the notices; files have names."""
 
 
 class _File(Struct, frozen=True):
@@ -37,7 +37,7 @@ class _File(Struct, frozen=True):
 
 
 class _Body(Struct, frozen=True):
-    """What a session began with, as it is stored."""
+    """Initial prompt of a session, as it is stored."""
 
     files: list[_File]
     notes: list[_File]
@@ -47,16 +47,16 @@ class _Body(Struct, frozen=True):
 
 
 class Begin(Struct):
-    """What the prompt of a session began with, for those who may hear the same."""
+    """Initial prompt of a session, for one audience."""
 
     files: tuple[FileText, ...]
     today: Today
     told: dict[str, str] = field(default_factory=dict)
     """The digest of each file, and the day, that were told since."""
     notes: dict[int, str] = field(default_factory=dict)
-    """What was told, by the number of the message that it stands before."""
+    """Notices, by the number of the message that each precedes."""
     marks: object = None
-    """What the notes of the days had when they were looked at last."""
+    """Marks of the daily notes when they were last checked."""
 
     def changed(self, files: Iterable[FileText]) -> dict[str, str]:
         """Return the files that are not as the session was told last, with their digests."""
@@ -87,7 +87,7 @@ class Begin(Struct):
 
 
 class Begins(Struct):
-    """What the prompts of the sessions began with. Without a store it ends with the process."""
+    """Initial prompts of the sessions. Without a store they end with the process."""
 
     store: Store | None = None
     _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, Begin]] = field(
@@ -96,7 +96,7 @@ class Begins(Struct):
     """By conversation and audience, of its last session."""
 
     async def find(self, key: SessionKey, session_id: SessionId, audience: str) -> Begin | None:
-        """Return what the session began with; None where it did not begin, or is made anew."""
+        """Returns the initial prompt of the session; None if it has none, or is made anew."""
         kept = self._kept.get((key, audience))
         if kept is not None and kept[0] == session_id:
             self._kept.move_to_end((key, audience))
@@ -176,7 +176,7 @@ def _encoded(begin: Begin) -> tuple[bytes, dict[str, str]]:
 
 
 def _decoded(body: bytes, texts: dict[str, str]) -> Begin | None:
-    """Return what was stored; None where a part of it is missing or cannot be read."""
+    """Decodes the stored prompt; None if a part of it is missing or unreadable."""
 
     def read(files: Iterable[_File]) -> tuple[FileText, ...]:
         return tuple(FileText(one.name, texts[one.digest], one.problem, one.doubt) for one in files)

@@ -1,4 +1,4 @@
-"""How an agent shows itself to people: what the configuration says, else its IDENTITY.md."""
+"""Identity of an agent: from the configuration, else from its IDENTITY.md."""
 
 import base64
 import re
@@ -31,7 +31,7 @@ _LINE: Final = re.compile(r"[-*\s]*+([A-Za-z]++)\**+\s*+:\**+(.*)")
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Return what IDENTITY.md says of the keys of an identity.
+    """Parses the identity keys of IDENTITY.md.
 
     They stand as `key: value` between two lines `---` at the begin, as seed 003 has them, or in a
     file without those as a list, `- **Name:** value`. What is empty, or longer than the
@@ -53,7 +53,7 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]:
-    """Return what is known of the agent, keys without a value left out. Reads a file.
+    """Returns the identity of the agent, without empty keys. Reads a file.
 
     The configuration wins; its `identity.name` stands before `agents.list[].name`, and that before
     what the agent calls itself. A file that does not count as the owner's word says nothing: a

@@ -38,7 +38,8 @@ from skerry.workspace.prompt_sections import Section, Subject, Today, joined, sy
 _READ: Final = "read"
 """The tool by which a model sees a file as it is now."""
 _SEARCHED: Final = frozenset({MEMORY, MEMORY.lower()})
-"""What the model notes there stands in the conversation, and memory_search finds the rest."""
+"""Files not announced when they change: the conversation has the model's notes, and memory_search
+finds the rest."""
 
 
 class Asked(Struct, frozen=True):
@@ -47,11 +48,11 @@ class Asked(Struct, frozen=True):
     request: RunRequest
     session_id: SessionId
     context: RunContext
-    """What hooks are told of it."""
+    """Context for hooks."""
     entry: int = 0
     """Number of the person's message in the transcript; 0 where it is in none."""
     looking: bool = False
-    """Whether somebody only wants to see the prompt: then nothing is noted."""
+    """True when somebody only inspects the prompt: then nothing is recorded."""
 
 
 class Prompt(Struct, frozen=True):
@@ -64,13 +65,13 @@ class Prompt(Struct, frozen=True):
     tool_chars: int
     """Characters that the tools have as JSON."""
     note: str = ""
-    """What stands before the person's words: what is not as the prompt has it any more."""
+    """Notice before the person's words: the changes since the system prompt was made."""
     changed: tuple[str, ...] = ()
     """Files that are not as the prompt shows them, for somebody who looks."""
 
 
 class _News(Struct, frozen=True):
-    """What a session began with, and what is not so any more."""
+    """Initial prompt of a session, and the changes since."""
 
     begin: Begin
     note: str = ""
@@ -85,7 +86,7 @@ class Prompts(Struct):
     ritual: Ritual = field(default_factory=Ritual)
     begins: Begins = field(default_factory=Begins)
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
-    """Of each agent the last prompt, with all that it was made of."""
+    """Last prompt of each agent, with all values that it was made of."""
     _calendar: Calendar = field(default_factory=Calendar)
     _zone: str = ""
 
@@ -144,7 +145,7 @@ class Prompts(Struct):
         *,
         shared: bool,
     ) -> _News:
-        """Return what the session began with, and what is not so any more."""
+        """Returns the initial prompt of the session, and the changes since."""
         request = asked.request
         # Without tools nobody could do the ritual.
         ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not asked.looking)
@@ -170,7 +171,7 @@ class Prompts(Struct):
         files: tuple[FileText, ...],
         today: Today,
     ) -> Begin:
-        """Return what the session began with; what is so now, where that does not hold any more."""
+        """Returns the initial prompt of the session; a new one if that is no longer valid."""
         begin = await self.begins.find(asked.request.key, asked.session_id, audience)
         if begin is not None and not withdrawn(begin.files, files):
             days = _days(begin.today.date)
@@ -198,7 +199,7 @@ class Prompts(Struct):
         changed: dict[str, str],
         day: date,
     ) -> str:
-        """Return what the model is told before the person's words, once a change."""
+        """Returns the notice to put before the person's words, once a change."""
         if asked.entry and asked.entry in begin.notes:
             return begin.notes[asked.entry]
         is_new_day = begin.new_day(day)
@@ -230,7 +231,7 @@ class Prompts(Struct):
 
 
 def told(files: Sequence[str], day: date | None) -> str:
-    """Return what a model is told of what its system prompt shows as it was (pure)."""
+    """Returns the notice about changes since the system prompt was made (pure)."""
     parts = [f"It is {day:%A}, {day} now."] if day else []
     if files:
         listed = " and ".join(files)
@@ -246,7 +247,7 @@ def _days(day: date) -> list[str]:
 
 
 def _audience(workspace: Path, zone: str, names: Sequence[str], *, private: bool) -> str:
-    """Return what those have in common who may hear the same."""
+    """Returns a key of the audience: equal for those who may see the same text."""
     text = "\n".join((str(workspace), zone, str(private), *names))
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""Which files of a workspace a system prompt has, in which order, how much of each (pure).
+"""Selection of the workspace files in a system prompt: their order and length (pure).
 
 Sources: seed 003, Identity Files; decisions 6, row 9; openclaw-behaviour 7.2 for the limits.
 """
@@ -34,7 +34,7 @@ _GUESTS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 
 HEAD_SHARE: Final = 0.7
 TAIL_SHARE: Final = 0.2
-"""Of its limit, the begin and the end of a file that is longer; the marker has the rest."""
+"""Share of the limit for the start and for the end of a longer file; the marker has the rest."""
 LEAST: Final = 64
 """Characters; when less is left of the limit for all files, the next ones are left out."""
 
@@ -52,13 +52,13 @@ class FileText(Struct, frozen=True):
     name: str
     text: str
     problem: str = ""
-    """Why it cannot be read; then there is no text."""
+    """Reason why it cannot be read; then there is no text."""
     doubt: str = ""
-    """Why it does not count as the owner's word; then it is shown as data."""
+    """Reason why it does not count as the owner's text; then it is shown as data."""
 
 
 class Shown(Struct, frozen=True):
-    """What the prompt has of a file."""
+    """Part of a file that is in the prompt."""
 
     name: str
     text: str
@@ -66,7 +66,7 @@ class Shown(Struct, frozen=True):
     raw: int
     """Characters of the whole file."""
     doubt: str = ""
-    """Why it does not count as the owner's word."""
+    """Reason why it does not count as the owner's text."""
 
 
 def is_private(request: RunRequest) -> bool:
@@ -113,7 +113,7 @@ def wanted(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[
 
 
 def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
-    """Return what the prompt has of each file, none longer than its limit, all within the total.
+    """Returns the part of each file for the prompt, none over its limit, all within the total.
 
     A file that cannot be read is a line that says why; an empty one is left out without a word.
     """

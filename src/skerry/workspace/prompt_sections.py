@@ -49,7 +49,7 @@ class Today(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """Whom the prompt speaks to."""
+    """Agent that the prompt addresses."""
 
     name: str
     agent: AgentId

@@ -1,4 +1,4 @@
-"""What a new workspace gets: the files that an agent starts with, and its directories."""
+"""Initial files and directories of a new workspace."""
 
 import os
 from contextlib import suppress

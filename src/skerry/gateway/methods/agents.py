@@ -17,7 +17,7 @@ from skerry.policy.records import Records
 from skerry.workspace.identity import identity, picture
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
-"""Of an identity; the rest of it is for the model."""
+"""Fields of an identity sent to clients; the others are for the model."""
 
 
 class AgentIdentityParams(Params):

@@ -22,7 +22,7 @@ from skerry.store.listing import Wanted
 
 NOTHING_TO_COMPACT: Final = "nothing to compact"
 _HARMLESS: Final = frozenset({"label", "pinned", "unread"})
-"""What a writer may patch; the rest decides what a run does or costs, and needs admin."""
+"""Fields that a writer may patch; the others decide what a run does or costs, and need admin."""
 _MARK: Final = "expected_marked_unread_at"
 
 Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]

@@ -95,7 +95,7 @@ class ChatInjectParams(OnceParams):
 
 
 async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
-    """Return what a page needs when it opens: the conversation, the agents, models, commands."""
+    """Returns the data of a page that opens: the conversation, the agents, models, commands."""
     payload = await chat_history(call, params)
     payload["agentsList"] = await agents.agents_list(call, NoParams())
     payload["metadata"] = await chat_metadata(call, ChatMetadataParams())
@@ -139,7 +139,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
 
 
 def _not_written(run: InLine) -> dict[str, Json]:
-    """Return what the run answers and no transcript has: `queued` while it waits for its turn."""
+    """Returns the parts of the run that no transcript has: `queued` while it waits for its turn."""
     if run.waits:
         return {"queued": run.says[-1][1]}
     said: list[Json] = [{"runId": run_id, "text": text} for run_id, text in run.says]
@@ -259,7 +259,7 @@ def transcript_line(
 
 
 def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]:
-    """Return what pages show where the earlier part was summarised, as OpenClaw has it.
+    """Returns the divider that pages show in place of summarised entries, in OpenClaw's form.
 
     `compaction` is what an export needs besides.
     """

@@ -16,25 +16,25 @@ from skerry.store.devices import Grant, Request
 
 
 class RequestParams(Params):
-    """Which request."""
+    """Request to act on."""
 
     request_id: Name
 
 
 class DeviceParams(Params):
-    """Which device."""
+    """Device to act on."""
 
     device_id: Name
 
 
 class NodeParams(Params):
-    """Which node: the id of its device."""
+    """Node to act on: the id of its device."""
 
     node_id: Name
 
 
 class RevokeParams(Params):
-    """Which role of which device."""
+    """Device and role to act on."""
 
     device_id: Name
     role: Name

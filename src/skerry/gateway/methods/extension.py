@@ -1,4 +1,4 @@
-"""What plugins and commands add to the gateway: `plugins.list`, `commands.list`, own methods."""
+"""Methods of plugins and commands: `plugins.list`, `commands.list`, and those of plugins."""
 
 from collections.abc import Coroutine
 from typing import Any, Final, Literal

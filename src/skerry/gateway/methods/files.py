@@ -44,7 +44,7 @@ class MemoryNotesParams(Params):
 
 
 async def memory_files(call: Call, params: MemoryFilesParams) -> Json:
-    """Return what is remembered, file by file, with what of it is indexed, and by whom.
+    """Lists the memory file by file, with the state and the backend of its index.
 
     Where there are more than `limit`, those that changed last, and how many there are.
     """
@@ -53,7 +53,7 @@ async def memory_files(call: Call, params: MemoryFilesParams) -> Json:
 
 
 async def listing(desk: MemoryDesk, agent: AgentId, params: MemoryFilesParams) -> dict[str, Json]:
-    """Return what the desk lists, ready for JSON.
+    """Returns the list of the memory service, ready for JSON.
 
     Raises:
         MemoryBackendError: the agent has no memory.

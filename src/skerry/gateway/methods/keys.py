@@ -1,4 +1,4 @@
-"""Which session a request means."""
+"""Session to which a request refers."""
 
 from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError

@@ -37,7 +37,7 @@ PayloadText = Annotated[str, Field(max_length=25_000_000)]
 
 
 class DescribeParams(Params):
-    """Which node: the id of its device."""
+    """Node to describe: the id of its device."""
 
     node_id: Name
 
@@ -83,7 +83,7 @@ class EventParams(Params):
 
 
 class InventoryParams(Params):
-    """What a node has; its form is the node's own."""
+    """Inventory of a node; its form is the node's own."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -94,7 +94,7 @@ async def node_list(call: Call, _params: NoParams) -> Json:
 
 
 async def describe(call: Call, params: DescribeParams) -> Json:
-    """Return what is known of a node."""
+    """Describes a node."""
     found = (await _known(call)).get(params.node_id)
     if found is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown nodeId")

@@ -21,7 +21,7 @@ from skerry.ports.memory import MemoryDesk
 from skerry_recall.meanings import MEANINGS
 
 HERE: Final = "gateway"
-"""Where a note was made that a person made at the gateway."""
+"""Place recorded in notes that a person writes at the gateway."""
 
 
 class MemorySearchParams(Params):
@@ -94,7 +94,7 @@ async def notes(call: Call, params: NotesParams) -> Json:
 
 
 async def answered(desk: MemoryDesk, agent: AgentId, params: NotesParams) -> dict[str, Json]:
-    """Return what the desk answers, ready for JSON.
+    """Returns the answer of the memory service, ready for JSON.
 
     Raises:
         MemoryBackendError: it cannot.
@@ -169,7 +169,7 @@ def agent_of(call: Call, given: str | None) -> AgentId:
 
 
 def provenance(said: MemoryProvenance) -> dict[str, Json]:
-    """Return what is known of a note, ready for JSON (pure)."""
+    """Returns the provenance of a note, ready for JSON (pure)."""
     return {
         "id": said.id,
         "line": said.line,

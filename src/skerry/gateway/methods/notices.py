@@ -15,7 +15,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 
 _PRESENCE: Final = "Node:"
-"""What a text begins with that is about presence alone."""
+"""Prefix of a text that is about presence alone."""
 
 Names = Annotated[list[Name], Field(max_length=64)]
 

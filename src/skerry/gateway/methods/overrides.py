@@ -1,4 +1,4 @@
-"""What a request sets over the configuration, and who may."""
+"""Overrides of the configuration in a request, and the scopes that they need."""
 
 from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError, missing_scope

@@ -1,4 +1,4 @@
-"""What the page of OpenClaw 2026.9 asks again and again of what is not here: empty answers.
+"""Methods that the page of OpenClaw 2026.9 polls for features that are missing: empty answers.
 
 They are not among the methods that `hello-ok` names: nobody should build on them.
 """
@@ -174,7 +174,7 @@ def branches_list(_call: Call, _params: OfSessionParams) -> Json:
 
 
 def companion_state(_call: Call, _params: OfSessionParams) -> Json:
-    """Return what was asked about a conversation beside it, which is nothing."""
+    """Returns the side exchanges of a conversation: there are none."""
     return {"exchanges": []}
 
 
@@ -189,7 +189,7 @@ def observer_visibility(_call: Call, _params: VisibilityParams) -> Json:
 
 
 def approvals_list(_call: Call, _params: NoParams) -> Json:
-    """Return what waits for a person's approval, which is nothing."""
+    """Returns the pending approvals: there are none."""
     return []
 
 
@@ -264,12 +264,12 @@ def worktrees_list(_call: Call, _params: NoParams) -> Json:
 
 
 def approval_history(_call: Call, _params: ApprovalHistoryParams) -> Json:
-    """Return what was approved, which is nothing."""
+    """Returns the past approvals: there are none."""
     return {"items": []}
 
 
 def grants_list(_call: Call, _params: GrantsListParams) -> Json:
-    """Return what jobs may do without being asked again, which is nothing."""
+    """Returns the standing grants of jobs: there are none."""
     return {"grants": []}
 
 
@@ -279,7 +279,7 @@ def transcripts_list(_call: Call, _params: TranscriptsListParams) -> Json:
 
 
 def artifacts_list(_call: Call, _params: ArtifactsListParams) -> Json:
-    """Return what runs have made besides messages, which is nothing."""
+    """Returns the artifacts of runs: there are none."""
     return {"artifacts": []}
 
 
@@ -294,7 +294,7 @@ def projects_list(_call: Call, _params: ProjectsListParams) -> Json:
 
 
 def memory_plan(call: Call, params: MemoryPlanParams) -> Json:
-    """Return what of other programs' memories can be taken over by a page, which is nothing."""
+    """Returns the memories of other programs that a page can import: there are none."""
     workspace = str(call.context.config().workspace(session_key(call, None, params.agent_id).agent))
     return {"agentId": params.agent_id, "workspace": workspace, "providers": []}
 

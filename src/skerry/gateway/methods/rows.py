@@ -1,4 +1,4 @@
-"""How a session reads on the wire: as a row of a list, and as the entry of the seeds' map."""
+"""Sessions on the wire: as a row of a list, and as the entry of the seeds' map."""
 
 from pathlib import Path
 

@@ -75,7 +75,7 @@ class _Row(Struct):
 
 
 async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
-    """Return what sessions used, the dearest first, and all calls of these days added up."""
+    """Returns the usage of sessions, the most expensive first, and the sum of these days."""
     days = _days(call, params)
     first, last = (days[0], days[-1]) if days else ("", "")
     agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
@@ -234,7 +234,7 @@ def _session(row: _Row) -> Json:
 
 
 def _details(one: Used) -> dict[str, Json]:
-    """Return what a page shows of one session beside its sums."""
+    """Returns the details that a page shows of one session beside its sums."""
     by_day: dict[str, Sums] = {}
     by_model: dict[tuple[str, str], Sums] = {}
     for (on, provider, model), sums in one.calls.items():

@@ -105,7 +105,7 @@ async def refresh_health(context: GatewayContext) -> Json:
 
 
 async def _read_or(context: GatewayContext, read: Callable[[Reader], T], nothing: T) -> T:
-    """Return what can be read, or `nothing` of a damaged database: who asks is to learn just that.
+    """Returns the result of `read`, or `nothing` from a damaged database: status must still work.
 
     Raises:
         StateError: it cannot be read for another reason.
@@ -137,7 +137,7 @@ def _sessions(path: str, count: int, recent: list[SessionEntry], now: int) -> Js
 
 
 async def status(call: Call, _params: StatusParams) -> Json:
-    """Return what the gateway is doing."""
+    """Returns the current activity of the gateway."""
     context = call.context
     config = context.config()
     model = (await context.models.status()).model
@@ -206,7 +206,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
 
 
 def _queue(context: GatewayContext, now: int) -> Json:
-    """Return what runs and what waits at `now`, and what was to stop and did not."""
+    """Returns the active and waiting runs at `now`, and stopped ones that did not end."""
     report = context.dispatcher.queue()
     return {
         "at": now,
@@ -269,7 +269,7 @@ def system_presence(call: Call, _params: NoParams) -> Json:
 
 
 def snapshot(context: GatewayContext) -> dict[str, Json]:
-    """Return what a client is told of the gateway when it connects."""
+    """Returns the state of the gateway for a client that connects."""
     config = context.config()
     default = config.agents.default_id
     return {

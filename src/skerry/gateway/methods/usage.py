@@ -54,7 +54,7 @@ class UsageReportParams(RangeParams):
 
 
 def usage_status(call: Call, _params: NoParams) -> Json:
-    """Return what providers say of their limits; none of ours says anything."""
+    """Returns the limits that providers report; none of the adapters reports any."""
     return {"updatedAt": call.context.clock.now_ms(), "providers": []}
 
 
@@ -79,7 +79,7 @@ async def usage_cost(call: Call, params: UsageCostParams) -> Json:
 
 
 async def usage_report(call: Call, params: UsageReportParams) -> Json:
-    """Return what was used, added up by what is asked, and what is left of the budgets."""
+    """Returns the usage, grouped as requested, and the rest of the budgets."""
     days = days_of(call, params)
     rows: dict[str, Sums] = {}
     if days:
