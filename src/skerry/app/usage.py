@@ -18,7 +18,7 @@ from skerry.model.errors import GatewayUnreachableError, StoreFailedError
 from skerry.model.message import Usage
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo
-from skerry.store import DATABASE, Reader, Unit, usage
+from skerry.store import DATABASE, Reader, engine, usage
 from skerry.store.schema import STEPS
 from skerry.store.usage import BookedCall, By, Outcome
 
@@ -112,13 +112,6 @@ def book_trial(
     if not path.exists():
         return False
     try:
-        with closing(sqlite.connect(path)) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != len(STEPS):
-                return False
-            connection.execute("BEGIN IMMEDIATE")
-            usage.book(Unit(connection), call)
-            connection.execute("COMMIT")
+        return engine.write_once(path, len(STEPS), lambda unit: usage.book(unit, call))
     except sqlite3.Error as error:
         raise StoreFailedError(f"The call was not booked: {error}.") from error
-    return True

@@ -88,9 +88,9 @@ class Sender(Struct):
 
     async def _send_waiting(self) -> float | None:
         """Send what may be sent now; return after how many seconds there may be more to do."""
-        began, after = anyio.current_time(), 0
+        began, seen = anyio.current_time(), set[int]()
         try:
-            while batch := await self.store.read(partial(self._waiting, after=after)):
+            while batch := await self.store.read(partial(self._waiting, without=seen)):
                 for one in batch:
                     peer = one.part.to.peer
                     if self._held.setdefault(peer, began + self._left(one)) > began:
@@ -103,15 +103,15 @@ class Sender(Struct):
                         self._held.pop(peer, None)
                     else:
                         self._held[peer] = anyio.current_time() + pause
-                after = batch[-1].part.serial
+                seen.update(one.part.serial for one in batch)
         except StateError:
             # What was sent and could not be marked is settled when the store works again.
             logger.exception("the outbox of %s waits for the store", self.adapter.account)
             return FIRST_PAUSE
         return min(self._held.values()) - anyio.current_time() if self._held else None
 
-    def _waiting(self, reader: Reader, after: int) -> list[WaitingPart]:
-        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, after=after)
+    def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
+        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
 
     def _left(self, one: WaitingPart) -> float:
         """Return the seconds that a part still waits which an earlier process put off.

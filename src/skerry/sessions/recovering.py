@@ -28,7 +28,7 @@ from skerry.model.message import (
 from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.sessions.history import notice
 from skerry.sessions.importing import FormatError, Imported, paired, read
-from skerry.store import Unit, aside, compactions, importing, sessions, tally
+from skerry.store import Unit, aside, compactions, importing, legible, sessions
 from skerry.store.aside import Aside
 from skerry.store.importing import Incoming, Taken
 from skerry.store.legible import Broken
@@ -77,8 +77,7 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         key = _key(about)
         incoming = Incoming(key, session_id, found.created_at, whole)
         return _outcome(importing.take(unit, incoming, now))
-    rows = unit.all("SELECT seq, at FROM entry WHERE session_id = ?", (session_id,))
-    known = aside.ids(rows)
+    known = aside.ids(sessions.times(unit, session_id))
     rest = [one for one in entries if known.get(entry_id(one[0])) != (one[0], aside.iso(one[1]))]
     if not rest:
         return Outcome.KNOWN
@@ -98,12 +97,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
         for seq, at, one in entries_of(file):
             if seq == broken.seq:
                 kind = compactions.KIND if isinstance(one, CompactionMessage) else None
-                unit.execute(
-                    "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
-                    " WHERE session_id = ? AND seq = ?",
-                    (seq - 1, at, kind, message.encode(one), broken.session_id, seq),
-                )
-                tally.recount(unit, broken.session_id)
+                legible.mend(unit, broken, at, message.encode(one), kind)
                 return True
     return False
 
@@ -113,17 +107,8 @@ def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
 
     No model reads a notice, so the conversation goes on as it did while the entry was left out.
     """
-    (at,) = unit.one(
-        "SELECT max(at) FROM entry WHERE session_id = ? AND seq < ? AND typeof(at) = 'integer'",
-        (broken.session_id, broken.seq),
-    ) or (None,)
-    at = at or now
-    unit.execute(
-        "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = NULL, body = ?"
-        " WHERE session_id = ? AND seq = ?",
-        (broken.seq - 1, at, message.encode(notice(text, at)), broken.session_id, broken.seq),
-    )
-    tally.recount(unit, broken.session_id)
+    at = legible.last_time(unit, broken.session_id, broken.seq) or now
+    legible.mend(unit, broken, at, message.encode(notice(text, at)))
 
 
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:

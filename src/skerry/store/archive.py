@@ -63,9 +63,9 @@ def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
     """
     displaced = _archive(unit, SessionKey.parse(session.key), Archived.RESET, now)
     unit.execute(
-        "UPDATE session SET current = 1, archived = NULL, archived_at = 0,"
-        " user_at = max(user_at, ?) WHERE session_id = ?",
-        (now, session.session_id),
+        "UPDATE session SET current = TRUE, archived = NULL, archived_at = 0,"
+        " user_at = CASE WHEN user_at < ? THEN ? ELSE user_at END WHERE session_id = ?",
+        (now, now, session.session_id),
     )
     unit.touched.append(session.session_id)
     return displaced
@@ -84,8 +84,8 @@ def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
 def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:
     """Write the session's label and settings."""
     unit.execute(
-        "UPDATE session SET label = ?, settings = ? WHERE session_id = ?",
-        (label, msgspec.json.encode(settings), session_id),
+        "UPDATE session SET label = ?, settings = ?, pinned = ? WHERE session_id = ?",
+        (label, msgspec.json.encode(settings), settings.pinned, session_id),
     )
     unit.touched.append(session_id)
 
@@ -95,7 +95,7 @@ def _archive(unit: Unit, key: SessionKey, reason: Archived, now: int) -> Session
     if session is None:
         return None
     unit.execute(
-        "UPDATE session SET current = 0, archived = ?, archived_at = ? WHERE session_id = ?",
+        "UPDATE session SET current = FALSE, archived = ?, archived_at = ? WHERE session_id = ?",
         (reason, now, session.session_id),
     )
     frozen.end(unit, session.session_id)

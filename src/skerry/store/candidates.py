@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final
 
-import msgspec
-
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.message import Message
+from skerry.store import text_index
 from skerry.store.fts_query import wanted
 from skerry.store.unit import Reader
 from skerry.store.words import MAX_TEXT, is_said, plain
@@ -38,6 +37,8 @@ class Scope:
     own: int = 0
     """The session, if any, of which only what stands before `until` is searched."""
     until: int = 0
+    total: int = 0
+    """Entries of these sessions that are indexed, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +91,9 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
     from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
 
     asked = wanted(question)
-    (total,) = reader.one(
-        "SELECT sum(seq) FROM entry_indexed WHERE serial IN (SELECT value FROM json_each(?))",
-        (_json(list(scope.serials)),),
-    ) or (0,)
-    total = total or 0
     rows = {word: _matching(reader, phrase, scope) for word, phrase in asked.words.items()}
     having = {word: len(found) for word, found in rows.items()}
-    found = best([(rarity(total, len(one)), one) for one in rows.values() if one], most)
+    found = best([(rarity(scope.total, len(one)), one) for one in rows.values() if one], most)
     exact = frozenset(
         rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:most]
     )
@@ -107,7 +103,7 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
             break
         _read(reader, rowid, scope, reading)
     entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
-    return Gathered(entries, found, exact, having, total)
+    return Gathered(entries, found, exact, having, scope.total)
 
 
 def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
@@ -148,21 +144,5 @@ def _said(body: bytes) -> Message | None:
 
 def _matching(reader: Reader, phrase: str, scope: Scope) -> "array[int]":
     """Return the rowids of the entries with the phrase, the newest first."""
-    rows = reader.each(
-        "SELECT rowid FROM entry_text WHERE entry_text MATCH ?"
-        " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
-        " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
-        " ORDER BY rowid DESC LIMIT ?",
-        (
-            phrase,
-            _json(list(scope.serials)),
-            scope.own << 32 | scope.until,
-            scope.own,
-            MOST,
-        ),
-    )
-    return array("q", (rowid for (rowid,) in rows))
-
-
-def _json(values: list[int]) -> str:
-    return msgspec.json.encode(values).decode()
+    until = scope.own << 32 | scope.until
+    return array("q", text_index.matching(reader, phrase, scope.serials, (scope.own, until), MOST))

@@ -29,7 +29,13 @@ def load(reader: Reader) -> list[Row]:
 
 def keep(unit: Unit, row: Row) -> None:
     """Keep a rest, in the place of an earlier one of its profile, model and reason."""
-    unit.execute("INSERT OR REPLACE INTO cooldown VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    unit.execute(
+        "INSERT INTO cooldown (profile, model, reason, stamp, failures, failed_at, until)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (profile, model, reason) DO UPDATE SET"
+        " stamp = excluded.stamp, failures = excluded.failures, failed_at = excluded.failed_at,"
+        " until = excluded.until",
+        row,
+    )
 
 
 def drop(unit: Unit, profile: str, model: str) -> None:

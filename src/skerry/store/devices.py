@@ -77,10 +77,10 @@ def find(reader: Reader, device_id: str, role: str) -> Grant | None:
 
 def grants(reader: Reader, device_id: str | None = None) -> list[Grant]:
     """Return every grant, or those of one device, the oldest first."""
+    of_one = "" if device_id is None else " WHERE device_id = ?"
     rows = reader.all(
-        f"SELECT {_GRANT} FROM device_grant WHERE ? IN ('', device_id)"  # noqa: S608 - constant columns
-        " ORDER BY created_at, device_id, role",
-        (device_id or "",),
+        f"SELECT {_GRANT} FROM device_grant{of_one} ORDER BY created_at, device_id, role",  # noqa: S608 - constants
+        () if device_id is None else (device_id,),
     )
     return [_to_grant(row) for row in rows]
 
@@ -124,9 +124,8 @@ def allow(unit: Unit, asked: Request, now: int) -> Grant:
             now,
         ),
     )
-    for (device_id,) in unit.all(
-        "SELECT device_id FROM device_grant ORDER BY seen_at DESC LIMIT -1 OFFSET ?", (MAX_GRANTS,)
-    ):
+    seen = unit.all("SELECT device_id FROM device_grant ORDER BY seen_at DESC")
+    for (device_id,) in seen[MAX_GRANTS:]:
         remove(unit, device_id)
     return granted
 
@@ -146,9 +145,9 @@ def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
         (_hash(token), grant.device_id, grant.role, now),
     )
     unit.execute(
-        "DELETE FROM device_token WHERE serial IN (SELECT serial FROM device_token"
-        " WHERE device_id = ? AND role = ? ORDER BY serial DESC LIMIT -1 OFFSET ?)",
-        (grant.device_id, grant.role, MAX_TOKENS),
+        "DELETE FROM device_token WHERE device_id = ? AND role = ? AND serial NOT IN (SELECT serial"
+        " FROM device_token WHERE device_id = ? AND role = ? ORDER BY serial DESC LIMIT ?)",
+        (grant.device_id, grant.role, grant.device_id, grant.role, MAX_TOKENS),
     )
 
 
@@ -192,7 +191,10 @@ def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
     if row is not None and (waiting := _to_request(row)).scopes == asked.scopes:
         return waiting, False
     unit.execute(
-        f"INSERT OR REPLACE INTO device_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant columns
+        f"INSERT INTO device_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant columns
+        " ON CONFLICT (device_id, role) DO UPDATE SET request_id = excluded.request_id,"
+        " public_key = excluded.public_key, scopes = excluded.scopes, about = excluded.about,"
+        " reason = excluded.reason, created_at = excluded.created_at",
         (
             asked.request_id,
             asked.device_id,
@@ -206,7 +208,8 @@ def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
     )
     unit.execute(
         "DELETE FROM device_request WHERE request_id NOT IN (SELECT request_id"
-        " FROM device_request ORDER BY created_at DESC, request_id = ? DESC LIMIT ?)",
+        " FROM device_request ORDER BY created_at DESC,"
+        " CASE WHEN request_id = ? THEN 0 ELSE 1 END LIMIT ?)",
         (asked.request_id, MAX_PENDING),
     )
     return asked, True

@@ -25,13 +25,21 @@ def keep(unit: Unit, record: FileRecord, now: int) -> None:
     """Store the record of a file in place of the one before."""
     taint = " ".join(sorted(record.taint))
     row = (record.path, record.digest, record.size, record.who, taint, now)
-    unit.execute("INSERT OR REPLACE INTO file_record VALUES (?, ?, ?, ?, ?, ?)", row)
+    unit.execute(
+        "INSERT INTO file_record (path, digest, size, who, taint, at) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (path) DO UPDATE SET digest = excluded.digest, size = excluded.size,"
+        " who = excluded.who, taint = excluded.taint, at = excluded.at",
+        row,
+    )
 
 
 def old(reader: Reader, before: int, before_tainted: int) -> list[str]:
     """Return the files whose record was made before these times, the tainted ones apart."""
-    sql = "SELECT path FROM file_record WHERE at < iif(taint = '', ?, ?) ORDER BY path"
-    return [path for (path,) in reader.all(sql, (before, before_tainted))]
+    rows = reader.all(
+        "SELECT path FROM file_record WHERE (taint = '' AND at < ?) OR (taint <> '' AND at < ?)",
+        (before, before_tainted),
+    )
+    return sorted(path for (path,) in rows)
 
 
 def drop(unit: Unit, paths: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
-from skerry.store import frozen, tally
+from skerry.store import engine, frozen, tally, text_index
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed
@@ -83,11 +83,11 @@ def begin(
     unit: Unit, agent: AgentId, phrases: Sequence[str], now: int, *, extra: bool = False
 ) -> int:
     """Write down what is to be forgotten; return its number."""
-    unit.execute(
-        "INSERT INTO forgetting (agent, phrases, asked_at, extra) VALUES (?, ?, ?, ?)",
+    row = unit.one(
+        "INSERT INTO forgetting (agent, phrases, asked_at, extra) VALUES (?, ?, ?, ?)"
+        " RETURNING serial",
         (agent, msgspec.json.encode(phrases), now, extra),
     )
-    row = unit.one("SELECT last_insert_rowid()")
     return int(row[0]) if row else 0
 
 
@@ -170,8 +170,7 @@ def holds(path: Path, redaction: Redaction) -> bool:
     with closing(sqlite.connect(path, read_only=True)) as connection:
         reader = Reader(connection)
         for one in _TABLES:
-            found = reader.all("SELECT name FROM pragma_table_info(?)", (one.name,))
-            there = {name for (name,) in found}
+            there = engine.columns(reader, one.name)
             older = replace(one, keys=(), texts=tuple(sorted(there.intersection(one.texts))))
             if older.texts and next(_rows(reader, older, None, redaction), None) is not None:
                 return True
@@ -190,7 +189,7 @@ def is_forgetting(path: Path) -> bool:
 
 def _begun(reader: Reader) -> list[list[str]]:
     """Return the words of each job that was not done; none of a version without such jobs."""
-    if not reader.all("SELECT 1 FROM sqlite_schema WHERE name = 'forgetting'"):
+    if not engine.columns(reader, "forgetting"):
         return []
     rows = reader.all("SELECT phrases FROM forgetting")
     return [msgspec.json.decode(phrases, type=list[str]) for (phrases,) in rows]
@@ -204,9 +203,25 @@ class _Table(Struct, frozen=True):
     texts: tuple[str, ...]
     """Columns of JSON (BLOB) or plain text."""
     owner: str
-    """A condition with the agent as `?`."""
+    """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
     count: Callable[[Sequence[str]], Redacted]
     """What a row counts as, by its keys and texts."""
+
+    @property
+    def columns(self) -> str:
+        return ", ".join((*self.keys, *self.texts))
+
+    @property
+    def named(self) -> str:
+        """Return the condition that names one row."""
+        return " AND ".join(f"{name} = ?" for name in self.keys if name != "kind")
+
+    @property
+    def changed(self) -> str:
+        return ", ".join(f"{name} = ?" for name in self.texts)
+
+    def owned(self, agent: AgentId | None) -> str:
+        return "TRUE" if agent is None else self.owner
 
     def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row[: len(self.keys)]
@@ -242,7 +257,7 @@ _TABLES: Final = (
         lambda _: Redacted(replies=1),
     ),
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
-    _Table("answered", ("serial",), ("answer",), "? IS NOT NULL", lambda _: Redacted(answers=1)),
+    _Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
     _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
     _Table(
         "frozen_text",
@@ -266,9 +281,10 @@ def _rows(
     reader: Reader, table: _Table, agent: AgentId | None, redaction: Redaction
 ) -> Iterator[tuple[Any, ...]]:
     """Give the rows with statements in them."""
-    columns = ", ".join((*table.keys, *table.texts))
-    where, parameters = ("", ()) if agent is None else (f" WHERE {table.owner}", (agent,))
-    for row in reader.each(f"SELECT {columns} FROM {table.name}{where}", parameters):  # noqa: S608 - names of ours
+    for row in reader.each(
+        f"SELECT {table.columns} FROM {table.name} WHERE {table.owned(agent)}",  # noqa: S608 - names of ours
+        (agent,) * table.owned(agent).count("?"),
+    ):
         texts = row[len(table.keys) :]
         if any(text is not None and _redacted(text, redaction) != text for text in texts):
             yield row
@@ -277,21 +293,23 @@ def _rows(
 def _change(
     unit: Unit, table: _Table, keys: list[tuple[Any, ...]], redaction: Redaction
 ) -> Redacted:
-    unit.execute("PRAGMA secure_delete = ON")
+    engine.overwrite_deleted(unit)
     changed = Redacted()
-    where = " AND ".join(f"{name} IS ?" for name in table.keys)
     for key in keys:
-        columns = ", ".join(table.texts)
-        row = unit.one(f"SELECT {columns} FROM {table.name} WHERE {where}", key)  # noqa: S608 - names of ours
-        if row is None:
+        whose = key[: table.named.count("?")]
+        found = unit.one(f"SELECT {table.columns} FROM {table.name} WHERE {table.named}", whose)  # noqa: S608 - names of ours
+        if found is None:
             continue
+        row = found[len(table.keys) :]
         texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
         if texts == row:
             continue
         if table.name == "entry" and key[2] is None:
             _index_anew(unit, key, bytes(row[0]), redaction)
-        values = ", ".join(f"{name} = ?" for name in table.texts)
-        unit.execute(f"UPDATE {table.name} SET {values} WHERE {where}", (*texts, *key))  # noqa: S608 - names of ours
+        unit.execute(
+            f"UPDATE {table.name} SET {table.changed} WHERE {table.named}",  # noqa: S608 - names of ours
+            (*texts, *whose),
+        )
         _follow(unit, table, key, row[0], texts[0])
         changed += table.counted(key)
     return changed
@@ -335,16 +353,13 @@ def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redacti
         with suppress(msgspec.ValidationError):  # the index has none of it
             answer = message.decode(following[0])
     if text := indexed(message.decode(old), answer):
-        unit.execute(
-            "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)",
-            (rowid, text),
-        )
+        text_index.remove(unit, [(rowid, text)])
     if text := indexed(message.decode(_redacted(old, redaction)), answer):
-        unit.execute("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (rowid, text))
+        text_index.add(unit, [(rowid, text)])
 
 
 def _blank(unit: Unit, serial: int) -> None:
-    unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
+    text_index.merge(unit)
     unit.execute("UPDATE forgetting SET phrases = '[]' WHERE serial = ?", (serial,))
 
 

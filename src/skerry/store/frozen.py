@@ -29,15 +29,27 @@ def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping
     _drop(unit, _OF, (session_id, audience))
     if current is None:
         return
-    unit.execute("INSERT INTO frozen VALUES (?, ?, ?)", (session_id, audience, body))
-    unit.executemany("INSERT OR IGNORE INTO frozen_text VALUES (?, ?)", texts.items())
+    unit.execute(
+        "INSERT INTO frozen (session_id, audience, body) VALUES (?, ?, ?)",
+        (session_id, audience, body),
+    )
+    unit.executemany(
+        "INSERT INTO frozen_text (digest, text) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
+        texts.items(),
+    )
     parts = ((digest, session_id, audience) for digest in texts)
-    unit.executemany("INSERT INTO frozen_part VALUES (?, ?, ?)", parts)
+    unit.executemany(
+        "INSERT INTO frozen_part (digest, session_id, audience) VALUES (?, ?, ?)", parts
+    )
 
 
 def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
     """Keep what stands before message `seq` when it is sent."""
-    unit.execute("INSERT OR REPLACE INTO frozen_note VALUES (?, ?, ?)", (session_id, seq, text))
+    unit.execute(
+        "INSERT INTO frozen_note (session_id, seq, text) VALUES (?, ?, ?)"
+        " ON CONFLICT (session_id, seq) DO UPDATE SET text = excluded.text",
+        (session_id, seq, text),
+    )
 
 
 def notes(reader: Reader, session_id: str) -> dict[int, str]:

@@ -16,9 +16,10 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
     thread = message.thread_id or ""
     place = (message.channel, message.account, message.peer.id, thread, message.message_id)
     taken = unit.execute(
-        "INSERT OR IGNORE INTO inbound"
+        "INSERT INTO inbound"
         " (channel, account, peer, thread, message_id, run_id, received_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (channel, account, peer, thread, message_id) DO NOTHING",
         (*place, run_id, message.received_at),
     )
     if taken:

@@ -20,6 +20,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.message import Message
+from skerry.store import text_index
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed, may_be_command
@@ -84,8 +85,10 @@ def _index_some(unit: Unit, session_id: str) -> bool:
     """Index the session's next entries; return whether there may be more."""
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None:
-        unit.execute("INSERT INTO entry_indexed (session_id, seq) VALUES (?, 0)", (session_id,))
-        row = unit.one("SELECT last_insert_rowid(), 0") or (0, 0)
+        row = unit.one(
+            "INSERT INTO entry_indexed (session_id, seq) VALUES (?, 0) RETURNING serial, seq",
+            (session_id,),
+        ) or (0, 0)
     serial, last = int(row[0]), int(row[1])
     found = unit.all(
         "SELECT seq, kind IS NULL, body FROM entry WHERE session_id = ? AND seq > ?"
@@ -109,7 +112,7 @@ def _index_some(unit: Unit, session_id: str) -> bool:
         if chars > BATCH_CHARS:
             more = True
             break
-    unit.executemany("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", rows)
+    text_index.add(unit, rows)
     unit.execute("UPDATE entry_indexed SET seq = ? WHERE serial = ?", (last, serial))
     return more
 
@@ -141,7 +144,5 @@ def forget(unit: Unit, session_id: str) -> None:
         for seq, (one, answer) in _read(found).items()
         if seq <= last and (text := indexed(one, answer))
     ]
-    unit.executemany(
-        "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
-    )
+    text_index.remove(unit, rows)
     unit.execute("DELETE FROM entry_indexed WHERE serial = ?", (serial,))

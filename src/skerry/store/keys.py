@@ -15,6 +15,8 @@ KEPT_QUARTERS: Final = 96
 """A day."""
 COUNTED_QUARTERS: Final = 672
 """A week: as long as anything is kept that is counted in them."""
+NOW: Final = "(SELECT coalesce(max(quarters), 0) FROM uptime)"
+"""The present quarter, which a row that is written now belongs to."""
 
 
 class Answered(Struct, frozen=True):
@@ -36,7 +38,8 @@ def find(reader: Reader, method: str, key: str) -> Answered | None:
 def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
     """Use the key, in the unit of the effect: both are there, or none."""
     unit.execute(
-        "INSERT INTO answered (method, key, digest) VALUES (?, ?, ?)", (method, key, digest)
+        f"INSERT INTO answered (method, key, digest, quarter) VALUES (?, ?, ?, {NOW})",  # noqa: S608 - a constant
+        (method, key, digest),
     )
 
 
@@ -54,25 +57,18 @@ def answer(unit: Unit, method: str, key: str, given: bytes) -> None:
 
 def pass_quarter(unit: Unit) -> None:
     """Note that a quarter of an hour has passed; free the keys that were used a day before."""
-    row = unit.one(
-        "SELECT serial, run, answered FROM quarter ORDER BY serial DESC LIMIT 1 OFFSET ?",
-        (KEPT_QUARTERS - 1,),
-    )
-    unit.execute(
-        "INSERT INTO quarter (run, answered) VALUES ("
-        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'run'),"
-        " (SELECT coalesce(max(serial), 0) FROM answered))"
-    )
-    if row is None:
-        return
-    serial, run, answered = row
-    unit.execute(
-        "DELETE FROM quarter WHERE serial < ?", (serial + KEPT_QUARTERS - COUNTED_QUARTERS,)
-    )
-    unit.execute("DELETE FROM answered WHERE serial <= ?", (answered,))
+    unit.execute("UPDATE uptime SET quarters = quarters + 1")
+    before = (passed(unit) - KEPT_QUARTERS,)
+    unit.execute("DELETE FROM answered WHERE quarter < ?", before)
     # The row stays: it counts what was used. Only its name is free; no client's key has a `§`.
     unit.execute(
-        "UPDATE run SET run_id = '§' || serial, digest = NULL"
-        " WHERE serial <= ? AND digest IS NOT NULL AND result IS NOT NULL",
-        (run,),
+        "UPDATE run SET run_id = '§' || serial, digest = NULL WHERE settled = FALSE"
+        " AND quarter < ? AND digest IS NOT NULL AND result IS NOT NULL",
+        before,
     )
+
+
+def passed(reader: Reader) -> int:
+    """Return in how many quarters of an hour a gateway ran."""
+    row = reader.one(f"SELECT {NOW}")
+    return int(row[0]) if row else 0

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
+from skerry.store import tally
 from skerry.store.condition import NO_TEXT
-from skerry.store.unit import Parameters, Reader, Row
+from skerry.store.unit import Parameters, Reader, Row, Unit
 
 PAGE: Final = 500
 """Rows that are read at once."""
@@ -61,6 +62,35 @@ def rows(
                 raise
             reader.broken(session_id, seq, str(error))
     return found
+
+
+def raw_run(reader: Reader, serial: int) -> Row | None:
+    """Return run id, key and session id of a run as bytes, its time and its entry as numbers."""
+    texts = ", ".join(f"CAST({name} AS BLOB)" for name in ("run_id", "session_key", "session_id"))
+    return reader.one(
+        f"SELECT {texts}, CAST(accepted_at AS INTEGER), CAST(entry AS INTEGER)"  # noqa: S608 - constant columns
+        " FROM run WHERE serial = ?",
+        (serial,),
+    )
+
+
+def last_time(reader: Reader, session_id: str, before: int) -> int | None:
+    """Return the latest time of the session's entries before that one which have a time."""
+    row = reader.one(
+        "SELECT max(at) FROM entry WHERE session_id = ? AND seq < ? AND typeof(at) = 'integer'",
+        (session_id, before),
+    )
+    return row[0] if row else None
+
+
+def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = None) -> None:
+    """Write an entry in the place of one that cannot be read."""
+    unit.execute(
+        "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
+        " WHERE session_id = ? AND seq = ?",
+        (broken.seq - 1, at, kind, body, broken.session_id, broken.seq),
+    )
+    tally.recount(unit, broken.session_id)
 
 
 def scan(reader: Reader) -> list[Broken]:

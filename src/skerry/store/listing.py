@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
+from skerry.model.message import Message, UserMessage
 from skerry.model.session import SessionEntry
 from skerry.store import sessions
-from skerry.store.unit import Reader, Row
+from skerry.store.unit import ALL, Reader, Row, marks
 
 
 class Wanted(Struct, frozen=True):
@@ -41,12 +42,9 @@ class Wanted(Struct, frozen=True):
 _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
     {False: "current", True: "NOT current AND tail > 0", None: "(current OR tail > 0)"}
 )
-_FIRST: Final = (  # a notice may stand before it
-    "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq <= 2"
-    " AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.role'), '')"
-    " = 'user' ORDER BY seq LIMIT 1)"
-)
-_LAST: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq = tail)"
+_BODY: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq ="
+_SAID: Final = f"{_BODY} 1), {_BODY} 2), {_BODY} tail)"
+"""What the person first said is one of the first two: a notice may stand before it."""
 _UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
 _WITHOUT: Final = "key NOT LIKE 'agent:' || agent_id || ':' || ? || ':%'"
 _ORDER: Final = ("updated_at DESC, key", "user_at DESC, updated_at DESC, key")
@@ -69,7 +67,7 @@ def recent(
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
         f" ORDER BY {order} LIMIT ? OFFSET ?",
-        (*parameters, limit, offset),
+        (*parameters, limit if limit >= 0 else ALL, offset),
     )
     return [sessions.entry(row) for row in rows]
 
@@ -89,23 +87,24 @@ def _found(
     """Give the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
     needle = wanted.search.casefold()
     rows = reader.all(
-        f"SELECT {_FIRST}, {_LAST}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
+        f"SELECT {_SAID}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
         f" ORDER BY {_ORDER[wanted.by_heard]}",
         parameters,
     )
-    for first, last, *row in rows:
+    for first, second, last, *row in rows:
         one = sessions.entry(tuple(row))
-        said = (_text(body) for body in (first, last))
+        heard = [said for said in map(_read, (first, second)) if isinstance(said, UserMessage)]
+        said = [sessions.text_of(said) for said in (*heard[:1], _read(last)) if said is not None]
         texts = (one.key, one.session_id, one.label, *said)
         if any(needle in text.casefold() for text in texts):
             yield one
 
 
-def _text(body: bytes | None) -> str:
+def _read(body: bytes | None) -> Message | None:
     try:
-        return sessions.text_of(message.decode(body)) if body else ""
+        return message.decode(body) if body else None
     except (TypeError, *UNREADABLE):
-        return ""  # whoever reads the transcript tells of it
+        return None  # whoever reads the transcript tells of it
 
 
 def _conditions(wanted: Wanted) -> tuple[str, Row]:
@@ -114,12 +113,12 @@ def _conditions(wanted: Wanted) -> tuple[str, Row]:
         "agent_id = ?": wanted.agent,
         "label = ?": wanted.label,
         "updated_at >= ?": wanted.active_since or None,
-        "coalesce(json_extract(settings, '$.pinned'), 0) = ?": wanted.pinned,
+        "pinned = ?": wanted.pinned,
     }
     found |= {condition: (one,) for condition, one in one_value.items() if one is not None}
     for column, among in (("agent_id", wanted.agents), ("key", wanted.keys)):
         if among is not None:
-            found[f"{column} IN ({', '.join('?' * len(among))})"] = tuple(sorted(among))
+            found[f"{column} IN ({marks(among)})"] = tuple(sorted(among))
     if wanted.heard:
         found["user_at > 0"] = ()
     conditions, values = [*found], [value for one in found.values() for value in one]

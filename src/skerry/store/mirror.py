@@ -236,12 +236,7 @@ class Mirror(Struct):
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
         """Keep the file aside where what is cut off it does not stand in the database."""
-        rows = store.read_now(
-            lambda reader: reader.all(
-                "SELECT seq, at FROM entry WHERE session_id = ? AND seq > ?",
-                (session.session_id, mark.seq),
-            )
-        )
+        rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
         whose = (session.agent_id, session.session_id, session.key)
         known = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
         self._keep(file, whose, mark.size, mark.seq, known)
@@ -354,7 +349,9 @@ def _read_mark(reader: Reader, session_id: str) -> _Mark:
 
 def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> reached.Reached:
     unit.executemany(
-        "INSERT OR REPLACE INTO mirror (session_id, seq, size) VALUES (?, ?, ?)", marks
+        "INSERT INTO mirror (session_id, seq, size) VALUES (?, ?, ?)"
+        " ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, size = excluded.size",
+        marks,
     )
     return reached.advance(unit)
 

@@ -1,7 +1,8 @@
 """Parts to deliver: written with the transcript, sent after the COMMIT, marked on the way."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +11,7 @@ from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
 from skerry.model.undelivered import PartError
-from skerry.store.unit import Reader, Row, Unit
+from skerry.store.unit import Reader, Row, Unit, marks
 
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
@@ -80,14 +81,28 @@ def next_block(reader: Reader, run_id: RunId) -> int:
 
 
 def waiting(
-    reader: Reader, channel: ChannelId, account: AccountId, *, after: int = 0, limit: int = 100
+    reader: Reader,
+    channel: ChannelId,
+    account: AccountId,
+    *,
+    without: Collection[int] = (),
+    limit: int = 100,
 ) -> list[WaitingPart]:
-    """Return the account's next parts behind serial `after` that are not brought to an end."""
+    """Return parts of the account that are not brought to an end, in order, but those serials.
+
+    The order counts within a conversation only: a part with a lower number may be written later.
+    """
+    open_parts = reader.all(
+        "SELECT serial FROM outbox WHERE channel = ? AND account = ?"
+        " AND state IN ('pending', 'sending') ORDER BY serial",
+        (channel, account),
+    )
+    some = tuple(islice((one for (one,) in open_parts if one not in without), limit))
+    if not some:
+        return []
     rows = reader.all(
-        f"SELECT {_COLUMNS} FROM outbox"  # noqa: S608 - constant columns
-        " WHERE channel = ? AND account = ? AND state IN ('pending', 'sending') AND serial > ?"
-        " ORDER BY serial LIMIT ?",
-        (channel, account, after, limit),
+        f"SELECT {_COLUMNS} FROM outbox WHERE serial IN ({marks(some)}) ORDER BY serial",  # noqa: S608 - constant columns, placeholders
+        some,
     )
     return [_kept(row).waiting for row in rows]
 
@@ -96,12 +111,13 @@ def mark(
     unit: Unit, serial: int, state: PartState, now: int, receipt: Receipt | None = None
 ) -> bool:
     """Note what became of a part; return False where a person has dropped it meanwhile."""
+    tries = 1 if state is PartState.SENDING else 0
     return bool(
         unit.execute(
             "UPDATE outbox SET state = ?, receipt = coalesce(?, receipt), updated_at = ?,"
-            " retry_at = 0, attempts = attempts + (? = 'sending')"
+            " retry_at = 0, attempts = attempts + ?"
             " WHERE serial = ? AND state <> 'dropped'",
-            (state, _encode(receipt) if receipt else None, now, state, serial),
+            (state, _encode(receipt) if receipt else None, now, tries, serial),
         )
     )
 
@@ -131,7 +147,7 @@ def explain(unit: Unit, serial: int, error: str) -> None:
 
 def repeat(unit: Unit, serial: int) -> None:
     """Let a part, which may be there already, go out once more with a mark."""
-    unit.execute("UPDATE outbox SET repeated = 1 WHERE serial = ?", (serial,))
+    unit.execute("UPDATE outbox SET repeated = TRUE WHERE serial = ?", (serial,))
 
 
 def give_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
@@ -154,7 +170,7 @@ def undelivered(
     """Return the parts that are neither sent nor dropped, or those in `states`, oldest first."""
     where = "state NOT IN ('sent', 'dropped')"
     if states:
-        where = f"state IN ({', '.join('?' * len(states))})"
+        where = f"state IN ({marks(states)})"
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM outbox WHERE {where} ORDER BY serial LIMIT ?",  # noqa: S608 - constant columns, placeholders
         (*states, limit),
@@ -178,8 +194,8 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
     """
     kept = _decided(unit, serial)
     unit.execute(
-        "UPDATE outbox SET state = iif(state = 'sending', state, 'pending'), attempts = 0,"
-        " retry_at = 0, updated_at = ?,"
+        "UPDATE outbox SET attempts = 0, retry_at = 0,"
+        " state = CASE WHEN state = 'sending' THEN state ELSE 'pending' END, updated_at = ?,"
         " repeated = repeated OR state = 'unknown' WHERE serial = ?",
         (now, serial),
     )

@@ -29,7 +29,7 @@ class Reached(Struct, frozen=True, rename="camel"):
     number: int
     """How often that was noted."""
     runs: int = 0
-    """Messages that were accepted in all."""
+    """Runs of which it has a row."""
     entries: int = 0
     """Entries of the transcripts of all sessions."""
 
@@ -56,7 +56,7 @@ def read(reader: Reader) -> Reached:
     """Return how far the database is."""
     row = reader.one(
         "SELECT generation, number,"
-        " coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'run'), 0),"
+        " (SELECT count(*) FROM run),"
         " (SELECT coalesce(sum(tail), 0) FROM session) FROM reached"
     )
     return Reached(*row) if row else Reached("", 0)

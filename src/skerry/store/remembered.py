@@ -17,7 +17,8 @@ def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
     rows = reader.all(
         "SELECT session.session_id, key, tail, coalesce(size, 0), updated_at FROM session"
         " LEFT JOIN mirror USING (session_id)"
-        " WHERE agent_id = ? AND updated_at >= ? AND tail > 0 AND archived IS NOT ?"
+        " WHERE agent_id = ? AND updated_at >= ? AND tail > 0"
+        " AND (archived IS NULL OR archived <> ?)"
         " ORDER BY updated_at, session.session_id",
         (agent, since, Archived.DELETED),
     )

@@ -7,7 +7,7 @@ import msgspec
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
-from skerry.store import archive, frozen, indexing, sessions, settled, tally
+from skerry.store import archive, frozen, indexing, sessions, settled, tally, text_index
 from skerry.store.mirror import transcript_file
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
@@ -102,7 +102,5 @@ async def wipe(store: Store) -> None:
     Raises:
         StoreFailedError: there is no room, say; the sessions are removed all the same.
     """
-    await store.write(
-        lambda unit: unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
-    )
+    await store.write(text_index.merge)
     await store.purge()

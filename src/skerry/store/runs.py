@@ -2,6 +2,7 @@
 
 import hashlib
 import sqlite3
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec import Struct
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import RunId, SessionId
 from skerry.model.run import RunRequest, RunResult
+from skerry.store import keys, legible
 from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Reader, Unit
 
@@ -88,8 +90,8 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
     # A platform's message has an id of its own in the ledger; its run's id is ours.
     said = digest(request) if request.reply_to is None else None
     unit.execute(
-        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest,"  # noqa: S608 - a constant
+        f" quarter) VALUES (?, ?, ?, ?, ?, ?, ?, {keys.NOW})",
         (request.run_id, str(request.key), session_id, _encode(request), now, entry, said),
     )
 
@@ -132,9 +134,7 @@ def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
 def sharing(reader: Reader, run_id: str) -> list[RunId]:
     """Return the runs whose messages are one entry of the transcript with this run's, in order."""
     rows = reader.all(
-        "SELECT guest.run_id FROM run AS host JOIN run AS guest"
-        # They were accepted before it, and not long before: there is no index to look further.
-        " ON guest.serial BETWEEN host.serial - 1000 AND host.serial"
+        "SELECT guest.run_id FROM run AS host JOIN run AS guest ON guest.serial <= host.serial"
         " AND guest.session_id = host.session_id AND guest.entry = host.entry"
         " WHERE host.run_id = ? ORDER BY guest.serial",
         (run_id,),
@@ -151,12 +151,15 @@ def result(reader: Reader, run_id: str) -> RunResult | None:
 def told(reader: Reader, session_id: str) -> set[str]:
     """Return the notices that the session's people have had; some 10 ms for 1,000 runs."""
     rows = reader.all(
-        "SELECT DISTINCT notice.value FROM run, json_each("
-        "iif(json_valid(CAST(result AS TEXT)), CAST(result AS TEXT), '{}'), '$.notices') AS notice"
-        " WHERE run_id IN (SELECT run_id FROM entry WHERE session_id = ?)",
+        "SELECT result FROM run WHERE noticed"
+        " AND run_id IN (SELECT run_id FROM entry WHERE session_id = ?)",
         (session_id,),
     )
-    return {notice for (notice,) in rows}
+    found: set[str] = set()
+    for (ended,) in rows:
+        with suppress(TypeError, *UNREADABLE):
+            found.update(_results.decode(ended).notices)
+    return found
 
 
 def any_open(reader: Reader) -> bool:
@@ -177,8 +180,8 @@ def unreadable(reader: Reader) -> list[BrokenRun]:
 def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
     """End a run that cannot be read."""
     unit.execute(
-        "UPDATE run SET result = ?, partial = '', request = x'' WHERE serial = ?",
-        (_encode(ended), run.serial),
+        "UPDATE run SET result = ?, partial = '', request = ?, noticed = ? WHERE serial = ?",
+        (_encode(ended), b"", bool(ended.notices), run.serial),
     )
 
 
@@ -189,8 +192,8 @@ def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
     for nothing else shows it.
     """
     unit.execute(
-        "UPDATE run SET session_id = ?, entry = ?, restarts = restarts + (? = 0) WHERE run_id = ?",
-        (session_id, entry, entry, run_id),
+        "UPDATE run SET session_id = ?, entry = ?, restarts = restarts + ? WHERE run_id = ?",
+        (session_id, entry, 0 if entry else 1, run_id),
     )
 
 
@@ -236,7 +239,7 @@ def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None
     """
     text, delivered = said or (None, None)
     unit.execute(
-        "UPDATE run SET left_trace = iif(left_trace = 0, ?, left_trace),"
+        "UPDATE run SET left_trace = CASE WHEN left_trace = 0 THEN ? ELSE left_trace END,"
         " partial = coalesce(?, partial), delivered = coalesce(?, delivered) WHERE run_id = ?",
         (_SAID, text, delivered, run_id),
     )
@@ -250,9 +253,9 @@ def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
 def finish(unit: Unit, ended: RunResult) -> None:
     """End the run; its id now answers with `ended`."""
     unit.execute(
-        "UPDATE run SET result = ?, partial = '',"
-        " request = CASE WHEN length(request) > ? THEN x'' ELSE request END WHERE run_id = ?",
-        (_encode(ended), _LARGE, ended.run_id),
+        "UPDATE run SET result = ?, partial = '', noticed = ?,"
+        " request = CASE WHEN length(request) > ? THEN ? ELSE request END WHERE run_id = ?",
+        (_encode(ended), bool(ended.notices), _LARGE, b"", ended.run_id),
     )
 
 
@@ -269,13 +272,7 @@ def _of_serial(reader: Reader, serial: int) -> OpenRun | BrokenRun:
         if isinstance(error, sqlite3.OperationalError) and not str(error).startswith(NO_TEXT):
             raise
         why = str(error)
-    texts = ", ".join(f"CAST({name} AS BLOB)" for name in ("run_id", "session_key", "session_id"))
-    row = reader.one(
-        f"SELECT {texts}, CAST(accepted_at AS INTEGER), CAST(entry AS INTEGER)"  # noqa: S608 - constant columns
-        " FROM run WHERE serial = ?",
-        (serial,),
-    )
-    *raw, accepted_at, entry = row or (b"", b"", b"", 0, 0)
+    *raw, accepted_at, entry = legible.raw_run(reader, serial) or (b"", b"", b"", 0, 0)
     run_id, key, session_id = (bytes(one).decode("utf-8", "replace") for one in raw)
     return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, why)
 

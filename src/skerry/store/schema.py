@@ -18,7 +18,8 @@ device_request  a device that waits to be let in
 entry_text      full-text index over what entries say; its rowid is `serial << 32 | seq`
 entry_indexed   the serial number of each session in it, and up to which entry it is filled
 answered  one row an idempotency key of a method that is no run, with what it was answered
-quarter   one row a quarter of an hour that a gateway ran: how far runs and answers were then
+uptime    one row: in how many quarters of an hour a gateway ran; runs and answers have the number
+          of theirs, a run also whether its texts are gone (`settled`)
 task      when each regular task, such as the daily backup, was last done
 cooldown  one row a credential of a model provider that rests for a model, and why
 model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
@@ -26,7 +27,6 @@ usage_day       their sums, one row a day in the person's time zone and what the
 usage_warned    the day on which it was last said that a budget is nearly used up
 forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
           where the extra paths are cleaned too
-settled   one row: up to which run the texts are taken out of runs and their parts
 file_record  one row a file of a workspace that the gateway wrote, or saw in a prompt: a hash of its
           content, who wrote it, and whose words the writer had read (space between them)
 reached   one row: which database this is, and how often the mirror has noted how far it is

@@ -31,4 +31,29 @@ LATER: Final = (
         PRIMARY KEY (session_id, seq)) WITHOUT ROWID
     """,
     "ALTER TABLE model_call ADD COLUMN call_id TEXT NOT NULL DEFAULT ''",
+    # What was read out of JSON by statements is a column, and no serial number is a mark: a run
+    # tells in which quarter of an hour it was accepted, and whether its texts are gone.
+    """
+    ALTER TABLE session ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+    UPDATE session SET pinned = 1 WHERE iif(json_valid(CAST(settings AS TEXT)),
+        json_extract(CAST(settings AS TEXT), '$.pinned'), 0);
+    CREATE TABLE uptime (id INTEGER PRIMARY KEY, quarters INTEGER NOT NULL);
+    INSERT INTO uptime SELECT 1, coalesce(max(serial), 0) FROM quarter;
+    ALTER TABLE answered ADD COLUMN quarter INTEGER NOT NULL DEFAULT 0;
+    UPDATE answered SET quarter = coalesce((SELECT q.serial FROM quarter AS q
+        WHERE q.answered < answered.serial ORDER BY q.serial DESC LIMIT 1), 0);
+    ALTER TABLE run ADD COLUMN quarter INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE run ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE run ADD COLUMN noticed INTEGER NOT NULL DEFAULT 0;
+    UPDATE run SET settled = serial <= coalesce((SELECT max(blanked) FROM settled), 0),
+        quarter = coalesce((SELECT q.serial FROM quarter AS q
+            WHERE q.run < run.serial ORDER BY q.serial DESC LIMIT 1), 0),
+        noticed = iif(json_valid(CAST(result AS TEXT)),
+            coalesce(json_array_length(CAST(result AS TEXT), '$.notices'), 0) > 0, 0);
+    DROP TABLE quarter;
+    DROP TABLE settled;
+    DROP INDEX run_keyed;
+    CREATE INDEX run_of_quarter ON run (settled, quarter);
+    CREATE INDEX run_of_entry ON run (session_id, entry)
+    """,
 )

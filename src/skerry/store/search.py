@@ -23,7 +23,7 @@ from skerry.store.exchange import WIDTH, Exchange, exchange
 from skerry.store.fts_query import excerpt
 from skerry.store.indexing import fill
 from skerry.store.store import Store
-from skerry.store.unit import Reader
+from skerry.store.unit import AT_ONCE, Reader, marks
 from skerry.store.words import plain
 from skerry_recall.diverse import jaccard, tokens
 
@@ -87,13 +87,14 @@ async def search(store: Store, question: Question) -> Found:
 
 def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
     """Return the sessions to search: by id their key and whether they are archived."""
-    columns = "SELECT session_id, key, NOT current FROM session WHERE archived IS NOT ? AND "
-    parameters: tuple[object, ...] = (Archived.DELETED,)
-    if question.everywhere or (question.others and question.key.is_owners):
-        rows = reader.all(f"{columns} agent_id = ?", (*parameters, question.key.agent))
-    else:
-        rows = reader.all(f"{columns} key = ?", (*parameters, str(question.key)))
     own = str(question.key)
+    wide = question.everywhere or (question.others and question.key.is_owners)
+    column, value = ("agent_id", question.key.agent) if wide else ("key", own)
+    rows = reader.all(
+        "SELECT session_id, key, NOT current FROM session"  # noqa: S608 - one of two columns
+        f" WHERE (archived IS NULL OR archived <> ?) AND {column} = ?",
+        (Archived.DELETED, value),
+    )
     return {
         session_id: (key, bool(archived))
         for session_id, key, archived in rows
@@ -129,16 +130,19 @@ def _hits(reader: Reader, question: Question, where: Mapping[str, tuple[str, boo
 
 
 def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]) -> Scope:
-    serials: dict[int, str] = dict(
-        reader.all(
-            "SELECT serial, session_id FROM entry_indexed"
-            " WHERE session_id IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(list(where)).decode(),),
-        )
-    )
+    ids, serials, total = list(where), dict[int, str](), 0
+    for at in range(0, len(ids), AT_ONCE):
+        some = tuple(ids[at : at + AT_ONCE])
+        for serial, session_id, seq in reader.all(
+            "SELECT serial, session_id, seq FROM entry_indexed"  # noqa: S608 - placeholders
+            f" WHERE session_id IN ({marks(some)})",
+            some,
+        ):
+            serials[serial] = session_id
+            total += seq
     until_id, until = question.until or (None, 0)
     own = next((serial for serial, one in serials.items() if one == until_id), 0)
-    return Scope(serials, own, until)
+    return Scope(serials, own, until, total)
 
 
 def _hit(

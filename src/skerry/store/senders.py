@@ -1,14 +1,23 @@
 """Who has written in the owner's own conversations, for the doctor."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from skerry.infra import sqlite
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.store.unit import Reader
 
 _LOOKED_AT: Final = 2000
 """Runs, the latest first."""
+_OWN: Final = re.compile("agent:.*:(main|global)")
+_requests: Final = msgspec.json.Decoder(RunRequest)
 
 
 def strangers_in_main(file: Path) -> int:
@@ -18,16 +27,22 @@ def strangers_in_main(file: Path) -> int:
     """
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            found = connection.execute(
-                "SELECT count(DISTINCT json_extract(request, '$.reply_to.channel')"
-                " || json_extract(request, '$.reply_to.peer.id'))"
-                " FROM (SELECT CAST(request AS TEXT) AS request, session_key FROM run"
-                " WHERE length(request) > 0 ORDER BY serial DESC LIMIT ?)"
-                " WHERE (session_key LIKE 'agent:%:main' OR session_key LIKE 'agent:%:global')"
-                " AND json_extract(request, '$.reply_to') IS NOT NULL"
-                " AND json_extract(request, '$.origin') = 'stranger'",
+            rows = Reader(connection).each(
+                "SELECT request, session_key FROM run WHERE length(request) > 0"
+                " ORDER BY serial DESC LIMIT ?",
                 (_LOOKED_AT,),
-            ).fetchone()
+            )
+            chats = {_stranger(request) for request, key in rows if _OWN.fullmatch(key)}
     except sqlite3.Error:
         return 0  # the check of the database says what is wrong
-    return int(found[0])
+    return len(chats - {None})
+
+
+def _stranger(request: bytes) -> tuple[str, str] | None:
+    """Return channel and peer of a stranger's message; None of any other."""
+    try:
+        asked = _requests.decode(request)
+    except UNREADABLE:
+        return None
+    to = asked.reply_to
+    return (to.channel, to.peer.id) if to and asked.origin is Origin.STRANGER else None

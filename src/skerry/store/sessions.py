@@ -12,7 +12,7 @@ from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, U
 from skerry.model.run import ConversationChangedError, Expected
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
 from skerry.store import legible, tally
-from skerry.store.unit import Reader, Unit
+from skerry.store.unit import ALL, Reader, Unit
 
 COLUMNS = (
     "key, session_id, agent_id, chat_type, created_at, updated_at, tail, input_tokens,"
@@ -82,9 +82,11 @@ def append(  # noqa: PLR0913 - one statement writes them all
     """
     new_tail = tail + len(messages)
     changed = unit.execute(
-        "UPDATE session SET tail = ?, updated_at = max(updated_at, ?), user_at = max(user_at, ?)"
+        "UPDATE session SET tail = ?,"
+        " updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END,"
+        " user_at = CASE WHEN user_at < ? THEN ? ELSE user_at END"
         " WHERE session_id = ? AND tail = ?",
-        (new_tail, now, heard, session_id, tail),
+        (new_tail, now, now, heard, heard, session_id, tail),
     )
     if changed != 1:
         row = unit.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
@@ -189,14 +191,14 @@ def entries(
 ) -> list[TranscriptEntry]:
     """Return the last `limit` entries, of those between `after` and `before`; oldest first.
 
-    One that cannot be read is left out, and the reader tells of it.
+    A `limit` of -1 returns all. One that cannot be read is left out, and the reader tells of it.
     """
     rows = legible.rows(
         reader,
         session_id,
         "seq, parent, at, run_id, body",
         "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (after, before if before is not None else 1 << 62, limit),
+        (after, before if before is not None else ALL, limit if limit >= 0 else ALL),
     )
     found: list[TranscriptEntry] = []
     for seq, parent, at, run_id, body in reversed(rows):
@@ -230,6 +232,13 @@ def bodies_after(
         "seq, parent, at, kind, body",
         "seq > ? AND seq <= ? ORDER BY seq",
         (seq, last),
+    )
+
+
+def times(reader: Reader, session_id: str, after: int = 0) -> list[tuple[int, int]]:
+    """Return number and time of the entries after one."""
+    return reader.all(
+        "SELECT seq, at FROM entry WHERE session_id = ? AND seq > ?", (session_id, after)
     )
 
 

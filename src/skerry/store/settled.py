@@ -6,51 +6,38 @@ is free these copies have no use. Days are counted in quarters in which a gatewa
 so that a clock that is set frees nothing too early.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from skerry.store import keys
-from skerry.store.unit import Unit
+import msgspec
+
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.store import engine, keys
+from skerry.store.unit import Row, Unit
 
 BATCH: Final = 500
 """Runs in one unit: other units wait behind it."""
-
-_REQUEST: Final = (
-    "CASE WHEN json_valid(CAST(request AS TEXT)) THEN CAST(json_remove("
-    "json_set(CAST(request AS TEXT), '$.text', '', '$.extra_system_prompt', ''),"
-    " '$.images', '$.inline', '$.opening') AS BLOB) ELSE x'' END"
-)
-_RESULT: Final = (
-    "CASE WHEN json_valid(CAST(result AS TEXT)) THEN CAST(iif("
-    "json_type(CAST(result AS TEXT), '$.error') = 'object',"
-    " json_set(CAST(result AS TEXT), '$.payloads', json('[]'), '$.error.message', '',"
-    " '$.error.attempts', json('[]')),"
-    " json_set(CAST(result AS TEXT), '$.payloads', json('[]'))) AS BLOB) ELSE result END"
-)
-_BLANK: Final = f"UPDATE run SET partial = '', request = {_REQUEST}, result = {_RESULT}"  # noqa: S608 - constants
+_TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening"})
+"""Of a request, what says anything."""
 
 
 def blank(unit: Unit) -> bool:
     """Take the texts out of runs whose keys are free again; return whether there may be more."""
-    bound = _bound(unit, keys.KEPT_QUARTERS)
-    row = unit.one(
-        "SELECT blanked, coalesce((SELECT min(serial) - 1 FROM run WHERE result IS NULL), ?)"
-        " FROM settled",
-        (bound,),
+    rows = unit.all(
+        "SELECT serial, run_id, request, result FROM run WHERE settled = FALSE AND quarter < ?"
+        " AND result IS NOT NULL AND digest IS NULL ORDER BY quarter LIMIT ?",
+        (keys.passed(unit) - keys.KEPT_QUARTERS, BATCH),
     )
-    after, closed = row or (0, 0)
-    last = min(bound, closed, after + BATCH)
-    if last <= after:
+    if not rows:
         return False
-    _safely(unit)
-    there = "SELECT run_id FROM run WHERE serial > ? AND serial <= ?"
-    unit.execute(
-        "UPDATE outbox SET text = '', error = '' WHERE state IN ('sent', 'dropped')"  # noqa: S608 - a constant
-        f" AND run_id IN ({there})",
-        (after, last),
+    engine.overwrite_deleted(unit)
+    unit.executemany(
+        "UPDATE outbox SET text = '', error = '' WHERE run_id = ? AND state IN ('sent', 'dropped')",
+        [(row[1],) for row in rows],
     )
-    unit.execute(f"{_BLANK} WHERE digest IS NULL AND serial > ? AND serial <= ?", (after, last))
-    unit.execute("UPDATE settled SET blanked = ?", (last,))
-    return bool(last == after + BATCH)
+    _blank(unit, rows)
+    unit.executemany("UPDATE run SET settled = TRUE WHERE serial = ?", [row[:1] for row in rows])
+    return len(rows) == BATCH
 
 
 def remove(unit: Unit) -> bool:
@@ -59,20 +46,18 @@ def remove(unit: Unit) -> bool:
     Those stay whose parts wait for a person, and those that tell which notices a session's people
     have had.
     """
-    bound = _bound(unit, keys.COUNTED_QUARTERS)
-    if not bound:
+    before = keys.passed(unit) - keys.COUNTED_QUARTERS
+    if before <= 0:
         return False
-    _safely(unit)
+    engine.overwrite_deleted(unit)
     gone = unit.execute(
-        "DELETE FROM run WHERE serial IN (SELECT serial FROM run WHERE serial <= ?"
-        " AND result IS NOT NULL AND digest IS NULL"
+        "DELETE FROM run WHERE serial IN (SELECT serial FROM run WHERE settled = TRUE"
+        " AND quarter < ? AND result IS NOT NULL AND digest IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.run_id = run.run_id"
         " AND state NOT IN ('sent', 'dropped'))"
-        " AND (NOT json_valid(CAST(result AS TEXT))"
-        " OR coalesce(json_array_length(CAST(result AS TEXT), '$.notices'), 0) = 0"
-        " OR session_id NOT IN (SELECT session_id FROM session))"
+        " AND (NOT noticed OR session_id NOT IN (SELECT session_id FROM session))"
         " LIMIT ?)",
-        (bound, BATCH),
+        (before, BATCH),
     )
     if gone == BATCH:
         return True
@@ -90,29 +75,51 @@ def forget_session(unit: Unit, session_id: str) -> None:
 
     The runs keep their ids: a key that is repeated is known. Its answer is empty then.
     """
-    _safely(unit)
-    runs = (
-        "SELECT run_id FROM run WHERE result IS NOT NULL AND (session_id = ? OR run_id IN"
-        " (SELECT run_id FROM entry WHERE session_id = ?))"
-    )
-    unit.execute(
-        "UPDATE outbox SET text = '', error = '',"  # noqa: S608 - a constant
-        " state = iif(state IN ('failed', 'unknown'), 'dropped', state)"
-        f" WHERE state NOT IN ('pending', 'sending') AND run_id IN ({runs})",
+    engine.overwrite_deleted(unit)
+    rows = unit.all(
+        "SELECT serial, run_id, request, result FROM run WHERE result IS NOT NULL"
+        " AND (session_id = ? OR run_id IN (SELECT run_id FROM entry WHERE session_id = ?))",
         (session_id, session_id),
     )
-    unit.execute(
-        f"{_BLANK} WHERE run_id IN ({runs})",
-        (session_id, session_id),
+    unit.executemany(
+        "UPDATE outbox SET text = '', error = '',"
+        " state = CASE WHEN state IN ('failed', 'unknown') THEN 'dropped' ELSE state END"
+        " WHERE run_id = ? AND state NOT IN ('pending', 'sending')",
+        [(row[1],) for row in rows],
+    )
+    _blank(unit, rows)
+
+
+def _blank(unit: Unit, rows: Iterable[Row]) -> None:
+    """Take the texts out of runs, given as serial, run id, request and result."""
+    unit.executemany(
+        "UPDATE run SET partial = '', request = ?, result = ? WHERE serial = ?",
+        [(_request(request), _result(result), serial) for serial, _, request, result in rows],
     )
 
 
-def _bound(unit: Unit, quarters: int) -> int:
-    """Return the last run that was accepted so many quarters ago; 0 where nobody counted so far."""
-    row = unit.one("SELECT run FROM quarter ORDER BY serial DESC LIMIT 1 OFFSET ?", (quarters,))
-    return int(row[0]) if row else 0
+def _request(stored: bytes) -> bytes:
+    """Return a request without texts; nothing of one that cannot be read."""
+    asked = _object(stored)
+    if asked is None:
+        return b""
+    kept = {name: value for name, value in asked.items() if name not in _TEXTS}
+    return msgspec.json.encode(kept | {"text": ""})
 
 
-def _safely(unit: Unit) -> None:
-    """Have what is deleted overwritten in the file."""
-    unit.execute("PRAGMA secure_delete = ON")
+def _result(stored: bytes) -> bytes:
+    """Return a result without texts; one that cannot be read as it is."""
+    ended = _object(stored)
+    if ended is None:
+        return stored
+    if isinstance(error := ended.get("error"), dict):
+        ended["error"] = error | {"message": "", "attempts": []}
+    return msgspec.json.encode(ended | {"payloads": []})
+
+
+def _object(stored: bytes) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(stored)
+    except (TypeError, *UNREADABLE):
+        return None
+    return found if isinstance(found, dict) else None

@@ -15,7 +15,7 @@ import anyio.to_thread
 from skerry.infra import sqlite
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import NewerStateError, StoreFailedError
-from skerry.store import legible
+from skerry.store import engine, legible
 from skerry.store.condition import (
     REMEDIES,
     Condition,
@@ -39,8 +39,10 @@ TRY_SECONDS: Final = 2.0
 
 def _try(unit: Unit) -> None:
     """Take some room in the file, and give it back."""
-    unit.execute("INSERT OR REPLACE INTO mirror VALUES (hex(zeroblob(32768)), 0, 0)")
-    unit.execute("DELETE FROM mirror WHERE session_id = hex(zeroblob(32768))")
+    name = ("0" * 65_536,)
+    unit.execute("DELETE FROM mirror WHERE session_id = ?", name)
+    unit.execute("INSERT INTO mirror (session_id, seq, size) VALUES (?, 0, 0)", name)
+    unit.execute("DELETE FROM mirror WHERE session_id = ?", name)
 
 
 def nothing(point: str) -> None:
@@ -138,10 +140,8 @@ class Store:
         """
 
         def purge() -> bool:
-            with self._writer.turn, closing(sqlite.connect(self._path)) as connection:
-                connection.execute("VACUUM")
-                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                return not busy
+            with self._writer.turn:
+                return engine.rewrite(self._path)
 
         try:
             purged = await in_daemon_thread(purge, "store-purge")

@@ -6,8 +6,12 @@ They are written with the messages, so that a question about a year parses no tr
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.message import (
     AssistantMessage,
     CompactionMessage,
@@ -15,7 +19,7 @@ from skerry.model.message import (
     ToolResultMessage,
     UserMessage,
 )
-from skerry.store.unit import Reader, Unit
+from skerry.store.unit import Reader, Unit, marks
 
 _QUARTER_MS: Final = 900_000
 """Days of every time zone begin with one of these quarters of an hour."""
@@ -23,32 +27,28 @@ _QUARTERS: Final = 96
 """Those of a day on which no clock is changed."""
 _CALL: Final = "toolCall"
 _COUNTS: Final = (
-    "total(count) FILTER (WHERE role = 'user'), total(count) FILTER (WHERE role = 'assistant'),"
-    " total(count) FILTER (WHERE role = 'toolCall'),"
-    " total(count) FILTER (WHERE role = 'toolResult'), total(failed)"
+    "sum(CASE WHEN role = 'user' THEN count ELSE 0 END),"
+    " sum(CASE WHEN role = 'assistant' THEN count ELSE 0 END),"
+    " sum(CASE WHEN role = 'toolCall' THEN count ELSE 0 END),"
+    " sum(CASE WHEN role = 'toolResult' THEN count ELSE 0 END), sum(failed)"
 )
 _ADD: Final = (
-    "INSERT INTO tally VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT DO UPDATE SET count = count + excluded.count, failed = failed + excluded.failed"
+    "INSERT INTO tally (session_id, quarter, role, tool, count, failed) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (session_id, quarter, role, tool) DO UPDATE SET"
+    " count = tally.count + excluded.count, failed = tally.failed + excluded.failed"
 )
-_BODIES: Final = (
-    "SELECT session_id, at, CAST(body AS TEXT) AS body FROM entry"
-    " WHERE session_id = ? AND kind IS NULL"
-)
-_MESSAGES: Final = (
-    "INSERT INTO tally SELECT session_id, at / 900000, json_extract(body, '$.role'), '', count(*),"  # noqa: S608 - constants
-    " total(coalesce(json_extract(body, '$.stopReason') = 'error', 0)"
-    " OR coalesce(json_extract(body, '$.isError'), 0))"
-    f" FROM ({_BODIES}) WHERE json_valid(body) AND json_extract(body, '$.role') IS NOT NULL"
-    " GROUP BY 1, 2, 3"
-)
-_CALLS: Final = (
-    "INSERT INTO tally SELECT session_id, at / 900000, 'toolCall',"  # noqa: S608 - constants
-    " coalesce(json_extract(call.value, '$.name'), ''), count(*), 0"
-    f" FROM ({_BODIES}), json_each(iif(json_valid(body), body, '{{}}'), '$.content') AS call"
-    " WHERE iif(call.type = 'object', json_extract(call.value, '$.type'), '') = 'toolCall'"
-    " GROUP BY 1, 2, 4"
-)
+
+
+class _Line(Struct, rename="camel"):
+    """A stored message as far as it is counted; also one that cannot be shown."""
+
+    role: str
+    stop_reason: str = ""
+    is_error: bool = False
+    content: Any = ()
+
+
+_lines: Final = msgspec.json.Decoder(_Line)
 
 
 class Said(NamedTuple):
@@ -95,8 +95,23 @@ def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> N
 def recount(unit: Unit, session_id: str) -> None:
     """Count a session anew, after messages of it were changed."""
     remove(unit, session_id)
-    unit.execute(_MESSAGES, (session_id,))
-    unit.execute(_CALLS, (session_id,))
+    found: Counter[tuple[int, str, str]] = Counter()
+    failed: Counter[tuple[int, str, str]] = Counter()
+    for at, body in unit.all(
+        "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL", (session_id,)
+    ):
+        try:
+            line = _lines.decode(body)
+        except (TypeError, *UNREADABLE):
+            continue  # whoever reads the transcript tells of it
+        place = at // _QUARTER_MS, line.role, ""
+        found[place] += 1
+        failed[place] += line.stop_reason == "error" or line.is_error
+        for block in line.content if isinstance(line.content, list) else ():
+            if isinstance(block, dict) and block.get("type") == _CALL:
+                found[place[0], _CALL, block.get("name", "")] += 1
+    rows = [(session_id, *place, count, failed[place]) for place, count in found.items()]
+    unit.executemany(_ADD, rows)
 
 
 def remove(unit: Unit, session_id: str) -> None:
@@ -134,7 +149,7 @@ def by_tool(
 
 
 def _among(ids: Sequence[str]) -> str:
-    return f"session_id IN ({', '.join('?' * len(ids))})"
+    return f"session_id IN ({marks(ids)})"
 
 
 def _even(days: Sequence[str], begin: Callable[[str], int]) -> list[list[str]]:

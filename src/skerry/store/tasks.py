@@ -13,12 +13,17 @@ def done_at(reader: Reader, name: str) -> int | None:
 
 def note(unit: Unit, name: str, now: int, outcome: str) -> None:
     """Note that the task was done, and what came of it."""
-    unit.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?)", (name, now, outcome))
+    unit.execute(
+        "INSERT INTO task (name, done_at, outcome) VALUES (?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at, outcome = excluded.outcome",
+        (name, now, outcome),
+    )
 
 
 def outcomes(reader: Reader) -> dict[str, tuple[int, str]]:
     """Return when each task was last done, and what came of it."""
-    return {str(name): (at, text) for name, at, text in reader.all("SELECT * FROM task")}
+    rows = reader.all("SELECT name, done_at, outcome FROM task")
+    return {str(name): (at, text) for name, at, text in rows}
 
 
 def is_due(last: int | None, now: int, every: int) -> bool:

@@ -1,9 +1,13 @@
 """Units: what must be true together; and readers, which change nothing."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, Final
 
+ALL: Final = 1 << 62
+"""A limit that no table reaches."""
+AT_ONCE: Final = 500
+"""Values of one `IN` list at most."""
 Row = tuple[Any, ...]
 Parameters = tuple[Any, ...]
 
@@ -14,6 +18,11 @@ Broken = Callable[[str, int, str], None]
 
 def _unheard(_session_id: str, _seq: int, _why: str) -> None:
     """Tell nobody."""
+
+
+def marks(values: Sized) -> str:
+    """Return one placeholder a value, for an `IN` list; of no values one that nothing is in."""
+    return ", ".join("?" * len(values)) or "NULL"
 
 
 class Reader:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from skerry.model.message import Usage
-from skerry.store.unit import Reader, Unit
+from skerry.store.unit import AT_ONCE, Reader, Unit, marks
 
 
 class Outcome(StrEnum):
@@ -101,20 +101,27 @@ class Sums(NamedTuple):
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
 OF_CALLS: Final = (
-    "count(*), sum(outcome <> 'ok'), sum(NOT counted), sum(counted AND input_cost IS NULL),"
-    " sum(input), sum(output), sum(cache_read), sum(cache_write), total(input_cost),"
-    " total(output_cost), total(cache_read_cost), total(cache_write_cost), sum(seconds)"
+    "count(*), sum(CASE WHEN outcome <> 'ok' THEN 1 ELSE 0 END),"
+    " sum(CASE WHEN counted THEN 0 ELSE 1 END),"
+    " sum(CASE WHEN counted AND input_cost IS NULL THEN 1 ELSE 0 END),"
+    " sum(input), sum(output), sum(cache_read), sum(cache_write), coalesce(sum(input_cost), 0.0),"
+    " coalesce(sum(output_cost), 0.0), coalesce(sum(cache_read_cost), 0.0),"
+    " coalesce(sum(cache_write_cost), 0.0), sum(seconds)"
 )
 _GROUP: Final = {By.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
-_ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in Sums._fields)
+_ADDED: Final = ", ".join(f"{one} = usage_day.{one} + excluded.{one}" for one in Sums._fields)
+_KEY: Final = "day, agent, channel, purpose, provider, model"
 _CALL: Final = (
     "INSERT INTO model_call (at, day, run_id, session_id, agent, channel, purpose, provider, model,"
     " profile, input, output, cache_read, cache_write, input_cost, output_cost, cache_read_cost,"
     " cache_write_cost, outcome, counted, seconds, call_id)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_DAY: Final = f"INSERT INTO usage_day VALUES (?{', ?' * 18}) ON CONFLICT DO UPDATE SET {_ADDED}"  # noqa: S608 - constants
+_DAY: Final = (
+    f"INSERT INTO usage_day ({_KEY}, {', '.join(Sums._fields)}) VALUES (?{', ?' * 18})"  # noqa: S608 - constants
+    f" ON CONFLICT ({_KEY}) DO UPDATE SET {_ADDED}"
+)
 
 
 def sums_of(call: BookedCall) -> Sums:
@@ -165,13 +172,17 @@ def book(unit: Unit, call: BookedCall) -> None:
 def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall]:
     """Return those of the calls, by their ids, that the ledger does not have.
 
-    It looks for them in the newest rows, twice as many as there are calls: a row is written after
-    the call's lines in the file that these come from, and seldom without them.
+    It looks for them among the rows of their sessions.
     """
-    rows = reader.all(
-        "SELECT call_id FROM model_call ORDER BY serial DESC LIMIT ?", (2 * len(calls) + 100,)
-    )
-    booked = {row[0] for row in rows}
+    ids, booked = list({call.session_id for call in calls.values()}), set[str]()
+    for at in range(0, len(ids), AT_ONCE):
+        some = tuple(ids[at : at + AT_ONCE])
+        rows = reader.all(
+            "SELECT call_id FROM model_call"  # noqa: S608 - placeholders
+            f" WHERE session_id IN ({marks(some)}) AND call_id <> ''",
+            some,
+        )
+        booked.update(call_id for (call_id,) in rows)
     return [call for key, call in calls.items() if key not in booked]
 
 
@@ -190,16 +201,27 @@ def grouped(
     order = "1" if by is By.DAY else _DEAREST
     rows = reader.all(
         f"SELECT {name}, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
-        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {order}",
-        (first, last, agent, agent),
+        f"{_of_agent(agent)} GROUP BY 1 ORDER BY {order}",
+        (first, last, *_given(agent)),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
 
 _DEAREST: Final = (
-    "total(input_cost + output_cost + cache_read_cost + cache_write_cost) DESC,"
+    "coalesce(sum(input_cost + output_cost + cache_read_cost + cache_write_cost), 0.0) DESC,"
     " sum(input + output + cache_read + cache_write) DESC, 1"
 )
+
+
+_OF_KEY: Final = " AND session_id IN (SELECT session_id FROM session WHERE key = ?)"
+
+
+def _of_agent(agent: str | None) -> str:
+    return "" if agent is None else " AND agent = ?"
+
+
+def _given(value: str | None) -> tuple[str, ...]:
+    return () if value is None else (value,)
 
 
 def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
@@ -207,8 +229,8 @@ def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dic
     rows = reader.all(
         f"SELECT coalesce(key, session_id), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
-        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST}",
-        (first, last, agent, agent),
+        f"{_of_agent(agent)} GROUP BY 1 ORDER BY {_DEAREST}",
+        (first, last, *_given(agent)),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
@@ -222,11 +244,11 @@ def of_sessions(
     agent: str | None = None,
 ) -> dict[str, Sums]:
     """Return the sums of each session, by its id: the dearest, or those of one conversation."""
+    of_key = "" if key is None else _OF_KEY
     rows = reader.all(
         f"SELECT session_id, {OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
-        " AND (? IS NULL OR session_id IN (SELECT session_id FROM session WHERE key = ?))"
-        f" AND (? IS NULL OR agent = ?) GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
-        (first, last, key, key, agent, agent, limit),
+        f"{of_key}{_of_agent(agent)} GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
+        (first, last, *_given(key), *_given(agent), limit),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
@@ -237,8 +259,8 @@ def by_day_and_model(
     """Return the sums of each provider's models on each of these days."""
     rows = reader.all(
         f"SELECT day, provider, model, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
-        " AND (? IS NULL OR agent = ?) GROUP BY 1, 2, 3 ORDER BY 1",
-        (first, last, agent, agent),
+        f"{_of_agent(agent)} GROUP BY 1, 2, 3 ORDER BY 1",
+        (first, last, *_given(agent)),
     )
     return {(row[0], row[1], row[2]): Sums(*row[3:]) for row in rows}
 
@@ -275,7 +297,8 @@ def prune(unit: Unit, before: int) -> int:
 def count_tool(unit: Unit, day: str, agent: str) -> None:
     """Count a call of a tool."""
     unit.execute(
-        "INSERT INTO tool_day VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET calls = calls + 1",
+        "INSERT INTO tool_day (day, agent, calls) VALUES (?, ?, 1)"
+        " ON CONFLICT (day, agent) DO UPDATE SET calls = tool_day.calls + 1",
         (day, agent),
     )
 
@@ -292,4 +315,8 @@ def warned(reader: Reader) -> dict[str, str]:
 
 def note_warned(unit: Unit, budget: str, day: str) -> None:
     """Note that it was said."""
-    unit.execute("INSERT OR REPLACE INTO usage_warned VALUES (?, ?)", (budget, day))
+    unit.execute(
+        "INSERT INTO usage_warned (budget, day) VALUES (?, ?)"
+        " ON CONFLICT (budget) DO UPDATE SET day = excluded.day",
+        (budget, day),
+    )

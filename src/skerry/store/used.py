@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import msgspec
-
 from skerry.store import sessions, tally
 from skerry.store.tally import Said
-from skerry.store.unit import Reader
+from skerry.store.unit import Reader, marks
 from skerry.store.usage import OF_CALLS, Sums
 
 
@@ -68,7 +66,7 @@ def _of(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> dict[str, Used]:
     found: dict[str, Used] = {one: Used() for one in ids}
-    within = f"session_id IN ({', '.join('?' * len(ids))})"
+    within = f"session_id IN ({marks(ids)})"
     _read_calls(reader, found, within, (*ids, days[0], days[-1]))
     for session_id, day, said in tally.by_day(reader, ids, days, begin):
         own = found[session_id].said
@@ -90,15 +88,14 @@ def _read_calls(
         one.calls[day, provider, model] = Sums(*sums)
         one.first, one.last = min(one.first or first, first), max(one.last, last)
     for session_id, day, seconds in reader.each(
-        f"SELECT session_id, day, json_group_array(seconds) FROM model_call WHERE {within}"  # noqa: S608 - constants
-        " AND day BETWEEN ? AND ? AND outcome = 'ok' GROUP BY 1, 2",
+        f"SELECT session_id, day, seconds FROM model_call WHERE {within}"  # noqa: S608 - constants
+        " AND day BETWEEN ? AND ? AND outcome = 'ok'",
         values,
     ):
-        found[session_id].seconds[day] = _numbers.decode(seconds)
+        found[session_id].seconds.setdefault(day, []).append(seconds)
 
 
 _AT_ONCE: Final = 50
-_numbers: Final = msgspec.json.Decoder(list[float])
 
 
 class Point(NamedTuple):

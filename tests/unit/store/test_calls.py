@@ -1,5 +1,6 @@
 """The file of model calls beside the database."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,5 +111,8 @@ async def test_the_ledger_lacks_what_it_has_no_row_of(tmp_path: Path) -> None:
                 usage.book(unit, call)
 
         await store.write(book)
+        others = [ended(began(log)) for _ in range(2 * len(calls) + 101)]
+        for other in others:
+            await store.write(partial(usage.book, call=other))
         missing = await store.read(lambda reader: usage.unbooked(reader, log.read()))
     assert missing == [calls[0], calls[4]]

@@ -30,6 +30,7 @@ from skerry.store import (
     settled,
 )
 from skerry.store.indexing import fill
+from skerry.store.listing import Wanted, recent
 from skerry.store.outbox import PartState
 from skerry.store.retention import kept
 from skerry.store.schema import STEPS
@@ -41,6 +42,10 @@ ID = SessionId("s1")
 PEER = Peer(PeerKind.DIRECT, "alice")
 TO = ReplyTo(ChannelId("memory"), AccountId("default"), PEER, "m1")
 ARRIVED = InboundMessage(TO.channel, TO.account, PEER, "alice", WORD, "m1", 0)
+
+
+def ended(run_id: str, text: str) -> RunResult:
+    return RunResult(RunId(run_id), str(KEY), ID, StopReason.DONE, (text,), "", "", Usage(), 1, 2)
 
 
 def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str, ...] = ()) -> None:
@@ -138,8 +143,6 @@ async def test_what_is_not_delivered_keeps_its_text_and_its_run(tmp_path: Path) 
         await store.write(lambda unit: outbox.drop(unit, 2, 9))
         await passed(store, 1)
         assert [await rows(store, one) for one in ("run", "outbox", "inbound")] == [0, 0, 0]
-        (counted,) = await store.read(lambda reader: reader.all("SELECT count(*) FROM quarter"))
-        assert counted == (keys.COUNTED_QUARTERS + 1,)
 
 
 async def test_an_open_run_stays_whole_and_so_do_those_behind_it(tmp_path: Path) -> None:
@@ -218,3 +221,53 @@ async def test_runs_of_an_older_version_go_the_same_way(tmp_path: Path) -> None:
         assert await rows(store, "run") == settled.BATCH + 2
         await passed(store, keys.COUNTED_QUARTERS - keys.KEPT_QUARTERS)
         assert await rows(store, "run") == 0
+
+
+async def test_runs_and_answers_of_an_older_version_keep_their_age(tmp_path: Path) -> None:
+    """Three runs: one without texts, one of an hour ago, one that was accepted just now."""
+    before = next(n for n, step in enumerate(STEPS) if "TABLE uptime" in step)
+    path = tmp_path / DATABASE
+    connection = sqlite.connect(path)
+    sqlite.migrate(connection, path, STEPS[:before])
+    connection.executescript(
+        """
+        INSERT INTO quarter (serial, run, answered) VALUES (10, 1, 0), (11, 2, 1);
+        UPDATE settled SET blanked = 1;
+        INSERT INTO run (run_id, session_key, session_id, request, accepted_at, result, digest)
+        VALUES ('r1', 'k', 's', '{}', 1, CAST('{"notices":["n"]}' AS BLOB), NULL),
+            ('r2', 'k', 's', '{}', 1, CAST('{}' AS BLOB), x'00'),
+            ('r3', 'k', 's', '{}', 1, NULL, x'00');
+        INSERT INTO answered (method, key, digest) VALUES ('m', 'a', x'00'), ('m', 'b', x'00');
+        INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at, settings)
+        VALUES ('s', 'k', 'main', 'direct', 1, 1, CAST('{"pinned":true}' AS BLOB)),
+            ('t', 'l', 'main', 'direct', 1, 1, CAST('{}' AS BLOB));
+        """
+    )
+    connection.close()
+    async with open_store(path) as store:
+        assert await store.read(keys.passed) == 11
+        found = "SELECT run_id, quarter, settled, noticed FROM run ORDER BY serial"
+        assert await store.read(lambda reader: reader.all(found)) == [
+            ("r1", 0, 1, 1),
+            ("r2", 10, 0, 0),
+            ("r3", 11, 0, 0),
+        ]
+        aged = "SELECT key, quarter FROM answered ORDER BY serial"
+        assert await store.read(lambda reader: reader.all(aged)) == [("a", 10), ("b", 11)]
+        pinned = await store.read(lambda reader: recent(reader, Wanted(pinned=True), limit=-1))
+        assert [one.session_id for one in pinned] == ["s"]
+
+
+async def test_a_run_that_ends_after_its_key_was_free_loses_its_texts_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """It is looked for by its own age, not behind a mark that others have moved past it."""
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: runs.add(unit, request(WORD, "r0", KEY), ID, 0, 1))
+        await store.write(spoke)
+        await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
+        await passed(store, keys.KEPT_QUARTERS + 2)
+        assert await copies(store) == 1
+        await store.write(lambda unit: runs.finish(unit, ended("r0", WORD)))
+        await passed(store, 1)
+        assert await copies(store) == 0

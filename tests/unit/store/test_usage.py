@@ -4,6 +4,7 @@ import sqlite3
 from datetime import date, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from skerry.infra import sqlite
@@ -12,7 +13,7 @@ from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
-from skerry.store import Store, Unit, open_store, runs, usage
+from skerry.store import Store, Unit, open_store, usage
 from skerry.store.schema import STEPS
 from skerry.store.usage import BookedCall, By, Outcome, Sums
 from tests.support.ledger import call
@@ -146,11 +147,17 @@ def ended(run_id: str, at: int, used: Usage, provider: str = "p") -> RunResult:
     )
 
 
+_RUN = (
+    "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, result)"
+    " VALUES (?, ?, 's', ?, 1, ?)"
+)
+
+
 def older(path: Path) -> None:
     """Write a database of the version before, with runs that have ended, and one that has not."""
     old = sqlite.connect(path)
     sqlite.migrate(old, path, STEPS[:BEFORE])
-    unit, key = Unit(old), SessionKey.parse("agent:home:main")
+    key = SessionKey.parse("agent:home:main")
     to = ReplyTo(ChannelId("telegram"), AccountId("a"), Peer(PeerKind.DIRECT, "7"), "m1")
     paid = Usage(5, 6, 7, 8, 26, Cost(0.1, 0.2, 0.3, 0.4, 1.0))
     for result, request in (
@@ -159,9 +166,12 @@ def older(path: Path) -> None:
         (ended("3", 10 * DAY_MS, Usage(), ""), RunRequest(RunId("3"), key, "/status")),
         (ended("4", 11 * DAY_MS, Usage(1)), RunRequest(RunId("4"), key, "y" * 70_000)),
     ):
-        runs.add(unit, request, SessionId("s"), 1, 1)
-        runs.finish(unit, result)
-    runs.add(unit, RunRequest(RunId("5"), key, "open"), SessionId("s"), 1, 1)
+        asked, told = msgspec.json.encode(request), msgspec.json.encode(result)
+        asked = b"" if len(asked) > 65_536 else asked  # as that version did
+        old.execute(_RUN, (request.run_id, str(key), asked, told))
+    old.execute(
+        _RUN, ("5", str(key), msgspec.json.encode(RunRequest(RunId("5"), key, "open")), None)
+    )
     old.close()
 
 

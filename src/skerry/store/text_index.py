@@ -1,0 +1,51 @@
+"""Every statement of the full-text index over entries: FTS5 of SQLite, and of no other engine."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+
+from skerry.store.unit import Reader, Unit
+
+
+def matching(
+    reader: Reader,
+    phrase: str,
+    serials: Collection[int],
+    until: tuple[int, int],
+    limit: int,
+) -> Iterator[int]:
+    """Yield the rowids of entries with the phrase, the newest first.
+
+    Args:
+        reader: Of the store.
+        phrase: In the language of FTS5.
+        serials: Of the sessions that are searched.
+        until: A session's serial, and the rowid from which on its entries are left out.
+        limit: Of rows.
+    """
+    own, first = until
+    rows = reader.each(
+        "SELECT rowid FROM entry_text WHERE entry_text MATCH ?"
+        " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
+        " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
+        " ORDER BY rowid DESC LIMIT ?",
+        (phrase, msgspec.json.encode(list(serials)).decode(), first, own, limit),
+    )
+    return (rowid for (rowid,) in rows)
+
+
+def add(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
+    """Index texts by their rowids."""
+    unit.executemany("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", rows)
+
+
+def remove(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
+    """Take texts out of the index, which must be given as they were indexed."""
+    unit.executemany(
+        "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
+    )
+
+
+def merge(unit: Unit) -> None:
+    """Merge the index into one piece, in which nothing is left of what was removed."""
+    unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")
