@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,10 +22,14 @@ KEPT = {
     "SKERRY_OPENCLAW",
     "SKERRY_SEED",
     "SKERRY_TEST_GGUF",
+    "SKERRY_UNITS",
 }
 
 MOST_SAID = 4000
 """Characters of a failure that are kept: its end has what replays it."""
+
+
+STORE = Path(__file__).parent / "unit" / "store"
 
 
 def pytest_configure() -> None:
@@ -73,3 +78,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _said(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     return f"{getattr(crash, 'message', '')}\n{report.longreprtext[-MOST_SAID:]}".strip()
+
+
+@pytest.fixture(autouse=True)
+def _units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each unit of the store twice with SKERRY_UNITS=twice; its own tests in CI always."""
+    full = os.environ.get("SKERRY_FULL") == "1"
+    if os.environ.get("SKERRY_UNITS") == "twice" or (full and STORE in request.path.parents):
+        from tests.support.twice import every_unit  # noqa: PLC0415 - most runs do without
+
+        every_unit(monkeypatch)

@@ -22,8 +22,8 @@ async def stored_records(store: Store, clock: Clock) -> Records:
         # Which content was only seen, and is clean, the next look finds out again: it is worth no
         # unit of its own. Riders are written before the others, so that what is newer stays.
         seen = record.who == HAND and not record.taint
-        write = store.ride if seen else store.post
-        write(lambda unit: files.keep(unit, record, clock.now_ms()))
+        write, now = (store.ride if seen else store.post), clock.now_ms()
+        write(lambda unit: files.keep(unit, record, now))
 
     found = await unless_damaged(store, store.read(files.every))
     return Records(found or (), keep)

@@ -66,13 +66,23 @@ class WrongToken(Struct, frozen=True):
 async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongToken:
     """Let the device in, or note that it waits, and tell those who may approve it."""
     now = context.clock.now_ms()
-    outcome, fresh = await context.store.write(lambda unit: _meet(unit, asks, now))
+    names = _Names(str(uuid4()), new_token())
+    outcome, fresh = await context.store.write(lambda unit: _meet(unit, asks, now, names))
     if isinstance(outcome, Waiting) and fresh:
         tell(context, outcome.request.role, "requested", pending(outcome.request))
     return outcome
 
 
-def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongToken, bool]:
+class _Names(Struct, frozen=True):
+    """Made outside the unit, which may run twice."""
+
+    request_id: str
+    token: str
+
+
+def _meet(
+    unit: Unit, asks: Asks, now: int, names: _Names
+) -> tuple[Paired | Waiting | WrongToken, bool]:
     wish = asks.wish
     grant = devices.find(unit, asks.device_id, wish.role)
     stands = grant is not None and grant.revoked_at is None
@@ -87,7 +97,7 @@ def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongTok
     reason = _missing(unit, asks, grant)
     if reason:
         asked = Request(
-            str(uuid4()),
+            names.request_id,
             asks.device_id,
             wish.role,
             asks.public_key,
@@ -104,7 +114,7 @@ def _meet(unit: Unit, asks: Asks, now: int) -> tuple[Paired | Waiting | WrongTok
     if grant is None:
         raise AssertionError("a device without a grant misses something")
     devices.see(unit, grant, asks.about, now)
-    token = asks.token if holds and asks.token else new_token()
+    token = asks.token if holds and asks.token else names.token
     if not holds:
         devices.issue(unit, grant, token, now)
     scopes = tuple(scope for scope in wish.scopes if allows(grant.scopes, scope))

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -61,13 +61,16 @@ class Store:
         self.condition = condition
         self._path = path
         self._writer = writer
+        self._connection = reading
         self._reading = Reader(reading, condition.broken)
         self._lock = Lock()
 
     async def write(self, work: Callable[[Unit], T]) -> T:
         """Run `work` in the writer thread; return its value after COMMIT.
 
-        Once called it is written, even if the caller is cancelled while it waits.
+        Once called it is written, even if the caller is cancelled while it waits. `work` may run
+        several times, after an undone transaction or beside others: it changes nothing but rows,
+        touches no object of the event loop, and takes ids and times from outside.
 
         Raises:
             StoreFailedError: the transaction was not committed; nothing is on disk.
@@ -126,7 +129,7 @@ class Store:
 
     async def _look_at_entries(self) -> list[legible.Broken]:
         """Look for entries whose bytes have changed, which no check of SQLite notices."""
-        broken = await self.scan(legible.scan)
+        broken = await self.scan(legible.scan, whole=False)
         self.condition.entries = {(one.session_id, one.seq): one.why for one in broken}
         return broken
 
@@ -158,8 +161,11 @@ class Store:
         """
         return await anyio.to_thread.run_sync(self.read_now, work)
 
-    async def scan(self, work: Callable[[Reader], T]) -> T:
+    async def scan(self, work: Callable[[Reader], T], *, whole: bool = True) -> T:
         """Run `work`, which may take long, on a connection and in a thread of its own.
+
+        All that it reads is of one moment, unless `whole` is false: then the log need not keep
+        what is committed meanwhile.
 
         Raises:
             StoreFailedError: the database could not be read.
@@ -167,7 +173,9 @@ class Store:
 
         def look() -> T:
             with closing(sqlite.connect(self._path, read_only=True)) as connection:
-                return work(Reader(connection, self.condition.broken))
+                reader = Reader(connection, self.condition.broken)
+                with engine.snapshot(connection) if whole else nullcontext():
+                    return work(reader)
 
         try:
             return await in_daemon_thread(look, "store-scan")
@@ -175,9 +183,12 @@ class Store:
             raise StoreFailedError(f"nothing could be read: {error}") from error
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` in the calling thread, which is to be a worker; else as `read`."""
+        """Run `work` in the calling thread, which is to be a worker; else as `read`.
+
+        All that it reads is of one moment.
+        """
         try:
-            with self._lock:
+            with self._lock, engine.snapshot(self._connection):
                 return work(self._reading)
         except sqlite3.DatabaseError as error:
             if not is_ours(error):

@@ -18,6 +18,7 @@ from skerry.model.errors import (
 )
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Reader, Unit, open_store, sessions
+from tests.support.twice import every_unit
 
 MAIN = SessionKey.main()
 
@@ -182,3 +183,54 @@ async def test_a_lack_of_memory_fails_what_was_to_be_written_and_nothing_after(
 def say(unit: Unit) -> None:
     session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
     sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+
+
+@pytest.mark.parametrize("how", ["read", "scan"])
+async def test_a_reading_closure_sees_one_moment(tmp_path: Path, how: str) -> None:
+    begun, written = threading.Event(), threading.Event()
+
+    def look(reader: Reader) -> tuple[int, int]:
+        before = count(reader)
+        begun.set()
+        assert written.wait(60)
+        return before, count(reader)
+
+    def add(unit: Unit) -> None:
+        session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+        sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+
+    seen: list[tuple[int, int]] = []
+    async with open_store(tmp_path / "state.sqlite") as store:
+
+        async def read() -> None:
+            seen.append(await getattr(store, how)(look))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            with anyio.fail_after(60):
+                await anyio.to_thread.run_sync(begun.wait)
+            await store.write(add)
+            written.set()
+        assert seen == [(0, 0)]
+        assert await store.read(count) == 1
+
+
+async def test_a_unit_runs_twice_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every_unit(monkeypatch)
+    times: list[int] = []
+
+    def add(unit: Unit) -> int:
+        session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+        return sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+
+    def remember(_: Unit) -> int:
+        times.append(1)
+        return len(times)
+
+    async with open_store(tmp_path / "state.sqlite") as store:
+        assert await store.write(add) == 1
+        assert await store.read(count) == 1
+        with pytest.raises(AssertionError, match="the second time 2, the first 1"):
+            await store.write(remember)

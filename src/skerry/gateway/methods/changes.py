@@ -153,19 +153,19 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     if changes.get("thinking_level"):
         changes["thinking_level"] = ThinkingLevel(changes["thinking_level"])
     label = (params.label or "").strip() if "label" in given else None
+    now, new_id = context.clock.now_ms(), SessionId(str(uuid.uuid4()))
 
     def write(unit: Unit) -> SessionEntry:
         call.effect(unit)
-        now = context.clock.now_ms()
-        seen = (params.expected_session_id, params.expected_lifecycle_revision)
-        _expect(sessions.find(unit, str(key)), params.key, *seen)
-        session_id, _ = sessions.ensure(unit, key, SessionId(str(uuid.uuid4())), now)
+        expected = (params.expected_session_id, params.expected_lifecycle_revision)
+        _expect(sessions.find(unit, str(key)), params.key, *expected)
+        session_id, _ = sessions.ensure(unit, key, new_id, now)
         session = _present(unit, session_id)
         if label:
             _check_free(unit, session, label)
-        if _only_seen(params) and session.settings.unread:
-            changes.pop("unread")
-        settings = msgspec.structs.replace(session.settings, **changes)
+        seen = _only_seen(params) and session.settings.unread
+        wanted = {name: one for name, one in changes.items() if not (seen and name == "unread")}
+        settings = msgspec.structs.replace(session.settings, **wanted)
         own = session.label if label is None else label
         archive.change(unit, session_id, label=own, settings=settings)
         return _present(unit, session_id)
@@ -194,11 +194,11 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
         seen = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         _expect(seen, params.key, params.expected_session_id)
     tell_command(context.hooks, CommandCall(params.reason, "", key, WEBCHAT, is_owner=True))
-    new_id = SessionId(str(uuid.uuid4()))
+    new_id, now = SessionId(str(uuid.uuid4())), context.clock.now_ms()
 
     def write(unit: Unit) -> tuple[SessionEntry | None, SessionEntry]:
         call.effect(unit)
-        old = archive.reset(unit, key, new_id, context.clock.now_ms())
+        old = archive.reset(unit, key, new_id, now)
         return old, _present(unit, new_id)
 
     async def work() -> tuple[SessionEntry | None, SessionEntry]:
@@ -228,11 +228,12 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
         raise RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
     # Before runs are stopped for nothing.
     _expect_seen(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
+    now = context.clock.now_ms()
 
     def write(unit: Unit) -> SessionEntry | None:
         _expect_seen(sessions.find(unit, str(key)), params)
         call.effect(unit)
-        return archive.delete(unit, key, context.clock.now_ms())
+        return archive.delete(unit, key, now)
 
     session = await context.dispatcher.alone(
         key, lambda: context.store.write(write), stopping="delete"
@@ -255,17 +256,18 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
     found = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
     if found is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {params.session_id}")
-    key = SessionKey.parse(found.key)
+    key, now = SessionKey.parse(found.key), context.clock.now_ms()
 
     def write(unit: Unit) -> tuple[SessionEntry, bool, SessionEntry | None]:
         session = _present(unit, params.session_id)
         if session.archived is None:  # or somebody else was faster
             return session, False, None
         call.effect(unit)
-        context.news.known(session)
-        displaced = archive.restore(unit, session, context.clock.now_ms())
+        displaced = archive.restore(unit, session, now)
         return _present(unit, params.session_id), True, displaced
 
+    if found.archived is not None:
+        context.news.known(found)
     session, restored, displaced = await context.dispatcher.alone(
         key, lambda: context.store.write(write)
     )
