@@ -19,10 +19,17 @@ GAP: Final = "…"
 _LONGEST: Final = UNIT
 _JOINT: Final = 8
 """Characters that a gap may cost, with the ends of lines beside it."""
+_BREAK: Final = 3
+"""Ends of lines that are kept at most before a line: two blank lines."""
+_ROOMLESS: Final = UNIT + _BREAK + 2 * _JOINT
+"""Characters that may be left empty where a group goes on in another excerpt."""
 _K: Final = 1.2
 _B: Final = 0.3
 _NEAR: Final = ((1, 0.6), (2, 0.3))
-"""The share of its words' score that a line gives to the lines beside it, as passages do."""
+"""The share of its words' score that a line gives to the lines beside it, as passages do. Blank
+lines are none: they stand between all turns of a conversation."""
+_ANSWER: Final = 2.0
+"""How many times its share a line that asks gives to what follows it."""
 _SHORT: Final = 40
 """Terms up to which a line takes the whole share of its neighbours."""
 _RANK: Final = 0.2
@@ -72,6 +79,8 @@ class _Unit:
     """Number of occurrences of each term of the question."""
     length: int
     """In terms."""
+    asks: bool
+    """Whether it ends with a question."""
     words: float = 0.0
     chosen: bool = False
 
@@ -116,6 +125,8 @@ class _Group:
     overhead: int
     units: list[_Unit] = field(default_factory=list)
     used: int = 0
+    parts: int = 0
+    """Excerpts in which it is shown."""
 
 
 def excerpts(
@@ -123,10 +134,11 @@ def excerpts(
 ) -> list[Excerpt]:
     """Return up to `most` excerpts of together `room` characters, none longer than `each`.
 
-    The sources are ordered, the best first. Those that touch each other in a document become one
-    excerpt. Where not all fits, the lines are chosen that share the rarest words with the question
-    or are next to such lines; without shared words the best passages are shown from their first
-    line on. Linear in the text; takes 2 to 3 ms of CPU for 12,000 characters.
+    The sources are ordered, the best first. Those that touch each other in a document are shown
+    together, in one excerpt or, where more is chosen than `each`, in several. Where not all fits,
+    the lines are chosen that share the rarest words with the question or are next to such lines,
+    above all behind one that asks; without shared words the best passages are shown from their
+    first line on. Linear in the text; takes 2 to 3 ms of CPU for 12,000 characters.
     """
     words = shared()
     wanted = frozenset(words.content(question))
@@ -144,14 +156,23 @@ def excerpts(
         ),
         reverse=True,
     )
+    spare = most
     for _, at, number in ranked:
         group = groups[-at]
-        cost = _cost(group, -number)
-        if cost <= room and group.used + cost <= each:
-            group.units[-number].chosen = True
-            group.used += cost
-            room -= cost
-    return [_excerpt(group) for group in groups if any(one.chosen for one in group.units)]
+        cost, parts = _cost(group, -number), group.parts
+        if not parts or group.used + cost > _holds(parts, each):
+            cost += group.overhead + _JOINT
+            parts += 1
+        more = parts - group.parts
+        is_full = parts > len(group.sources) or group.used + cost > _holds(parts, each)
+        if is_full or more > spare or cost > room:
+            continue
+        group.units[-number].chosen = True
+        group.used += cost
+        group.parts = parts
+        spare -= more
+        room -= cost
+    return [one for group in groups for one in _excerpts(group, sources, each)]
 
 
 def _groups(sources: Sequence[Source], most: int) -> list[_Group]:
@@ -197,7 +218,7 @@ def _units(
         good = 1 / (1 + _RANK * at)
         times: Counter[tuple[int, str]] = Counter()
         for number, line in enumerate(one.text.splitlines(), one.start_line):
-            for piece in _pieces(line):
+            for piece in _pieces(line) if line.strip() else ():
                 same = number, piece.strip()
                 times[same] += 1
                 key = *same, times[same]
@@ -206,7 +227,8 @@ def _units(
                     continue
                 forms = FORM.findall(piece)
                 counts = Counter(chain.from_iterable(map(found.__getitem__, forms)))
-                made[key] = _Unit(number, piece, good, counts, found.length(forms))
+                length, asks = found.length(forms), piece.rstrip().endswith("?")
+                made[key] = _Unit(number, piece, good, counts, length, asks)
     return made.values()
 
 
@@ -243,7 +265,7 @@ def _weigh(groups: Sequence[_Group]) -> None:
         ]
         for at, unit in enumerate(group.units):
             near = sum(
-                share * own[beside]
+                share * own[beside] * (_ANSWER if beside < at and group.units[beside].asks else 1)
                 for distance, share in _NEAR
                 for beside in (at - distance, at + distance)
                 if 0 <= beside < len(own)
@@ -259,36 +281,59 @@ def _mark_others(groups: Sequence[_Group], question: str) -> None:
     units = [unit for group in groups for unit in group.units]
     others = said_by_others([unit.text for unit in units], question)
     for unit, other in zip(units, others, strict=True):
-        unit.words -= _OTHER * other + _ASKS * unit.text.rstrip().endswith("?")
+        unit.words -= _OTHER * other + _ASKS * unit.asks
+
+
+def _holds(parts: int, each: int) -> int:
+    """Return how many characters so many excerpts of `each` hold, wherever they are divided."""
+    return each + (parts - 1) * max(0, each - _ROOMLESS)
 
 
 def _cost(group: _Group, number: int) -> int:
     """Return how many characters more a group takes with one unit more."""
     unit, units = group.units[number], group.units
-    cost = len(unit.text) + 1
+    before = unit.line - units[number - 1].line if number else 1
+    cost = len(unit.text) + min(before, _BREAK)
     beside = (at for at in (number - 1, number + 1) if 0 <= at < len(units))
     if not any(units[at].chosen for at in beside):
         cost += _JOINT
-    return cost + (0 if group.used else group.overhead + _JOINT)
+    return cost
 
 
-def _excerpt(group: _Group) -> Excerpt:
-    """Return what was chosen of a group, with marks where something is left out."""
+def _excerpts(group: _Group, sources: Sequence[Source], each: int) -> Iterable[Excerpt]:
+    """Yield what was chosen of a group, in parts of at most `each` characters."""
+    chosen = [at for at, unit in enumerate(group.units) if unit.chosen]
+    if not chosen:
+        return
+    if len(chosen) == len(group.units) and group.parts == 1:
+        yield Excerpt(group.sources, _text(group, chosen), group.start, group.end)
+        return
+    while chosen:
+        count = len(chosen)
+        while count > 1 and len(_text(group, chosen[:count])) + group.overhead > each:
+            count -= 1
+        part, chosen = chosen[:count], chosen[count:]
+        start, end = (group.units[at].line for at in (part[0], part[-1]))
+        shown = [
+            at
+            for at in group.sources
+            if sources[at].start_line <= end and sources[at].end_line >= start
+        ]
+        yield Excerpt(shown, _text(group, part), start, end)
+
+
+def _text(group: _Group, shown: Sequence[int]) -> str:
+    """Return these units of a group, with marks where something is left out."""
     parts: list[str] = []
     last = -1
-    for at, unit in enumerate(group.units):
-        if not unit.chosen:
-            continue
-        before = group.units[last] if last >= 0 else None
+    for at in shown:
+        unit = group.units[at]
         if at > last + 1:
             parts.append(("\n" if parts else "") + GAP + "\n")
-        elif before is not None and unit.line != before.line:
-            parts.append("\n")
+        elif last >= 0:
+            parts.append("\n" * min(unit.line - group.units[last].line, _BREAK))
         parts.append(unit.text)
         last = at
     if last < len(group.units) - 1:
         parts.append("\n" + GAP)
-    shown = [unit.line for unit in group.units if unit.chosen]
-    is_whole = len(shown) == len(group.units)
-    start, end = (group.start, group.end) if is_whole else (shown[0], shown[-1])
-    return Excerpt(group.sources, "".join(parts).strip("\n"), start, end)
+    return "".join(parts).strip("\n")

@@ -17,12 +17,12 @@ BROKEN = {
         import anyio
         async def forever(event): await anyio.sleep_forever()
         def register(api):
-            api.on("message_received", forever)
-            api.on("agent_end", forever)
+            api.hooks.message_received(forever)
+            api.hooks.agent_end(forever)
     """,
     "blocks": """
         import threading
-        def register(api): api.on("message_sent", lambda event: threading.Event().wait())
+        def register(api): api.hooks.message_sent(lambda event: threading.Event().wait())
     """,
     "raises": """
         async def no(event): raise RuntimeError("no")
@@ -33,8 +33,8 @@ BROKEN = {
     "nonsense": """
         async def no(event): return 42
         def register(api):
-            api.on("before_agent_start", no)
-            api.on("before_message_write", lambda event: "what")
+            api.hooks.before_agent_start(no)
+            api.hooks.before_message_write(lambda event: "what")
     """,
     "absent": "this is no Python",
 }

@@ -20,4 +20,4 @@ async def look(event: AfterCompaction) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("after_compaction", look)
+    api.hooks.after_compaction(look)

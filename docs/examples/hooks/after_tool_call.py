@@ -20,4 +20,4 @@ async def hide(event: AfterToolCall) -> AfterToolCallChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("after_tool_call", hide)
+    api.hooks.after_tool_call(hide)

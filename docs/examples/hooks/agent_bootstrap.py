@@ -13,4 +13,4 @@ def add_rules(draft: BootstrapDraft) -> BootstrapChange:
 
 def register(api: PluginApi) -> None:
     """Take part where the files of a prompt are gathered."""
-    api.on("agent_bootstrap", add_rules)
+    api.hooks.agent_bootstrap(add_rules)

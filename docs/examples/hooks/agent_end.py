@@ -16,4 +16,4 @@ async def ended(event: AgentEnd) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("agent_end", ended)
+    api.hooks.agent_end(ended)

@@ -15,4 +15,4 @@ async def add_rule(event: PromptDraft) -> PromptChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_agent_start", add_rule)
+    api.hooks.before_agent_start(add_rule)

@@ -15,4 +15,4 @@ async def look(event: BeforeCompaction) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_compaction", look)
+    api.hooks.before_compaction(look)

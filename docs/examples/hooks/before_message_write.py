@@ -23,4 +23,4 @@ def hide(event: BeforeMessageWrite) -> BeforeMessageWriteChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_message_write", hide)
+    api.hooks.before_message_write(hide)

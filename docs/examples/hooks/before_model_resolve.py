@@ -15,4 +15,4 @@ async def choose(event: ModelResolve) -> ModelResolveChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_model_resolve", choose)
+    api.hooks.before_model_resolve(choose)

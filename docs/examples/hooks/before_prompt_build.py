@@ -20,4 +20,4 @@ async def recall(event: PromptDraft) -> PromptChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part, before handlers of priority 0."""
-    api.on("before_prompt_build", recall, priority=10)
+    api.hooks.before_prompt_build(recall, priority=10)

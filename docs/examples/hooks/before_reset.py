@@ -18,4 +18,4 @@ async def look_back(event: BeforeReset) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_reset", look_back)
+    api.hooks.before_reset(look_back)

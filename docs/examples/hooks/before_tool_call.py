@@ -17,4 +17,4 @@ async def check(event: BeforeToolCall) -> BeforeToolCallChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("before_tool_call", check)
+    api.hooks.before_tool_call(check)

@@ -10,4 +10,4 @@ def register(api: PluginApi) -> None:
     def note(event: CommandGiven) -> None:
         api.logger.info("/%s in %s", event.name, event.session_key)
 
-    api.on("command", note)
+    api.hooks.command(note)

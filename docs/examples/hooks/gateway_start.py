@@ -15,4 +15,4 @@ async def started(event: GatewayStart) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("gateway_start", started)
+    api.hooks.gateway_start(started)

@@ -15,4 +15,4 @@ async def stopping(event: GatewayStop) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("gateway_stop", stopping)
+    api.hooks.gateway_stop(stopping)

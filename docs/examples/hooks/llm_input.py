@@ -14,4 +14,4 @@ async def mention_images(event: LlmInput) -> LlmInputChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("llm_input", mention_images)
+    api.hooks.llm_input(mention_images)

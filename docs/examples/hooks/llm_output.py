@@ -21,4 +21,4 @@ async def shorten(event: LlmOutput) -> LlmOutputChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("llm_output", shorten)
+    api.hooks.llm_output(shorten)

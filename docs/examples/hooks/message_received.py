@@ -16,4 +16,4 @@ async def heard(event: MessageReceived) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("message_received", heard)
+    api.hooks.message_received(heard)

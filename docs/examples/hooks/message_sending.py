@@ -13,4 +13,4 @@ async def check(event: MessageSending) -> MessageSendingChange:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("message_sending", check)
+    api.hooks.message_sending(check)

@@ -18,4 +18,4 @@ async def sent(event: MessageSent) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("message_sent", sent)
+    api.hooks.message_sent(sent)

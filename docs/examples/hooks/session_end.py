@@ -16,4 +16,4 @@ async def ended(event: SessionEnd) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("session_end", ended)
+    api.hooks.session_end(ended)

@@ -15,4 +15,4 @@ async def began(event: SessionStart) -> None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("session_start", began)
+    api.hooks.session_start(began)

@@ -18,4 +18,4 @@ def shorten(event: ToolResultPersist) -> ToolResultPersistChange | None:
 
 def register(api: PluginApi) -> None:
     """Take part."""
-    api.on("tool_result_persist", shorten)
+    api.hooks.tool_result_persist(shorten)

@@ -44,4 +44,4 @@ def register(api: PluginApi) -> None:
     api.register_tool(FunctionTool("brew_tea", "Brew a cup of tea.", BrewParams, brew))
     api.register_command("tea", tea, description="says how much is left", accepts_arguments=True)
     api.register_gateway_method("stock", StockParams, left, scope="operator.read")
-    api.on("before_prompt_build", remind)
+    api.hooks.before_prompt_build(remind)

@@ -1,4 +1,4 @@
-"""Which credential rests for which model, why and until when (pure but for what it remembers).
+"""Cooldowns of credentials by model, with reason and end (pure but for what it remembers).
 
 A cool-down belongs to a profile, a model and a reason: one bad model never takes a provider down.
 Steps and limits are those of openclaw-behaviour 6.4. Times are milliseconds of the wall clock.
@@ -36,7 +36,7 @@ Key = tuple[str, str]
 
 
 class Reason(StrEnum):
-    """Why a credential rests. Timeouts and broken connections are no reason: they blame nobody."""
+    """Reason for a cooldown. Timeouts and broken connections are none: they blame no credential."""
 
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
@@ -82,7 +82,7 @@ class Cooldown(Struct, frozen=True):
     model: str
     reason: Reason
     stamp: str
-    """Of the credential that failed: another one in its place starts afresh."""
+    """Fingerprint of the credential that failed: a replacement starts afresh."""
     failures: int
     failed_at: int
     until: int
@@ -95,13 +95,13 @@ class Cooldown(Struct, frozen=True):
 
 
 class Verdict(StrEnum):
-    """Whether a credential may be used for a model now."""
+    """Decision whether a credential may be used for a model now."""
 
     READY = "ready"
     PROBE = "probe"
     """It has rested: one call may find out whether it works again."""
     BUSY = "busy"
-    """That call is on its way."""
+    """The probe call is already in progress."""
     COOLING = "cooling"
 
 

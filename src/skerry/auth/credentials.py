@@ -91,7 +91,7 @@ class Credentials:
         self._renewal = Renewal(self._http, self.vault, self.environ, self.clock)
 
     def profiles(self, agent: AgentId) -> Profiles:
-        """Return what the agent's own file says; nothing where it cannot be used.
+        """Returns the profiles of the agent's own file; none if it cannot be used.
 
         The file is read when it changed: a look at it costs 2 us.
         """
@@ -191,7 +191,7 @@ class Credentials:
                 self._sticky.popitem(last=False)
 
     async def secret(self, profile: Profile) -> str:
-        """Return what the provider is to be shown, renewed if it has to be.
+        """Returns the secret for the provider, renewed if necessary.
 
         Raises:
             ModelAuthError: it is missing, or has ended.

@@ -32,7 +32,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[\x21-\x7e]{1,128}")
 
 
 class Kind(StrEnum):
-    """What a credential is."""
+    """Kind of a credential."""
 
     API_KEY = "api_key"
     TOKEN = "token"  # noqa: S105 - the seeds' word
@@ -61,7 +61,7 @@ class Profile:
 
     @property
     def key(self) -> str:
-        """Return what names it among all agents."""
+        """Returns the name of the profile among those of all agents."""
         return f"{self.owner}/{self.id}"
 
     @property
@@ -78,7 +78,7 @@ class Profile:
 
     @property
     def stamp(self) -> str:
-        """Return what changes when another credential takes its place, and not when renewed."""
+        """Returns a fingerprint that changes when the credential is replaced, not when renewed."""
         kept = self.fields.get("saved") if self.kind is Kind.OAUTH else None
         what = kept if kept is not None else [self.fields.get(one) for one in SECRETS[self.kind]]
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
@@ -123,13 +123,13 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """What the file of one agent says."""
+    """Content of one agent's file."""
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Provider to the ids in the order of use, where the file gives one."""
     problems: tuple[str, ...] = ()
-    """What in the file cannot be used, for people."""
+    """Entries of the file that cannot be used, for people."""
 
     def of(self, provider: str) -> list[Profile]:
         """Return the profiles of a provider, in the order of the file."""
@@ -137,7 +137,7 @@ class Profiles:
 
 
 def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
-    """Return what the content of a file means; what cannot be used is named and left out."""
+    """Parses the content of a file; entries that cannot be used are named and left out."""
     found: dict[str, Profile] = {}
     problems: list[str] = []
     listed = content.get("profiles")

@@ -41,7 +41,7 @@ _REFUSED: Final = frozenset({400, 401, 403})
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a token endpoint gave."""
+    """Response of a token endpoint."""
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
@@ -56,7 +56,7 @@ class TokenRefusedError(Exception):
 
 
 async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], now: int) -> Tokens:
-    """Return what the token endpoint gives for `form`. Nothing it says is shown: it may be secret.
+    """Posts `form` to the token endpoint. Its response is never shown: it may be secret.
 
     Raises:
         TokenRefusedError: it refused.

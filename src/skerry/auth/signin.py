@@ -30,7 +30,7 @@ _FAILED: Final = "That did not work; the terminal says why. You can close this p
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where one signs in to a provider."""
+    """Addresses and client data of a provider's sign-in."""
 
     authorize_url: str
     token_url: str
@@ -41,7 +41,8 @@ class Service:
     port: int = 0
     """To which the browser comes back; 0 lets the system choose."""
     gives_key: bool = False
-    """Whether it gives an API key for the code, as OpenRouter does, in place of tokens."""
+    """True when the service returns an API key for the code, as OpenRouter does, in place of
+    tokens."""
 
 
 PRESETS: Final = {
@@ -62,7 +63,7 @@ class SignIn:
 
     service: Service
     port: int
-    """Where the browser comes back."""
+    """Local port that the browser is redirected to."""
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
@@ -124,7 +125,7 @@ class SignIn:
         return code
 
     async def finish(self, http: httpx2.AsyncClient, code: str, now: int) -> Tokens:
-        """Return what the service gives for the code.
+        """Exchanges the code at the service for tokens.
 
         Raises:
             CredentialError: it refuses, or cannot be reached.

@@ -27,9 +27,9 @@ _NONCE_BYTES: Final = 12
 _LIMIT: Final = 1024 * 1024
 """Bytes of a file; a thousand tokens fit."""
 _COST: Final = {"n": 2**15, "r": 8, "p": 1}
-"""Of scrypt: 32 MB and about 0.1 s."""
+"""Parameters of scrypt: 32 MB and about 0.1 s."""
 _MOST: Final = 2**22
-"""Of n times r times p: about 3 s, whatever a file says."""
+"""Limit on n times r times p: about 3 s, whatever a file names."""
 _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 

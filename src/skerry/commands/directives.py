@@ -27,7 +27,7 @@ LEVELS: Final = {
     "reasoning": ("off", "on", "stream"),
     "queue": CHOICES,
 }
-"""What each takes; `model` takes the name of a model, `status` nothing."""
+"""Values of each directive; `model` takes the name of a model, `status` nothing."""
 ALIASES: Final = {"thinking": "think", "t": "think", "v": "verbose", "reason": "reasoning"}
 _NAME: Final = re.compile(rf"(?<!\S)/({'|'.join((*NAMES, *ALIASES))})(?=[:\s]|\Z)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[ \t]*(:)?[ \t]*([^\s`]+)?(?!\S)")
@@ -46,7 +46,7 @@ class Directive(Struct, frozen=True):
     name: str
     """The command's name, whatever alias was written."""
     level: str
-    """What follows the name; empty with `status`, and where nothing was given."""
+    """Value after the name; empty with `status`, and if none was given."""
     begin: int
     end: int
 

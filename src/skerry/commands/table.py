@@ -46,27 +46,27 @@ class CommandCall(Struct, frozen=True):
 
     name: str
     arguments: str
-    """What follows the name, without the space around it."""
+    """Text after the name, without the space around it."""
     key: SessionKey
     """The conversation in which it was given."""
     channel: str
     """The platform that it came over, or `webchat`."""
     is_owner: bool
-    """Whether it came from a client of the gateway, or from somebody whom
+    """True when it came from a client of the gateway, or from a sender that
     `commands.ownerAllowFrom` names."""
     model: str | None = None
     """The model that was chosen for this conversation alone, or None."""
     opening: Opening | None = None
-    """What the message did to the conversation before the command was asked."""
+    """Effect of the message on the conversation before the command ran."""
     compact: Callable[[str], Awaitable[str]] | None = None
     """Summarises the conversation as the text asks, and returns what to tell; raises
     `CommandError` where there is nothing to summarise."""
     run_id: RunId | None = None
     """The run that answers it."""
     rights: Rights | None = None
-    """Which commands whoever gave it may give; None is all to the owner, else those for all."""
+    """Commands that the sender may give; None allows all to the owner, else those for all."""
     scopes: tuple[str, ...] | None = None
-    """Of the client's connection that gave it; None over a platform."""
+    """Scopes of the client's connection that gave it; None over a platform."""
 
     @property
     def may(self) -> Rights:
@@ -85,7 +85,7 @@ class Argument(Struct, frozen=True):
     name: str
     description: str = ""
     choices: tuple[str, ...] = ()
-    """What it can be; empty is any text."""
+    """Values that it may have; empty allows any text."""
 
 
 def always() -> bool:
@@ -101,31 +101,31 @@ class Command(Struct, frozen=True):
     run: Callable[[CommandCall], Awaitable[str]]
     accepts_arguments: bool = False
     owner_only: bool = True
-    """Whether it is for the owner, not for everybody who may write."""
+    """Restricts the command to the owner; otherwise everybody who may write may give it."""
     plugin: str = ""
     """The plugin that brought it; empty for our own."""
     at_once: bool = False
-    """Whether it is answered even while a run is on; then the transcript has nothing of it."""
+    """Answers the command even during a run; then it is not stored in the transcript."""
     listed: bool = False
-    """Whether those whom `commands.allowFrom` names may give it too, where it is for the owner."""
+    """Allows an owner's command to senders that `commands.allowFrom` names too."""
     breaks_silence: bool = False
-    """Whether its answer is sent also where replies are muted, to whoever may give it."""
+    """Sends its answer also where replies are muted, to any sender who may give it."""
     aliases: tuple[str, ...] = ()
     """Other names; `add` wants them free."""
     words: frozenset[str] = frozenset()
     """Messages in small letters that mean it without a slash."""
     arguments: tuple[Argument, ...] = ()
     category: str = ""
-    """Where menus put it: `session`, `options`, `status`, `management`, `tools`, or nowhere."""
+    """Category in menus: `session`, `options`, `status`, `management`, `tools`, or none."""
     is_on: Callable[[], bool] = always
-    """Whether `commands.<name>` of the configuration has it switched on."""
+    """Function that returns whether `commands.<name>` of the configuration enables it."""
     scope: str = ""
     """The scope that a client needs; empty is what `policy.access.COMMANDS` has for ours, and for a
     plugin's the admin scope, or writing where it is for everybody."""
 
     @property
     def need(self) -> Need:
-        """Return what whoever gives it must have."""
+        """Returns the need that a caller must meet."""
         rights = Rights.OPEN
         if self.owner_only:
             rights = Rights.LISTED if self.listed else Rights.OWNER
@@ -188,7 +188,7 @@ class CommandTable:
         return self._names.get(name)
 
     def offered(self, rights: Rights) -> list[Command]:
-        """Return what somebody with these rights is shown: what is on and may be given."""
+        """Returns the commands shown to a caller with these rights: those enabled and permitted."""
         return [one for one in self if one.is_on() and one.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
@@ -302,7 +302,7 @@ def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None =
 
 
 async def answer(command: Command, call: CommandCall) -> str:
-    """Return what the person reads; whatever goes wrong is an answer too."""
+    """Returns the answer for the person; every failure is an answer too."""
     decision = command.decide(call.actor)
     if not decision.allowed:
         return decision.reason

@@ -20,7 +20,7 @@ SHORT_FORMS: Final = {"agents.defaults.model": "primary"}
 
 
 class ModelChoice(OpenSection):
-    """Which model an agent uses."""
+    """Model of an agent and its fallbacks."""
 
     primary: str | None = None
     """`provider/model`. Without one the first usable of: a provider key in the environment, a local
@@ -43,7 +43,7 @@ class SubagentDefaults(OpenSection):
 
 
 class AgentDefaults(ReplyDefaults):
-    """What holds for every agent."""
+    """Defaults for every agent."""
 
     model: ModelChoice = ModelChoice.model_construct()
     models: dict[str, AllowedModel] = Field(default_factory=dict)
@@ -52,10 +52,10 @@ class AgentDefaults(ReplyDefaults):
     workspace: Path | None = None
     """The default agent's directory; without one `<state>/workspace`."""
     thinking_default: ThinkingLevel | None = None
-    """How much a model that can think does so: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`;
-    without it `low`."""
+    """Reasoning effort of models that support it: `off`, `minimal`, `low`, `medium`, `high`,
+    `xhigh`; `low` when unset."""
     skip_bootstrap: bool = False
-    """Whether a new workspace stays as it is, without the files that a first start writes."""
+    """Creates new workspaces without the files that a first start normally writes."""
     bootstrap_max_chars: int = Field(default=20_000, ge=200, le=1_000_000)
     """Characters that the system prompt has of one file of the workspace; of a longer one it has
     the begin and the end."""
@@ -72,7 +72,7 @@ class AgentDefaults(ReplyDefaults):
     compaction: Compaction = Compaction.model_construct()
     memory_search: MemorySearchConfig = MemorySearchConfig.model_construct()
     limits: LimitsConfig = LimitsConfig.model_construct()
-    """What a run and a day may use before they end by themselves."""
+    """Limits on the usage of a run and of a day; a run that exceeds one ends."""
 
     @field_validator("user_timezone")
     @classmethod
@@ -89,14 +89,14 @@ class AgentDefaults(ReplyDefaults):
 
 
 class IdentityConfig(OpenSection):
-    """How an agent shows itself to people."""
+    """Identity that an agent shows to people."""
 
     name: str = Field(default="", max_length=50)
     """Shown in place of the agent's name."""
     creature: str = Field(default="", max_length=500)
-    """What it is."""
+    """Kind of being that the agent presents itself as."""
     vibe: str = Field(default="", max_length=500)
-    """How it comes across."""
+    """Tone in which the agent writes."""
     theme: str = Field(default="", max_length=500)
     """A few words on its manner."""
     emoji: str = Field(default="", max_length=16)
@@ -111,23 +111,24 @@ class AgentConfig(OpenSection):
     id: AgentId
     """Lower-case letters, digits, `-` and `_`; it names the agent everywhere."""
     default: bool = False
-    """Whether it answers what no binding matches."""
+    """Makes this agent answer the messages that no binding matches."""
     name: str = ""
     """Shown to people; the id where empty."""
     workspace: Path | None = None
     """Its directory; without one `<state>/workspace-<id>`."""
     agent_dir: Path | None = None
-    """Where its credentials are; without one `<state>/agents/<id>/agent`. In no workspace."""
+    """Directory of the agent's credentials, outside every workspace; `<state>/agents/<id>/agent`
+    when unset."""
     model: ModelChoice | None = None
     """Its model; without one that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None
-    """How much its model thinks; without it as `agents.defaults` says."""
+    """Reasoning effort of the agent's model; the value of `agents.defaults` when unset."""
     memory_search: MemorySearchConfig | None = None
     """Its memory; without it as `agents.defaults` says."""
     limits: LimitsConfig | None = None
-    """What it may use; without a key as `agents.defaults` says."""
+    """Usage limits of the agent; each missing key takes the value of `agents.defaults`."""
     identity: IdentityConfig | None = None
-    """How it shows itself to people."""
+    """Identity that the agent shows to people."""
 
     @field_validator("id")
     @classmethod

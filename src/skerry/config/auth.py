@@ -23,15 +23,15 @@ class SignInConfig(Section):
     """An OAuth 2 service at which `skerry auth login` signs in (RFC 6749, with PKCE: RFC 7636)."""
 
     authorize_url: Address
-    """Where the browser goes."""
+    """Address that the browser opens."""
     token_url: Address
-    """Where the code and the refresh token are exchanged for tokens."""
+    """Address at which the code and the refresh token are exchanged for tokens."""
     client_id: str = Field(min_length=1, max_length=512)
-    """Of the application that you registered there."""
+    """Client id of the application that you registered at the service."""
     client_secret: SecretStr | None = None
-    """Where the service gives native applications one."""
+    """Client secret, for services that issue one to native applications."""
     scopes: tuple[str, ...] = Field(default=(), max_length=100)
-    """What is asked for."""
+    """Scopes requested."""
     redirect_port: int = Field(default=0, ge=0, le=65_535)
     """Port on this machine to which the browser comes back; 0 lets the system choose."""
 

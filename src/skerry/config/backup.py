@@ -1,4 +1,4 @@
-"""What is kept of the configuration: five earlier files, the last good one, a line per write."""
+"""Backups of the configuration: five earlier files, the last good file, an audit line per write."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ LAST_GOOD: Final = ".last-good"
 LAST_GOOD_REMEDY: Final = (
     "skerry config edit; or take the good one back: cp {path}.last-good {path}"
 )
-"""What to do while the last good file is in force instead of the broken one."""
+"""Remedy shown while the last good file is in force instead of the broken one."""
 REJECTED: Final = ".rejected"
 """Ending of a text that `skerry config edit` did not take."""
 AUDIT: Final = Path("logs") / "config-audit.jsonl"
@@ -107,7 +107,7 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
 
 
 def suspicious(before: Source, after: Source) -> list[str]:
-    """Return what a person may want to look at. Source: openclaw-behaviour 1.5."""
+    """Returns the names of suspicious changes in a write. Source: openclaw-behaviour 1.5."""
     found = []
     old, new = len(before.data), len(after.data)
     if old >= 512 and new < old / 2:  # noqa: PLR2004 - a small file may well lose half of it

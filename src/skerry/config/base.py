@@ -1,4 +1,4 @@
-"""What every section of the configuration file shares."""
+"""Base classes of every section of the configuration file."""
 
 import re
 from typing import ClassVar

@@ -21,7 +21,7 @@ class PeerMatch(Section):
 
 
 class Match(Section):
-    """What a message must have; all that is named must fit."""
+    """Conditions on a message; all named conditions must match."""
 
     channel: str = Field(min_length=1, max_length=64)
     """The platform, such as `telegram`."""
@@ -43,4 +43,4 @@ class Binding(Section):
     agent_id: str = Field(min_length=1, max_length=64)
     """The agent that answers; it must stand in `agents.list`."""
     match: Match
-    """What a message must have."""
+    """Conditions on a message."""

@@ -109,7 +109,7 @@ def _is_strict(section: type[Section], key: str) -> bool:
 
 
 def _fields(section: type[Section]) -> dict[str, FieldInfo]:
-    """Return what the file may say, by both spellings."""
+    """Returns the fields that the section accepts in the file, by both spellings."""
     fields = {
         name: field for name, field in section.model_fields.items() if field.exclude is not True
     }

@@ -1,4 +1,4 @@
-"""What a client gets to see of the configuration, and what its answer means."""
+"""The configuration as clients receive it, and the reading of the edited copy they send back."""
 
 import base64
 import hmac
@@ -24,7 +24,7 @@ class Shown(Struct, frozen=True):
     """The configuration as clients see it: no secret, references as they are written."""
 
     parsed: JSON
-    """What stands in the file."""
+    """Content of the file."""
     resolved: JSON
     """With the included files."""
     config: JSON
@@ -32,7 +32,7 @@ class Shown(Struct, frozen=True):
 
 
 def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:
-    """Return what clients see of the configuration."""
+    """Returns the configuration as clients receive it."""
     return Shown(
         public(read.parsed),
         public(expanded.merged),

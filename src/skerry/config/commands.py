@@ -11,19 +11,20 @@ Sender = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class CommandsConfig(OpenSection):
-    """Who may give commands, and which of them are on."""
+    """Permission to give commands, and the commands that are enabled."""
 
     owner_allow_from: tuple[Person, ...] = Field(default=(), max_length=100)
-    """What the owner is called on chat platforms, `channel:id`. Without it nobody there is."""
+    """Ids of the owner on chat platforms, as `channel:id`. When empty, nobody on a platform is the
+    owner."""
     allow_from: dict[str, tuple[Sender, ...]] | None = Field(default=None, max_length=100)
-    """Who may give commands on each platform: its name, or `*` for those not named, and ids as the
-    platform has them, with or without `channel:`, or `*` for everybody. Where it is set it alone
-    decides, for the owner too."""
+    """Senders who may give commands, by platform: the key is its name, or `*` for platforms not
+    named; the values are ids as the platform has them, with or without `channel:`, or `*` for
+    everybody. When set, it alone decides, also for the owner."""
     use_access_groups: bool = True
-    """Whether in groups only the owner, or whom `allowFrom` names, may give commands."""
+    """Restricts commands in groups to the owner and to senders that `allowFrom` names."""
     config: bool = False
-    """Whether `/config` may show and change the configuration file."""
+    """Lets `/config` show and change the configuration file."""
     debug: bool = False
-    """Whether `/debug` may change the configuration until the next start."""
+    """Lets `/debug` change the configuration until the next start."""
     restart: bool = True
-    """Whether `/restart` may restart the gateway."""
+    """Lets `/restart` restart the gateway."""

@@ -18,7 +18,7 @@ def seconds(text: str) -> float:
 
 
 class PruningTools(OpenSection):
-    """Which tools' results may be pruned."""
+    """Tools whose results may be pruned."""
 
     allow: tuple[str, ...] = Field(default=(), max_length=200)
     """Names of tools, with `*`; none allows every tool."""
@@ -27,7 +27,7 @@ class PruningTools(OpenSection):
 
 
 class SoftTrim(OpenSection):
-    """How an old tool result is shortened."""
+    """Settings for shortening an old tool result."""
 
     max_chars: int = Field(default=4000, ge=1)
     """A result with more characters is shortened."""
@@ -38,12 +38,12 @@ class SoftTrim(OpenSection):
 
 
 class HardClear(OpenSection):
-    """How an old tool result is taken out."""
+    """Settings for removing an old tool result."""
 
     enabled: bool = True
-    """Whether results are taken out at all."""
+    """Enables the removal of old tool results."""
     placeholder: str = Field(default="[Old tool result content cleared]", max_length=2000)
-    """What stands in its place."""
+    """Text that replaces a removed result."""
 
 
 class ContextPruning(OpenSection):
@@ -52,7 +52,7 @@ class ContextPruning(OpenSection):
     mode: Literal["off", "cache-ttl"] = "off"
     """`off`, or `cache-ttl`: when the last call of an Anthropic model is older than `ttl`."""
     ttl: str = Field(default="5m", pattern=f"^{_DURATION}$")
-    """How long the provider keeps its cache, such as `5m` or `1h`."""
+    """Lifetime of the provider's cache, such as `5m` or `1h`."""
     keep_last_assistants: int = Field(default=3, ge=0)
     """The last so many responses are protected, with what follows them."""
     soft_trim_ratio: float = Field(default=0.3, ge=0, le=1)
@@ -76,20 +76,20 @@ class MemoryFlush(OpenSection):
     """A silent turn before a compaction, in which the model notes what is to last."""
 
     enabled: bool = True
-    """Whether there is one."""
+    """Enables the silent turn."""
     soft_threshold_tokens: int = Field(default=4000, ge=0)
     """It comes so many tokens before the compaction would."""
     system_prompt: str = Field(default=FLUSH_SYSTEM, min_length=1, max_length=20_000)
     """Added to the system prompt."""
     prompt: str = Field(default=FLUSH_PROMPT, min_length=1, max_length=20_000)
-    """What the model is told. `YYYY-MM-DD` becomes the present day."""
+    """Prompt for the model. `YYYY-MM-DD` is replaced by the current date."""
 
 
 class Compaction(OpenSection):
-    """What was said long ago is summarised, so that a conversation never ends for its length."""
+    """Summarises old entries, so that a conversation never ends because of its length."""
 
     enabled: bool = True
-    """Whether it happens by itself; `/compact` works in any case."""
+    """Enables automatic compaction; `/compact` works in any case."""
     reserve_tokens: int = Field(default=16_384, ge=0)
     """Tokens of the window that are kept free; `reserveTokensFloor` counts where it is larger."""
     reserve_tokens_floor: int = Field(default=20_000, ge=0)

@@ -29,7 +29,7 @@ class _Node:
     start: int
     end: int = 0
     parts: "list[_Part] | None" = None
-    """Of an object or a list; None for a plain value."""
+    """Members of an object or a list; None for a plain value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _PLAIN: Final = frozenset({"env", "secrets"})
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """What a file means, in two steps."""
+    """Meaning of a file, in two steps."""
 
     merged: dict[str, Any] = field(repr=False)
     """With the included files, and the references as they are written."""
@@ -39,7 +39,7 @@ class Expanded:
 
 
 def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> Expanded:
-    """Return what the file means.
+    """Expands the file: puts included files in and replaces references.
 
     With `fetch` the files are read and the programs run from which it has secrets. Who only checks
     or shows a file does without: what a client proposes must run nothing.

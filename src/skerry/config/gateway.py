@@ -21,7 +21,7 @@ _ALL: Final = {"0.0.0.0": ("0.0.0.0",), "::": ("0.0.0.0", "::")}  # noqa: S104 -
 
 
 class AuthMode(StrEnum):
-    """How a client proves itself."""
+    """Means by which a client authenticates."""
 
     TOKEN = "token"  # noqa: S105 - the name of a mode
     PASSWORD = "password"  # noqa: S105 - the name of a mode
@@ -29,7 +29,7 @@ class AuthMode(StrEnum):
 
 
 class AuthConfig(Section):
-    """Who may connect."""
+    """Authentication of clients."""
 
     mode: AuthMode = AuthMode.TOKEN
     """`token`, `password`, or `none`: every program on this machine may then steer the agents."""
@@ -50,7 +50,7 @@ class AuthConfig(Section):
 
     @property
     def secret(self) -> str | None:
-        """Return what a client must show in this mode; None where nothing is set or asked for."""
+        """Returns the secret that this mode requires; None when it is unset or none is required."""
         given = {AuthMode.TOKEN: self.token, AuthMode.PASSWORD: self.password}.get(self.mode)
         return None if given is None else given.get_secret_value()
 
@@ -83,7 +83,7 @@ def _origin(text: str) -> str:
 
 
 class ControlUiConfig(Section):
-    """Which pages may talk to the gateway besides its own on this machine."""
+    """Origins of pages that may connect besides the gateway's own page on this machine."""
 
     allowed_origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
         default_factory=list[str], max_length=64
@@ -94,15 +94,16 @@ class ControlUiConfig(Section):
 
 
 class ControlConfig(Section):
-    """What clients with the admin scope may change."""
+    """Limits on the changes that clients with the admin scope may make."""
 
     allow_code_changes: bool = Field(default=False, strict=True)
-    """Whether `config.*` calls may also change what decides which code is loaded, which commands
-    run, which files are read and who may connect. Only a person at the file can set it."""
+    """Lets `config.*` calls also change the keys that decide which code is loaded, which commands
+    run, which files are read and who may connect. Only a person who edits the file can set this
+    key."""
 
 
 class GatewayConfig(Section):
-    """Where the gateway listens and who may connect."""
+    """Listening address, authentication and trusted proxies of the gateway."""
 
     mode: str = Field(default="local", pattern="^local$")
     """Only `local`: this machine runs the gateway."""
@@ -121,7 +122,7 @@ class GatewayConfig(Section):
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
     """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)
-    """How long a stop waits for runs; one that did not end is taken up by the next start."""
+    """Seconds for which a stop waits for runs; the next start resumes a run that did not end."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -14,14 +14,14 @@ class HookEntryConfig(Section):
     """One hook, by its name."""
 
     enabled: bool = True
-    """Whether it takes part."""
+    """Enables the hook."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 of its handler.py. With it nothing else is loaded; a hook in a workspace needs
     it."""
 
 
 class HookLoadConfig(Section):
-    """Where hooks are, besides `hooks` in the state directory and in workspaces."""
+    """Directories of hooks besides `hooks` in the state directory and in workspaces."""
 
     extra_dirs: tuple[Path, ...] = Field(default=(), max_length=16)
     """Directories whose folders are hooks; relative to the configuration file."""
@@ -31,11 +31,10 @@ class InternalHooksConfig(Section):
     """Hooks that run inside the gateway."""
 
     enabled: bool = True
-    """Whether any takes part."""
+    """Enables the hooks of this section."""
     load: HookLoadConfig = HookLoadConfig.model_construct()
     entries: dict[str, HookEntryConfig] = Field(default_factory=dict)
-    """What is said of each hook, by its name. One that is not named does not take part, but for
-    `boot-md`."""
+    """Settings of each hook, by its name. A hook that is not named is off, except `boot-md`."""
 
     def takes_part(self, name: str) -> bool:
         """Return whether the hook is switched on."""

@@ -17,13 +17,13 @@ MAX_DEPTH: Final = 10
 MAX_FILES: Final = 100
 """Files read in all; one that is named twice counts twice."""
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of all included files together."""
+"""Limit on the size of all included files together, in bytes."""
 _DROPPED: Final = frozenset({"__proto__", "prototype", "constructor"})
 
 
 @dataclass(slots=True)
 class Includes:
-    """What was put in: each file, in the order of reading, and the place it belongs to."""
+    """Included files in the order of reading, each with the place in the tree that it fills."""
 
     files: list[tuple[Place, Path]] = field(default_factory=list)
     bytes: int = 0

@@ -22,7 +22,7 @@ from skerry.model.memory import MemorySource
 
 
 class Citations(StrEnum):
-    """When a passage is cited."""
+    """Cases in which a passage is cited."""
 
     AUTO = "auto"
     """In direct chats."""
@@ -34,7 +34,7 @@ class ScopeRule(Section):
     """One rule of the scope."""
 
     action: Literal["allow", "deny"]
-    """Whether memory is read and written there."""
+    """Allows or denies reading and writing memory in the conversations that match."""
     match: SendMatch = SendMatch.model_construct()
     """In which conversations; an empty one means all."""
 
@@ -51,7 +51,7 @@ class MemoryScope(Section):
     """
 
     default: Literal["allow", "deny"] = "deny"
-    """What holds where no rule fits."""
+    """Action where no rule matches."""
     rules: tuple[ScopeRule, ...] = Field(default=(_DIRECT,), max_length=1000)
     """Any that denies counts; else one that allows."""
 
@@ -63,25 +63,26 @@ class MemoryQmd(QmdConfig):
 
 
 class MemoryConfig(OpenSection):
-    """What the agents remember in files, and who finds it again."""
+    """Memory of the agents in files, and the search engine that serves it."""
 
     backend: Literal["builtin", "qmd"] = "builtin"
-    """Who answers: the index of this program, or the program QMD with that index behind it."""
+    """Search engine: the built-in index, or the program QMD with the built-in index as its
+    fallback."""
     citations: Citations = Citations.AUTO
-    """Whether a passage says where it stands: `auto` (in direct chats), `on`, `off`."""
+    """Adds the source of each passage: `auto` (in direct chats), `on`, `off`."""
     qmd: MemoryQmd = MemoryQmd.model_construct()
 
 
 class MemorySearchConfig(EmbeddingConfig):
-    """Whether an agent has a memory, and how it is searched."""
+    """Memory of an agent: its index and its search."""
 
     enabled: bool = True
-    """Whether its model is offered the memory tools and reads passages again after a summary."""
+    """Offers the memory tools to the model and lets it read passages again after a summary."""
     extra_paths: tuple[str, ...] = Field(default=(), max_length=100)
     """Markdown files, and folders of them, that are remembered besides; relative to the
     workspace."""
     sources: tuple[MemorySource, ...] = Field(default=tuple(MemorySource), max_length=2)
-    """What is indexed: `memory` is the files, `sessions` what was said."""
+    """Sources of the index: `memory` for the files, `sessions` for conversations."""
     chunking: MemoryChunking = MemoryChunking.model_construct()
     query: MemoryQueryConfig = MemoryQueryConfig.model_construct()
     sync: MemorySyncConfig = MemorySyncConfig.model_construct()

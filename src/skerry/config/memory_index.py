@@ -1,4 +1,4 @@
-"""What section `memorySearch` says of the index: what is in it, when and how it is searched.
+"""Index settings of section `memorySearch`: its content, its updates and its search.
 
 Sources: openclaw-behaviour 10.1; seed 003, "Chunking Parameters".
 """
@@ -13,12 +13,12 @@ PRESETS: Final = {"256/32": (256, 32), "400/80": (400, 80), "1024/128": (1024, 1
 
 
 class MemoryChunking(OpenSection):
-    """How files are cut into passages; a change makes the index anew in the background."""
+    """Size of the passages of a file; a change rebuilds the index in the background."""
 
     preset: Literal["256/32", "400/80", "1024/128"] = "256/32"
     """Tokens of a passage, and those that it shares with the next; a token is 4 characters."""
     tokens: int | None = Field(default=None, ge=16, le=8192)
-    """Of a passage, in place of the preset's."""
+    """Tokens of a passage, in place of the preset's."""
     overlap: int | None = Field(default=None, ge=0, le=4096)
     """In place of the preset's; at most half a passage."""
 
@@ -35,7 +35,7 @@ class MemoryMmr(OpenSection):
     """Maximal marginal relevance: hits that differ come before those that repeat."""
 
     enabled: bool = False
-    """Whether it chooses the hits."""
+    """Enables the reordering of hits."""
     weight: float = Field(default=0.7, ge=0, le=1, alias="lambda")
     """1 is relevance alone, 0 is difference alone."""
 
@@ -44,7 +44,7 @@ class MemoryDecay(OpenSection):
     """Daily logs count for less as they grow old; MEMORY.md and undated files do not."""
 
     enabled: bool = False
-    """Whether age counts."""
+    """Enables the decay by age."""
     half_life_days: float = Field(default=30.0, gt=0, le=36_500)
     """Days in which a score halves."""
     floor: float = Field(default=0.0, ge=0, le=1)
@@ -52,14 +52,15 @@ class MemoryDecay(OpenSection):
 
 
 class MemoryHybrid(OpenSection):
-    """How words and meaning count together."""
+    """Weights of word search and vector search."""
 
     enabled: bool = True
-    """Whether words count beside meaning; without a model they count alone in any case."""
+    """Enables word search beside vector search; without an embedding model only words are searched
+    in any case."""
     vector_weight: float | None = Field(default=None, ge=0, le=1)
-    """Of meaning, in place of the profile's; the two weights count by their ratio."""
+    """Weight of vector search, in place of the profile's; the two weights count by their ratio."""
     text_weight: float | None = Field(default=None, ge=0, le=1)
-    """Of words, in place of the profile's."""
+    """Weight of word search, in place of the profile's."""
     candidate_multiplier: int | None = Field(default=None, ge=1, le=20)
     """Passages of each side that are weighed for each hit, for profiles that weigh but the best."""
     mmr: MemoryMmr = MemoryMmr.model_construct()
@@ -79,19 +80,19 @@ class MemoryHybrid(OpenSection):
 
 
 class MemoryQueryConfig(OpenSection):
-    """How the index is searched."""
+    """Search of the index."""
 
     max_results: int | None = Field(default=None, ge=1, le=50)
     """Passages of one answer, in place of `memory.qmd.limits.maxResults`."""
     min_score: float = Field(default=0.3, ge=0, le=1)
     """Nothing is found where the best hit has less, unless who asks names a least score of hits."""
     profile: Literal["best", "openclaw", "classic"] = "best"
-    """How scores are made: our best by measurement, or one of OpenClaw's formulas."""
+    """Formula of the scores: our best by measurement, or one of OpenClaw's formulas."""
     hybrid: MemoryHybrid = MemoryHybrid.model_construct()
 
 
 class MemorySyncSessions(OpenSection):
-    """When a conversation that goes on is indexed, and what its vectors may cost.
+    """Indexing of conversations that are still in use, and the CPU share for their vectors.
 
     One that rests for five minutes is always indexed, and for some seconds where a tenth is new. In
     a long one a tenth takes the place of the limits below, where that is more.
@@ -102,15 +103,15 @@ class MemorySyncSessions(OpenSection):
     delta_messages: int = Field(default=50, ge=0, le=1_000_000)
     """Or so many entries."""
     cpu_percent: float = Field(default=0.2, ge=0, le=100)
-    """Of one core, on average, for the vectors of what was said: their words are searched at once.
-    0 is by words alone, 100 at once."""
+    """Share of one core, in percent on average, for the vectors of conversations; their words are
+    searchable at once. With 0 they have no vectors, with 100 they get them at once."""
 
 
 class MemorySyncConfig(OpenSection):
-    """When the index is brought up. Every search looks at the files before it answers besides."""
+    """Updates of the index. Every search also checks the files before it answers."""
 
     watch: bool = True
-    """Whether the files are looked at every few seconds."""
+    """Checks the files for changes every few seconds."""
     watch_debounce_ms: int = Field(default=1500, ge=0, le=600_000)
     """Milliseconds without a further change after which changed files are indexed."""
     interval_minutes: float = Field(default=5.0, ge=0, le=1440)
@@ -124,7 +125,7 @@ class MemoryCache(OpenSection):
     """Vectors by the text that they are of: a text that comes again costs nothing."""
 
     enabled: bool = True
-    """Whether they are kept when their text is gone."""
+    """Keeps vectors whose text is gone."""
     max_entries: int | None = Field(default=None, ge=0, le=10_000_000)
     """Beyond so many, those of texts that are gone are forgotten; else beyond twice the passages
     and 20,000."""

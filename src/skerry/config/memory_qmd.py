@@ -16,7 +16,7 @@ _Duration = Annotated[int, BeforeValidator(duration), SPAN]
 
 
 class QmdSearchMode(StrEnum):
-    """How QMD is asked."""
+    """Search command of QMD."""
 
     SEARCH = "search"
     """By words."""
@@ -32,9 +32,9 @@ class QmdPath(OpenSection):
     path: str = Field(min_length=1, max_length=4096)
     """Absolute, under `~`, or within the workspace."""
     pattern: str = Field(default="**/*.md", min_length=1, max_length=256)
-    """Which files of the folder."""
+    """Glob pattern of the files in the folder."""
     name: str | None = Field(default=None, max_length=64)
-    """Of the collection; `custom-1`, `custom-2` and so on otherwise."""
+    """Name of the collection; `custom-1`, `custom-2` and so on when unset."""
 
     @field_validator("pattern")
     @classmethod
@@ -48,28 +48,28 @@ class QmdSessions(OpenSection):
     """Conversations as Markdown files that QMD searches."""
 
     enabled: bool = True
-    """Whether they are written."""
+    """Enables the writing of these files."""
     retention_days: int = Field(default=30, ge=1, le=3650)
     """A conversation that was silent for longer is no longer searched."""
 
 
 class QmdUpdate(OpenSection):
-    """When QMD looks at the files again."""
+    """Schedule on which QMD updates its index."""
 
     interval: _Duration = Field(default=5 * _MINUTE, ge=10 * _SECOND, le=_DAY)
     """Between two updates of the text index, such as `5m`."""
     debounce_ms: int = Field(default=15_000, ge=0, le=10 * _MINUTE)
-    """What an update waits after the one before."""
+    """Milliseconds that must pass between two updates."""
     on_boot: bool = True
-    """Whether it is updated when the gateway starts, in the background."""
+    """Updates the index when the gateway starts, in the background."""
     embed_interval: _Duration = Field(default=60 * _MINUTE, ge=_MINUTE, le=7 * _DAY)
     """Between two refreshes of the vectors, such as `60m`."""
     timeout_ms: int = Field(default=120_000, ge=1_000, le=60 * _MINUTE)
-    """What one update, or one refresh of the vectors, may take."""
+    """Time limit of one update, or of one refresh of the vectors, in milliseconds."""
 
 
 class QmdLimits(OpenSection):
-    """What one query may take and give."""
+    """Limits of one query and of its results."""
 
     max_results: int = Field(default=6, ge=1, le=50)
     """Hits."""
@@ -78,7 +78,7 @@ class QmdLimits(OpenSection):
     max_injected_chars: int = Field(default=4_000, ge=100, le=100_000)
     """Characters of all hits."""
     timeout_ms: int = Field(default=4_000, ge=100, le=60_000)
-    """What a query may take; then the next memory of the slot answers."""
+    """Time limit of a query, in milliseconds; after it the next memory of the slot answers."""
 
 
 class QmdConfig(OpenSection):
@@ -89,13 +89,13 @@ class QmdConfig(OpenSection):
     search_mode: QmdSearchMode = QmdSearchMode.QUERY
     """By words, by meaning, or both; without models on this machine always by words."""
     rerank: bool = False
-    """Whether QMD's reranking model orders the hits; slow without a graphics card."""
+    """Orders the hits by QMD's reranking model; slow without a graphics card."""
     daemon: bool = True
-    """Whether a QMD server of ours is kept; otherwise a process is started for each query."""
+    """Keeps a QMD server running; otherwise each query starts a process."""
     include_default_memory: bool = True
-    """Whether MEMORY.md, memory.md and memory/**/*.md are searched."""
+    """Searches MEMORY.md, memory.md and memory/**/*.md."""
     paths: tuple[QmdPath, ...] = Field(default=(), max_length=50)
-    """What is searched besides."""
+    """Additional folders and files to search."""
     sessions: QmdSessions = QmdSessions.model_construct()
     update: QmdUpdate = QmdUpdate.model_construct()
     limits: QmdLimits = QmdLimits.model_construct()

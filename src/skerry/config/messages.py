@@ -22,7 +22,7 @@ Debounce = Annotated[int, Field(ge=0, le=MAX_DEBOUNCE_MS)]
 
 
 class QueueConfig(OpenSection):
-    """What a message does that comes while a run of its session is on."""
+    """Handling of a message that arrives during a run of its session."""
 
     mode: Mode = QueueMode.COLLECT
     """`collect`: what comes meanwhile becomes one later prompt. `steer`: it enters the present run
@@ -31,19 +31,19 @@ class QueueConfig(OpenSection):
     by_channel: dict[str, Mode] = Field(default_factory=dict, max_length=100)
     """The mode of single channels: `telegram`, `webchat`."""
     debounce_ms: Debounce = 1000
-    """How many milliseconds nothing more must have come before waiting messages are taken up."""
+    """Milliseconds without a new message before the queued messages are processed."""
     debounce_ms_by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
     """The same for single channels."""
     cap: int = Field(default=20, ge=1, le=MAX_CAP)
     """Messages of a session that may wait."""
     drop: DropPolicy = DropPolicy.SUMMARIZE
-    """When more come: `old` drops the oldest, `new` refuses the newest, `summarize` keeps a line of
-    each of the oldest for the model."""
+    """Policy for a full queue: `old` drops the oldest message, `new` rejects the newest,
+    `summarize` keeps a line of each of the oldest for the model."""
 
     def rules(
         self, channel: str, own: SessionSettings | None = None, mode: QueueMode | None = None
     ) -> QueueRules:
-        """Return what holds for a message of `mode`, else of its session, its channel, or any.
+        """Returns the rules for a message of `mode`, else of its session, its channel, or any.
 
         Source: openclaw-behaviour 5.2.
         """
@@ -60,23 +60,23 @@ class QueueConfig(OpenSection):
 
 
 class UnknownDelivery(StrEnum):
-    """What becomes of a part of which nobody can say whether it arrived."""
+    """Handling of a part whose delivery is uncertain."""
 
     NOTICE = "notice"
     REPEAT = "repeat"
 
 
 class DeliveryConfig(OpenSection):
-    """How replies reach a platform."""
+    """Delivery of replies to a platform."""
 
     unknown: UnknownDelivery = UnknownDelivery.NOTICE
-    """Of a part that was being sent when the gateway died, where the platform cannot be asked:
-    `notice` tells the person that one may be missing and keeps it for `skerry outbox`; `repeat`
-    sends it once more with a mark."""
+    """Handling of a part that was being sent when the gateway died, where the platform cannot be
+    asked: `notice` tells the person that a part may be missing and keeps it for `skerry outbox`;
+    `repeat` sends it once more with a mark."""
 
 
 class MessagesConfig(OpenSection):
-    """What happens to messages."""
+    """Handling of messages."""
 
     queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)

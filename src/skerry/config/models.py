@@ -21,7 +21,7 @@ class Api(StrEnum):
 
 
 class Mode(StrEnum):
-    """What `models.providers` is to the providers that are known."""
+    """Relation of `models.providers` to the built-in providers."""
 
     MERGE = "merge"
     REPLACE = "replace"
@@ -51,16 +51,16 @@ Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 
 
 class CostConfig(OpenSection):
-    """What a million tokens cost, in US dollars."""
+    """Prices of a million tokens, in US dollars."""
 
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Of tokens that go in."""
+    """Price of input tokens."""
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Of tokens that come out."""
+    """Price of output tokens."""
     cache_read: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Of tokens that came from the provider's cache."""
+    """Price of tokens read from the provider's cache."""
     cache_write: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Of tokens that went into it."""
+    """Price of tokens written to the provider's cache."""
 
 
 class ModelConfig(OpenSection):
@@ -71,13 +71,13 @@ class ModelConfig(OpenSection):
     name: str = ""
     """Shown to people; the id where empty."""
     api: Api | None = None
-    """Where it differs from the provider's."""
+    """API of the model, where it differs from the provider's."""
     reasoning: bool = False
-    """Whether it can think before it answers."""
+    """Marks a model that can reason before it answers."""
     thinking: tuple[ThinkingLevel, ...] = ()
     """The levels that it has where it can think; without them all."""
     input: tuple[Literal["text", "image"], ...] = ("text",)
-    """What it reads."""
+    """Kinds of input that the model accepts."""
     cost: CostConfig = CostConfig.model_construct()
     context_window: int = Field(default=200_000, ge=1)
     """Tokens that prompt and answer may have together."""

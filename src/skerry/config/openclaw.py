@@ -1,4 +1,4 @@
-"""What a configuration of OpenClaw means here, and what of it means nothing (pure).
+"""Mapping of an OpenClaw configuration onto this one, with the keys that have no equivalent (pure).
 
 The tree is migrated, then whatever our own check does not take is left out, each with the reason.
 """
@@ -27,7 +27,8 @@ _OWN: Final[tuple[tuple[Place, str], ...]] = (
     (("wizard",), ""),
     (("$schema",), ""),
 )
-"""What is ours to say; an empty reason is not worth a line."""
+"""Keys that Skerry sets by itself, each with the reason; an empty reason adds no line to the
+report."""
 ENTRIES: Final = ("hooks", "internal", "entries")
 _BUNDLED: Final = ("session-memory", "boot-md")
 """Hooks of OpenClaw that this program has too."""
@@ -52,7 +53,7 @@ class Mapped:
 
 
 def mapped(tree: Mapping[str, Any]) -> Mapped:
-    """Return what the tree of an `openclaw.json`, its includes put in, means here."""
+    """Maps the tree of an `openclaw.json`, its includes already expanded."""
     migrated = migrate(tree)
     new, left = migrated.tree, list[Unmapped]()
     new = replaced(new, ("hooks",), MISSING)
@@ -73,7 +74,7 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
-    """Return what our check takes of the tree, and what it does not."""
+    """Returns the part of the tree that passes our check, and the keys that do not."""
     new, left = dict(tree), list[Unmapped]()
     for _ in range(_ROUNDS):
         issues = _issues(new)

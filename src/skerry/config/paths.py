@@ -10,7 +10,7 @@ from skerry.model.errors import ConfigError
 Place = tuple[str | int, ...]
 
 MISSING: Final = object()
-"""What `lookup` gives where there is nothing."""
+"""Result of `lookup` where the place does not exist."""
 MAX_DEPTH: Final = 64
 
 _PART: Final = re.compile(
@@ -60,7 +60,7 @@ def show_place(place: Place) -> str:
 
 
 def lookup(tree: Any, place: Place) -> Any:
-    """Return what stands there, or `MISSING`."""
+    """Returns the value at the place, or `MISSING`."""
     for part in place:
         match tree, part:
             case dict(), str() if part in tree:

@@ -28,7 +28,7 @@ _PATH: Final = re.compile(r"(?:[~/\\]|\.\.?/|[A-Za-z]:\\)")
 
 
 class Outcome(StrEnum):
-    """What becomes of one key."""
+    """Result for one key."""
 
     TAKEN = "taken"
     ASKED = "needs your yes"
@@ -59,7 +59,7 @@ class Line:
     """Without secrets."""
     outcome: Outcome
     why: str = ""
-    """Where it leads to, or why it is not taken."""
+    """Consequence of the key, or the reason why it is not taken."""
 
     @property
     def key(self) -> str:
@@ -91,7 +91,7 @@ def sorted_out(
 
 
 def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
-    """Return what the tree has of the keys that are taken."""
+    """Returns the tree with only the keys that are taken."""
     new: Any = dict(tree)
     for line in lines:
         if line.outcome is not Outcome.TAKEN:

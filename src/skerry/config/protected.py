@@ -1,4 +1,4 @@
-"""Which paths no tool may read or write, wherever the workspace is: decided on names alone.
+"""Paths that no tool may read or write, wherever the workspace is: decided on names alone.
 
 What a tool writes must not become code that is run, or change what the gateway may do; and what it
 reads goes to a model, so the places that hold secrets are closed. A workspace may lie in the state
@@ -29,7 +29,7 @@ _Names = tuple[str, ...]
 
 
 class Protected(Struct, frozen=True):
-    """What is closed to tools; its paths are absolute and lead through no link.
+    """Paths closed to tools; they are absolute and lead through no link.
 
     Implements `policy.gate.Closed`.
     """
@@ -71,7 +71,7 @@ class Protected(Struct, frozen=True):
 
 
 def protected(config: Config) -> Protected:
-    """Return what the configuration, and this installation, close to tools."""
+    """Returns the paths that the configuration and this installation close to tools."""
     home = config.path.parent
     plugins = [home / path.expanduser() for path in config.plugins.load.paths]
     hooks = [home / path.expanduser() for path in config.hooks.internal.load.extra_dirs]

@@ -8,25 +8,25 @@ from skerry.config.base import Section
 
 
 class ReloadMode(StrEnum):
-    """What an edit of the file leads to."""
+    """Reaction to an edit of the file."""
 
     OFF = "off"
     """Nothing: the file is read at the next start."""
     HOT = "hot"
-    """What can change at once does; what needs a restart is only said."""
+    """Applies the changes that can take effect at once; reports those that need a restart."""
     HYBRID = "hybrid"
-    """What can change at once does; for the rest the gateway restarts by itself."""
+    """Applies the changes that can take effect at once; restarts the gateway for the rest."""
     RESTART = "restart"
     """The gateway restarts by itself for every change."""
 
     @property
     def restarts(self) -> bool:
-        """Whether the gateway may restart by itself."""
+        """Returns whether the gateway may restart by itself."""
         return self in {ReloadMode.HYBRID, ReloadMode.RESTART}
 
 
 class ReloadConfig(Section):
-    """What follows an edit of the file while the gateway runs."""
+    """Reaction to an edit of the file while the gateway runs."""
 
     mode: ReloadMode = ReloadMode.HYBRID
     """`hybrid`: what can change at once does, and for the rest the gateway restarts once no run is

@@ -1,4 +1,4 @@
-"""Which changes a running gateway uses at once, and which after a restart: a table (pure)."""
+"""Table of the changes that a running gateway applies at once or after a restart (pure)."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -8,7 +8,7 @@ from skerry.config.paths import Place, show_place, within
 
 
 class Effect(StrEnum):
-    """What a change leads to."""
+    """Effect of a change."""
 
     LIVE = "live"
     """It is read anew at each use: it holds from the next message on."""
@@ -53,7 +53,7 @@ RULES: Final = tuple(
 
 
 def effect(place: Place) -> Effect:
-    """Return what a change of the place leads to; of a place that no rule names, a restart."""
+    """Returns the effect of a change at the place; a restart if no rule names it."""
     return next((found for pattern, found in RULES if within(place, pattern)), Effect.RESTART)
 
 

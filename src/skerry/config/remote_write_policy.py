@@ -1,4 +1,4 @@
-"""What a change over the wire may touch, and what is for a person at the file alone."""
+"""Keys that a change over the wire may touch; all others are left to a person at the file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -44,26 +44,28 @@ ALLOWED: Final = _patterns(
     "session.resetByType",
     "wizard",
 )
-"""What clients may change. All else decides, or may do so in a later version, which code is loaded,
-which commands run, which files are read or who may connect. An agent's id, and which agent is the
-default, are not among it: they move workspaces, from which no code is loaded unseen."""
+"""Keys that clients may change. Every other key decides, or may do so in a later version, which
+code is loaded, which commands run, which files are read or who may connect. An agent's id and the
+choice of the default agent are not included: they move workspaces, from which no code is loaded
+unseen."""
 IMPORTED: Final = (
     *ALLOWED,
     *_patterns(
         "agents.list.*.default", "agents.list.*.id", "hooks.internal.entries.session-memory"
     ),
 )
-"""What an import takes: also which agents there are, since their files arrive with them, and the
+"""Keys that an import takes: also the list of agents, since their files arrive with them, and the
 bundled hook that only writes notes."""
 AGENTS: Final = _patterns("agents.list")
-"""What the gateway's own methods about agents change besides; no client writes the text of it."""
+"""Keys that the gateway's own methods about agents change in addition; no client writes their
+text."""
 CONFIRMED: Final = {
     ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
     ("session", "dmScope"): "it decides whose direct messages share a conversation",
     ("session", "identityLinks"): "it decides which senders are one person",
 }
-"""What an import takes with a yes to the key, and why it is asked. All else is for a person at the
-file."""
+"""Keys that an import takes after a confirmation, each with the reason for asking. All other keys
+are left to a person at the file."""
 
 CONTROL: Final[tuple[str, ...]] = ("gateway", "control")
 FLAG: Final[Place] = (*CONTROL, "allowCodeChanges")
@@ -153,7 +155,7 @@ def _own_key(provider: Mapping[str, Any]) -> bool:
 
 
 def _secrets(provider: Mapping[str, Any]) -> list[Any]:
-    """Return what is sent to the provider's address to prove who asks, each header for itself."""
+    """Returns the secrets that are sent to the provider's address, each header separately."""
     models = provider.get("models")
     listed = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
     found = [one.get(key) for one in (provider, *listed) for key in _KEYS]

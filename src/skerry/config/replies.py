@@ -1,4 +1,4 @@
-"""How answers are sent to chat platforms: in blocks, with pauses, with signs of writing."""
+"""Sending of answers to chat platforms: blocks, pauses and typing indicators."""
 
 from typing import Literal
 
@@ -8,18 +8,18 @@ from skerry.config.base import OpenSection
 
 
 class BlockChunk(OpenSection):
-    """How long the blocks of a streamed answer are."""
+    """Length of the blocks of a streamed answer."""
 
     min_chars: int = Field(default=800, ge=1, le=100_000)
     """Characters before which no block ends while the answer goes on."""
     max_chars: int = Field(default=1200, ge=1, le=100_000)
     """Characters that no block exceeds; never more than the platform takes."""
     break_preference: Literal["paragraph", "newline", "sentence"] = "paragraph"
-    """Where a block ends as soon as it may."""
+    """Preferred end of a block once it is long enough."""
 
 
 class BlockCoalesce(OpenSection):
-    """How blocks that follow each other quickly become one message."""
+    """Merging of blocks that follow each other quickly into one message."""
 
     min_chars: int | None = Field(default=None, ge=1, le=100_000)
     """Characters that a message has before a silence of the model sends it; without it as
@@ -27,7 +27,7 @@ class BlockCoalesce(OpenSection):
     max_chars: int | None = Field(default=None, ge=1, le=100_000)
     """Characters that a message does not exceed; without it what the platform takes."""
     idle_ms: int = Field(default=1000, ge=0, le=60_000)
-    """How long a message waits for the next block; with 0 each block is a message."""
+    """Milliseconds for which a message waits for the next block; with 0 each block is a message."""
 
 
 class HumanDelay(OpenSection):
@@ -42,20 +42,21 @@ class HumanDelay(OpenSection):
 
 
 class ReplyDefaults(OpenSection):
-    """How the answers of every agent are sent."""
+    """Sending of answers, for every agent."""
 
     block_streaming_default: Literal["off", "on"] = "off"
-    """Whether a platform gets an answer in blocks while it is written."""
+    """Sends an answer to platforms in blocks while it is written."""
     block_streaming_break: Literal["text_end", "message_end"] = "text_end"
-    """Whether blocks leave while a text grows, or when the model's whole message is there."""
+    """Time at which blocks are sent: while a text grows, or when the model's whole message is
+    complete."""
     block_streaming_chunk: BlockChunk = BlockChunk.model_construct()
     block_streaming_coalesce: BlockCoalesce = BlockCoalesce.model_construct()
     human_delay: HumanDelay = HumanDelay.model_construct()
     typing_mode: Literal["never", "instant", "thinking", "message"] | None = None
-    """When a platform shows that an answer is being written: at once, with the first thought, or
-    with the first words. Without it `instant` in direct chats and `message` in groups."""
+    """Moment from which a platform shows the typing indicator: at once, with the first reasoning,
+    or with the first words. When unset, `instant` in direct chats and `message` in groups."""
     typing_interval_seconds: float = Field(default=6.0, ge=1, le=60)
-    """How often that is renewed."""
+    """Seconds between two renewals of the typing indicator."""
     verbose_default: Literal["off", "on", "full"] = "off"
-    """Whether direct chats on platforms get a message for each tool call, with `full` also its
+    """Sends a message for each tool call to direct chats on platforms; with `full` also its
     result."""

@@ -55,7 +55,8 @@ class Config(OpenSection):
     plugins: PluginsConfig = PluginsConfig.model_construct()
     hooks: HooksConfig = HooksConfig.model_construct()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
-    """Which agent answers which conversation; of those that fit the most specific counts."""
+    """Rules that assign conversations to agents; of those that match, the most specific one
+    applies."""
     commands: CommandsConfig = CommandsConfig.model_construct()
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
@@ -153,7 +154,7 @@ class Config(OpenSection):
         return self.agents.defaults.model.fallbacks or ()
 
     def memory_search(self, agent: AgentId) -> MemorySearchConfig:
-        """Return what holds for the agent's memory: its own section wins, key by key."""
+        """Returns the memory settings of the agent: its own section wins, key by key."""
         own = self.agents.get(agent)
         defaults = self.agents.defaults.memory_search
         if own is not None and own.memory_search is not None:
@@ -161,7 +162,7 @@ class Config(OpenSection):
         return defaults
 
     def limits(self, agent: AgentId | str) -> LimitsConfig:
-        """Return what the agent may use: its own section wins, key by key."""
+        """Returns the usage limits of the agent: its own section wins, key by key."""
         own = self.agents.get(AgentId(agent))
         if own is not None and own.limits is not None:
             return overlaid(self.agents.defaults.limits, own.limits)

@@ -79,7 +79,7 @@ def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
 
 
 def hints(tree: _Node) -> _Node:
-    """Return what a form shows beside each key: a label, a help text, whether to hide it."""
+    """Returns the form hints of each key: a label, a help text, whether to hide it."""
     found: _Node = {}
     for order, (key, one) in enumerate(tree["properties"].items()):
         found[key] = {"label": label(key), "group": label(key), "order": 10 * (order + 1)}

@@ -26,32 +26,32 @@ class SecretProvider(Section):
     source: Literal["env", "file", "exec"]
     """`env`, `file` or `exec`."""
     allowlist: tuple[_Name, ...] | None = Field(default=None, max_length=1000)
-    """Of `env`: the variables that may be named; without it all."""
+    """For `env`: variables that may be named; all when unset."""
     path: _Path | None = None
-    """Of `file`: where it is. It must be yours, and closed to others."""
+    """For `file`: path of the file. It must be yours, and closed to others."""
     mode: Literal["json", "singleValue"] = "json"
-    """Of `file`: `json` holds an object in which ids such as `/openai/key` are places;
-    `singleValue` is the one secret whose id is `value`."""
+    """For `file`: with `json` the file holds an object, and ids such as `/openai/key` are paths in
+    it; with `singleValue` it holds one secret whose id is `value`."""
     command: _Path | None = None
-    """Of `exec`: the program, in full. No shell is asked."""
+    """For `exec`: absolute path of the program. It is started without a shell."""
     args: tuple[str, ...] = Field(default=(), max_length=100)
-    """Of `exec`: its arguments."""
+    """For `exec`: arguments of the program."""
     timeout_ms: int = Field(default=5_000, ge=100, le=120_000)
-    """Of `exec`: milliseconds after which it is ended."""
+    """For `exec`: milliseconds after which the program is killed."""
     max_output_bytes: int = Field(default=1_048_576, ge=1, le=16_777_216)
-    """Of `exec`: bytes that it may print."""
+    """For `exec`: bytes that the program may print."""
     json_only: bool = True
-    """Of `exec`: whether it must answer `{"values": {id: secret}}`; else what it prints is the one
-    secret that is asked for."""
+    """For `exec`: requires the output `{"values": {id: secret}}`; otherwise the whole output is the
+    requested secret."""
     trusted_dirs: tuple[_Path, ...] = Field(default=(), max_length=100)
-    """Of `exec`: directories in which the program, links followed, must be; without them any that
-    nobody else can write to."""
+    """For `exec`: directories in one of which the program must be, after links are followed; when
+    unset, any directory that nobody else can write to."""
     pass_env: tuple[_Name, ...] = Field(default=(), max_length=100)
-    """Of `exec`: variables that it gets; no others."""
+    """For `exec`: variables passed to the program; no others are."""
 
 
 class SecretsConfig(Section):
-    """Where secrets come from that stand in the file as references."""
+    """Sources of the secrets that the file refers to."""
 
     providers: dict[str, SecretProvider] = Field(default_factory=dict, max_length=50)
     """Each name to a provider. `default` is the environment."""

@@ -31,7 +31,7 @@ _CHUNK: Final = 65_536
 
 
 def unfetched(_reference: Mapping[str, Any]) -> str:
-    """Return what stands for a secret: nothing is read and nothing is run."""
+    """Returns the placeholder of a secret, without reading a file or running a program."""
     return UNFETCHED
 
 
@@ -130,7 +130,7 @@ def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
 
 
 def _at(found: Mapping[str, Any], provider: SecretProvider, wanted: str) -> Any:
-    """Return what a program gave for the id, or what a JSON pointer names (RFC 6901)."""
+    """Returns a program's value for the id, or the value at a JSON pointer (RFC 6901)."""
     if provider.source == "exec":
         return found.get(wanted)
     value: Any = found
@@ -151,7 +151,7 @@ def _object(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _run(name: str, provider: SecretProvider, asked: bytes, environ: Mapping[str, str]) -> bytes:
-    """Return what the program prints; what it started and left behind is ended with it."""
+    """Runs the program and returns its output; processes that it left behind are killed."""
     deadline = time.monotonic() + provider.timeout_ms / 1000
     try:
         process = subprocess.Popen(  # noqa: S603 - the owner's own program, in full, no shell

@@ -18,7 +18,7 @@ _MOST: Final = 1e15
 
 
 class Scope(StrEnum):
-    """Whether a platform's messages have conversations of their own."""
+    """Separation of a platform's conversations by sender."""
 
     PER_SENDER = "per-sender"
     GLOBAL = "global"
@@ -26,7 +26,7 @@ class Scope(StrEnum):
 
 
 class DmScope(StrEnum):
-    """Which direct chats share a conversation."""
+    """Sharing of a conversation between direct chats."""
 
     MAIN = "main"
     PER_PEER = "per-peer"
@@ -35,7 +35,7 @@ class DmScope(StrEnum):
 
 
 class ResetMode(StrEnum):
-    """What makes a conversation begin anew by itself."""
+    """Event that resets a conversation automatically."""
 
     NONE = "none"
     DAILY = "daily"
@@ -84,7 +84,7 @@ Person = Annotated[str, Field(max_length=256), AfterValidator(person)]
 
 
 class ResetConfig(Section):
-    """When a conversation begins anew; of two limits the first to be reached counts."""
+    """Time at which a conversation is reset; of two limits the first to be reached applies."""
 
     mode: ResetMode | None = None
     """`daily`, `idle`, or `none`."""
@@ -100,33 +100,33 @@ class SendMatch(Section):
     channel: str | None = Field(default=None, min_length=1, max_length=64)
     """The platform."""
     chat_type: Literal["direct", "dm", "group", "channel"] | None = None
-    """What kind of chat it is."""
+    """Kind of chat."""
     key_prefix: str | None = Field(default=None, min_length=1, max_length=512)
-    """How the session key begins, with or without `agent:<id>:`."""
+    """Prefix of the session key, with or without `agent:<id>:`."""
     raw_key_prefix: str | None = Field(default=None, min_length=1, max_length=512)
-    """How the whole session key begins."""
+    """Prefix of the whole session key."""
 
 
 class SendRule(Section):
     """One rule of the send policy."""
 
     action: Literal["allow", "deny"]
-    """What becomes of the replies."""
+    """Sends or drops the replies."""
     match: SendMatch = SendMatch.model_construct()
     """In which conversations; an empty one means all."""
 
 
 class SendPolicy(Section):
-    """Which conversations get their replies on the chat platform."""
+    """Rules that decide whether the replies of a conversation are sent to the chat platform."""
 
     default: Literal["allow", "deny"] = "allow"
-    """What holds where no rule fits."""
+    """Action where no rule matches."""
     rules: tuple[SendRule, ...] = Field(default=(), max_length=1000)
     """Any that denies counts; else one that allows."""
 
 
 class MaintenanceConfig(Section):
-    """How long conversations are kept."""
+    """Limits on the number, age and size of stored conversations."""
 
     mode: Literal["warn", "enforce"] = "warn"
     """`warn` only says what is over the limits; `enforce` clears it away once a day."""
@@ -145,8 +145,8 @@ class SessionConfig(Section):
     scope: Scope = Scope.PER_SENDER
     """`global` gives all chats of all platforms one conversation."""
     dm_scope: DmScope | None = None
-    """Which direct chats share one. Without it the owner's share `main`, and everybody else has one
-    for each channel; a value holds for all."""
+    """Sharing of direct chats. When unset, the owner's chats share `main`, and everybody else has
+    one conversation for each channel; a value applies to all."""
     identity_links: dict[str, tuple[Person, ...]] = Field(default_factory=dict, max_length=1000)
     """A person's name to what that person is called on platforms, `channel:id`."""
     main_key: str | None = None
@@ -154,20 +154,20 @@ class SessionConfig(Section):
     store: str | None = None
     """Has no effect: the files are always below the state directory."""
     reset: ResetConfig | None = None
-    """When conversations begin anew; without it daily at 4."""
+    """Reset of conversations; daily at 4 when unset."""
     reset_by_type: dict[Literal["direct", "dm", "group", "thread"], ResetConfig] = Field(
         default_factory=dict
     )
-    """What is different in direct chats, groups and threads."""
+    """Different resets for direct chats, groups and threads."""
     reset_by_channel: dict[str, ResetConfig] = Field(default_factory=dict, max_length=100)
-    """What holds for one platform, whatever the rest says."""
+    """Reset for one platform; it overrides all other settings."""
     idle_minutes: int | None = Field(default=None, ge=1, le=5_256_000)
     """The older form of `reset: {mode: "idle", idleMinutes}`; counts where there is no `reset`."""
     reset_triggers: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
         default=("/new", "/reset"), max_length=20
     )
-    """What begins a conversation anew, alone or before a first message."""
+    """Messages that reset a conversation, alone or before a first message."""
     send_policy: SendPolicy = SendPolicy.model_construct()
-    """Which conversations get their replies on the chat platform."""
+    """Rules that decide whether the replies of a conversation are sent to the chat platform."""
     maintenance: MaintenanceConfig = MaintenanceConfig.model_construct()
-    """How long conversations are kept."""
+    """Limits on the number, age and size of stored conversations."""

@@ -18,7 +18,7 @@ MAX_BYTES: Final = 1_048_576
 """A larger file is refused."""
 
 _LEVELS: Final = 31
-"""Of objects and lists in each other; what has more is left to the parser of JSON5 to refuse."""
+"""Nesting depth of objects and lists; deeper text is left to the JSON5 parser, which refuses it."""
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: starting)? near (?P<at>\d+)(?P<rest>.*)", re.DOTALL)
 _NAME: Final = re.compile(r"b'(\w+)'")
 _CHARACTER: Final = re.compile(r"U\+([0-9a-fA-F]{4,6})")
@@ -26,7 +26,7 @@ _CHARACTER: Final = re.compile(r"U\+([0-9a-fA-F]{4,6})")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was read. `mode` holds the permission bits; None where there is no file."""
+    """Content of the file. `mode` holds the permission bits; None if there is no file."""
 
     path: Path
     raw: str = field(default="", repr=False)
@@ -79,7 +79,7 @@ def text(path: Path, data: bytes) -> str:
 
 
 def parse_any(path: Path, raw: str) -> Any:
-    """Return what JSON5 text holds; blank text is an empty object.
+    """Parses JSON5 text; blank text is an empty object.
 
     Raises:
         ConfigInvalidError: it is not JSON5.
@@ -112,7 +112,7 @@ def parse(path: Path, raw: str) -> dict[str, Any]:
 
 
 def read_bytes(path: Path) -> tuple[bytes, int]:
-    """Return what the file holds, and its permission bits.
+    """Reads the file; returns its content and its permission bits.
 
     Raises:
         ConfigInvalidError: not a plain file, or too large.

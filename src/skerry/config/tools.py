@@ -24,6 +24,6 @@ class GuestTools(Section):
 
 
 class ToolsConfig(Section):
-    """Which tools anybody but the owner may use."""
+    """Tools for anybody but the owner."""
 
     guests: GuestTools = GuestTools.model_construct()

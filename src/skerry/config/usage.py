@@ -10,12 +10,12 @@ from skerry.infra.clock import DAY_MS
 
 
 class Budget(Section):
-    """What may be used in a day; a limit that is not set does not count."""
+    """Limits of usage per day; an unset limit does not apply."""
 
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """US dollars."""
     tokens: int | None = Field(default=None, ge=1)
-    """Of all kinds together."""
+    """Tokens of all kinds together."""
     warn_at: float = Field(default=0.8, gt=0, le=1)
     """The share at which the owner is told, and at which heartbeats, flushes and the checklist of
     the start stop."""
@@ -27,7 +27,7 @@ class Budget(Section):
 
 
 class Budgets(Section):
-    """How much a day of the person's time zone may cost before runs are refused."""
+    """Limits on the usage of a day of the owner's time zone; beyond them runs are refused."""
 
     day: Budget = Budget.model_construct()
     """For all agents together."""
@@ -41,10 +41,10 @@ class Budgets(Section):
 
 
 class UsageConfig(Section):
-    """What calls of models may cost, and how long each is kept."""
+    """Budgets of model calls, and the retention of their records."""
 
     budgets: Budgets = Budgets.model_construct()
     keep_calls: Annotated[int, BeforeValidator(duration), SPAN] = Field(
         default=90 * DAY_MS, ge=DAY_MS
     )
-    """How long each call is kept, such as `90d`. The sums of the days are kept for good."""
+    """Time for which each call is kept, such as `90d`. The daily totals are kept forever."""

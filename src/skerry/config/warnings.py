@@ -1,4 +1,4 @@
-"""What a person should look at in a configuration that works: permissions, and what it opens."""
+"""Warnings about a configuration that works: file permissions, and settings that open access."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +50,7 @@ def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
 def openings(
     config: Config, written: Mapping[str, Any], *, from_environment: bool
 ) -> list[ConfigIssue]:
-    """Return what lets others in; `written` is the tree of the file without the environment."""
+    """Warns of settings that open access; `written` is the file's tree without the environment."""
     auth = config.gateway.auth
     if auth.mode is AuthMode.NONE:
         message = "every program and web page on this machine can steer the agents."

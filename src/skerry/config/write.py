@@ -34,7 +34,7 @@ Edit = Callable[[source.Source, Expanded], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, and what the references of the file mean there."""
+    """Author of a write, and the environment in which the file's references are resolved."""
 
     by: str = "command line"
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -44,13 +44,13 @@ class Author:
     guard: Callable[[source.Source, Expanded, Expanded, list[Place]], None] | None = None
     """Raises when the change of these places is not for this author to make."""
     dry: bool = False
-    """Whether all is checked and nothing written."""
+    """Checks everything and writes nothing."""
     strict: bool = False
-    """Whether a key that this version does not know is an error where it is changed."""
+    """Makes a change of a key that this version does not know an error."""
 
 
 class Written(Struct, frozen=True):
-    """What was written, and the places that changed; none means that nothing was written."""
+    """Result of a write, with the places that changed; none means that nothing was written."""
 
     source: source.Source
     changed: tuple[Place, ...]
@@ -235,7 +235,7 @@ def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source
 def _checked(
     after: source.Source, old: Expanded, author: Author
 ) -> tuple[Expanded, tuple[ConfigIssue, ...]]:
-    """Return what the new file means; a reference that named nothing before is no matter."""
+    """Checks the new file and returns its expansion; unresolved references may remain so."""
     path = after.path
     new = expand(after, author.environ)
     _, warnings = check(new.tree, state_dir=author.state_dir or path.parent, path=path)
@@ -269,7 +269,7 @@ def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> tuple[
 
 
 def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
-    """Return what `values` should make of the whole, wherever it is written."""
+    """Returns the whole tree that `values` should produce, in whichever file they are written."""
     tree: Any = old.merged
     for dotted, value in values.items():
         place = parse_place(dotted)
@@ -329,7 +329,7 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def by_hand(values: Mapping[str, JSON]) -> str:
-    """Return what a person is to do in an editor to set the values, without their secrets.
+    """Returns the text to put into an editor to set the values, without their secrets.
 
     What belongs into a list shows as its only element.
     """

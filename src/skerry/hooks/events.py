@@ -1,4 +1,4 @@
-"""What handlers are told of, and the run that it belongs to."""
+"""Events that handlers receive, and the run that each belongs to."""
 
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ class RunContext(Struct, frozen=True, kw_only=True):
     session_key: str
     session_id: SessionId
     channel: str = WEBCHAT
-    """Where the message came from: a chat platform's name, or `webchat`."""
+    """Channel of the message: a chat platform's name, or `webchat`."""
     workspace: Path | None = None
     """The agent's directory; None where a start closes an interrupted run."""
     caller: Caller | None = None
-    """Who asks, and where; None where nobody speaks."""
+    """Caller and conversation; None if nobody asks."""
 
 
 class MessageReceived(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class CommandGiven(Struct, frozen=True, kw_only=True):
 
 
 class HookEvent(Struct, frozen=True, kw_only=True):
-    """What the handler of a HOOK.md folder gets."""
+    """Event for the handler of a HOOK.md folder."""
 
     type: str
     """Such as `command`, `session`, `agent`, `gateway`, `message`."""
@@ -155,7 +155,7 @@ class AfterCompaction(Struct, frozen=True, kw_only=True):
     """Messages that the summary stands for since the one before."""
     summary: str
     by_model: bool
-    """Whether a model wrote it; else it is an extract, because no model could."""
+    """True when a model wrote the summary; false for an extract, because no model could."""
 
 
 class SessionEnd(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What handlers may change, and the changes that they may return.
+"""Payloads that handlers may change, and the changes that they may return.
 
 Field names are OpenClaw's in snake case. Every field of a record is given by name, and a new one
 gets a default, so that a plugin goes on working. Handlers must not change what a payload holds;
@@ -18,7 +18,7 @@ from skerry.model.message import AssistantMessage, Message, ToolResultMessage, U
 
 
 class Payload(Struct, frozen=True, kw_only=True):
-    """What every payload of a changing hook has."""
+    """Base of the payload of every hook whose handlers may change it."""
 
     @property
     def closed(self) -> bool:
@@ -27,7 +27,7 @@ class Payload(Struct, frozen=True, kw_only=True):
 
 
 class ModelResolve(Payload, frozen=True, kw_only=True):
-    """Which model is to answer a prompt."""
+    """Choice of the model that answers a prompt."""
 
     context: RunContext
     prompt: str
@@ -52,20 +52,19 @@ class ModelResolveChange(Struct, frozen=True, kw_only=True):
 
 
 class PromptDraft(Payload, frozen=True, kw_only=True):
-    """What the model is about to be told, before it is put together."""
+    """Parts of the prompt before it is put together."""
 
     context: RunContext
     prompt: str
-    """What the person wrote."""
+    """Text of the person."""
     messages: tuple[Message, ...]
-    """What was said before, and the prompt as the last."""
+    """Earlier messages, and the prompt as the last."""
     provider: str
     model: str
     compactions: int = 0
-    """How often the conversation was summarised; what stands before the last summary is not among
-    the messages."""
+    """Number of compactions; the messages begin after the last summary."""
     context_bytes: int = 0
-    """What may be put before the person's words, in bytes; more could crowd out what was said."""
+    """Limit on the context put before the person's text, in bytes; more could displace messages."""
     system_prompt: str | None = None
     """In `before_prompt_build` what handlers put in place of ours; in `before_agent_start` all of
     it."""
@@ -88,7 +87,7 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
 
 
 class PromptChange(Struct, frozen=True, kw_only=True):
-    """What the model is told besides. Contexts of several handlers stand in order of priority."""
+    """Additions to the prompt. Contexts of several handlers appear in order of priority."""
 
     system_prompt: str | None = None
     """In place of the whole system prompt; the last handler's counts."""
@@ -135,11 +134,11 @@ class LlmInput(Payload, frozen=True, kw_only=True):
     model: str
     system_prompt: str
     prompt: str
-    """What the person wrote last."""
+    """Last text of the person."""
     history_messages: tuple[Message, ...]
     """Everything the model gets, the prompt and results of tools included."""
     images_count: int = 0
-    """How many images those messages have."""
+    """Number of images in those messages."""
 
     def merged(self, change: "LlmInputChange") -> Self:
         """Take the last system prompt."""
@@ -206,7 +205,7 @@ class BeforeToolCall(Payload, frozen=True, kw_only=True):
 
 
 BLOCKED = "Tool call blocked by plugin hook"
-"""What the model reads when a handler gives no reason; OpenClaw's words."""
+"""Text for the model when a handler gives no reason; OpenClaw's words."""
 
 
 class BeforeToolCallChange(Struct, frozen=True, kw_only=True):
@@ -215,9 +214,9 @@ class BeforeToolCallChange(Struct, frozen=True, kw_only=True):
     params: dict[str, Any] | None = None
     """Put over the model's: what is not named stays."""
     block: bool = False
-    """Whether the tool must not run; then no further handler is asked."""
+    """Prevents the tool call; no further handler is called then."""
     block_reason: str = ""
-    """What the model reads in place of a result."""
+    """Text for the model in place of a result."""
 
 
 class ToolResultPersist(Payload, frozen=True, kw_only=True):
@@ -228,7 +227,7 @@ class ToolResultPersist(Payload, frozen=True, kw_only=True):
     tool_call_id: str
     message: ToolResultMessage
     is_synthetic: bool = False
-    """Whether no tool made it: the call was skipped or aborted."""
+    """True when no tool produced the result: the call was skipped or aborted."""
 
     def merged(self, change: "ToolResultPersistChange") -> Self:
         """Take the message, which must answer the same call."""
@@ -238,7 +237,7 @@ class ToolResultPersist(Payload, frozen=True, kw_only=True):
 
 
 class ToolResultPersistChange(Struct, frozen=True, kw_only=True):
-    """What the transcript gets in place of the result."""
+    """Result to store in the transcript instead."""
 
     message: ToolResultMessage | None = None
 
@@ -256,7 +255,7 @@ class AfterToolCall(Payload, frozen=True, kw_only=True):
 
     @property
     def error(self) -> str | None:
-        """Return what went wrong, or None."""
+        """Returns the error text, or None."""
         if not self.result.is_error:
             return None
         return "".join(getattr(block, "text", "") for block in self.result.content)
@@ -308,7 +307,7 @@ class MessageSendingChange(Struct, frozen=True, kw_only=True):
 
     content: str | None = None
     cancel: bool = False
-    """Whether nothing is sent; then no further handler is asked."""
+    """Prevents the sending; no further handler is called then."""
 
 
 class BeforeMessageWrite(Payload, frozen=True, kw_only=True):
@@ -340,7 +339,7 @@ class BeforeMessageWriteChange(Struct, frozen=True, kw_only=True):
 
     message: Message | None = None
     block: bool = False
-    """Whether the transcript does not get it; then no further handler is asked."""
+    """Keeps the message out of the transcript; no further handler is called then."""
 
 
 def joined(first: str, second: str | None) -> str:

@@ -77,7 +77,7 @@ class Handler(Generic[P, R]):
 
 
 class HandlerReport(Struct, frozen=True):
-    """How one handler does; what `doctor` and `status` print."""
+    """Health of one handler, as `doctor` and `status` print it."""
 
     hook: str
     plugin: str
@@ -89,7 +89,8 @@ class HandlerReport(Struct, frozen=True):
     last_failed_at: int
     """Milliseconds since 1970; 0 when it never failed."""
     resting: bool
-    """Whether it is not called, because it failed three times in a row within the last minute."""
+    """True while the handler is not called because it failed three times in a row within a
+    minute."""
 
 
 class HandlerError(Exception):

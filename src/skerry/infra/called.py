@@ -1,4 +1,4 @@
-"""How this program was called, so that a person can call it again."""
+"""Command line of this program, so that a person can call it again."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def command() -> str:
 
 
 def start_command(environ: Mapping[str, str]) -> str:
-    """Return what starts the gateway again: its service, `make start` of a checkout, or itself."""
+    """Returns the command that starts the gateway: its service, `make start`, or this program."""
     if environ.get("SYSTEMD_EXEC_PID") == str(os.getpid()):
         return f"systemctl --user start {_UNIT}"
     called = Path(sys.argv[0]).absolute()

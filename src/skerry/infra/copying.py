@@ -13,7 +13,7 @@ MOST_BYTES = 256 * 1024 * 1024
 
 @dataclass(slots=True)
 class Copied:
-    """What became of the files."""
+    """Result of a copy."""
 
     copied: int = 0
     bytes: int = 0

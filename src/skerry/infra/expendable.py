@@ -18,9 +18,9 @@ import msgspec
 
 HEAD: Final = struct.Struct("!I")
 CPU_SECONDS: Final = 20
-"""Of one call."""
+"""CPU limit of one call, in seconds."""
 WALL_SECONDS: Final = 120.0
-"""Of one call, on a machine whose CPU is busy with others."""
+"""Time limit of one call, in seconds, on a machine whose CPU is busy with others."""
 MEMORY_BYTES: Final = 1 << 30
 IDLE_SECONDS: Final = 30
 """After which the process ends by itself; the next call starts another."""

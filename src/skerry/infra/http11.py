@@ -24,7 +24,7 @@ _FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: (?:[^\0\r\n \t](?:[^\0\r\n]*[^\
 
 
 class Head(Struct, frozen=True):
-    """What a response says before its body."""
+    """Status line and headers of a response."""
 
     status: int
     reason: bytes
@@ -189,7 +189,7 @@ class _Answer:
         self._over(reusable=False)
 
     def taken(self) -> bytes:
-        """Return what is here of the body, and forget it."""
+        """Returns the received part of the body, and drops it."""
         parts, self.body = self.body, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -44,9 +44,11 @@ class Opened(Struct, frozen=True):
     path: Path
     """Absolute, without links."""
     folders: tuple[Identity, ...] = ()
-    """Of each directory from the root to the file, as opened; empty before it is opened."""
+    """Identity of each directory from the root to the file, as opened; empty before it is
+    opened."""
     is_foreign: bool = False
-    """Whether it belongs to another user than the root directory, who is not the administrator."""
+    """True when it belongs to another user than the root directory, who is not the
+    administrator."""
     size: int | None = None
     """Bytes of the file; None where there is none yet."""
 
@@ -286,7 +288,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 
 def _mark(status: os.stat_result | None) -> tuple[int, ...] | None:
-    """Return what differs as soon as somebody replaces the file or writes into it."""
+    """Returns a mark that changes as soon as somebody replaces the file or writes into it."""
     if status is None:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_nlink

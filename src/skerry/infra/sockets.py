@@ -97,7 +97,7 @@ class Stream(asyncio.Protocol):
         _wake(self._writable)
 
     async def read(self, max_bytes: int, seconds: float | None) -> bytes:
-        """Return what has come, at most `max_bytes`; empty at the end.
+        """Returns the received bytes, at most `max_bytes`; empty at the end.
 
         Raises:
             httpx2.ReadTimeout: nothing came for `seconds`.

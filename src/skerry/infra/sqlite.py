@@ -118,7 +118,7 @@ def quick_check(path: Path) -> str:
 
 
 def problems(path: Path, *, whole: bool) -> list[str]:
-    """Return what SQLite finds wrong in the file; nothing is written.
+    """Returns the problems that SQLite reports in the file; nothing is written.
 
     Args:
         path: A database, which others may be using.

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 GRACE_SECONDS: Final = 10.0
-"""What a cancelled work may take to clean up."""
+"""Seconds that cancelled work may take to clean up."""
 
 
 class Stray(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Stray(Struct, frozen=True):
 
     what: str
     since: int
-    """When it was given up, ms since 1970."""
+    """Time at which it was given up, in milliseconds since 1970."""
 
 
 class Leash(Struct):
@@ -38,11 +38,11 @@ class Leash(Struct):
     _left: dict[asyncio.Task[Any], Stray] = field(default_factory=dict)
 
     def left(self) -> list[Stray]:
-        """Return what was left behind and has not ended to this day, oldest first."""
+        """Returns the work that was abandoned and has not ended since, oldest first."""
         return list(self._left.values())
 
     async def do(self, work: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
-        """Return what `work` returns; when cancelled, give it `grace` seconds to end.
+        """Runs `work` and returns its result; when cancelled, gives it `grace` seconds to end.
 
         `what` names it for people: `tool exec`.
         """

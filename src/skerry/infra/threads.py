@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
-    """Return what `call` returns; cancelling leaves the thread to itself.
+    """Runs `call` in a thread and returns its result; cancelling leaves the thread running.
 
     The thread is a daemon, which a worker of anyio is not: a call that never returns keeps neither
     its caller nor the end of the process. Starting one costs about 0.1 ms.

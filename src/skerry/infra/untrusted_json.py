@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 UNREADABLE: Final = (ValueError, RecursionError)
-"""What `msgspec` raises of bytes that are no JSON, no UTF-8, of another type, or too deep."""
+"""Exceptions of `msgspec` for bytes that are not JSON, not UTF-8, of another type, or too deep."""
 DEEPEST: Final = 64
 """Levels of objects and lists that are kept: to walk through each takes some calls."""
 

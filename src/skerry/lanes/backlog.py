@@ -1,4 +1,4 @@
-"""What waits behind a run of a conversation: what is taken up together, and what is too much. Pure.
+"""Queue behind a run of a conversation: the messages that share a turn, and the excess. Pure.
 
 Rules and wording: openclaw-behaviour 5.2 and 5.3. One thing differs on purpose: a message that
 waited alone stays as it was written.
@@ -23,7 +23,7 @@ OVERFLOW: Final = "[Queue overflow]"
 _NEXT: Final = re.compile(r"(?:\A|\n\n)---\nQueued #\d+(?:\n(?!\n---\nQueued #)|(?=\n)|\Z)")
 LINE_LENGTH: Final = 160
 MAX_CHARS: Final = 4 * 1024 * 1024
-"""Of one collected prompt, the base64 of its images included; what is more comes after it."""
+"""Limit on one collected prompt, the base64 of its images included; the rest follows in another."""
 _QUEUED: Final = frozenset(
     {QueueMode.COLLECT, QueueMode.STEER, QueueMode.FOLLOWUP, QueueMode.STEER_BACKLOG}
 )
@@ -35,7 +35,7 @@ class Batch(Struct, frozen=True):
 
     runs: tuple["ActiveRun", ...]
     dropped: int = 0
-    """Of so many, the first, the prompt has a line only."""
+    """Number of runs, from the first, of which the prompt has only a line."""
 
     def said(self, at: int) -> UserMessage:
         """Return the one prompt that they make, as a message of time `at`."""
@@ -53,7 +53,7 @@ class Batch(Struct, frozen=True):
 
 
 def summary(texts: Sequence[str], unseen: int = 0) -> str:
-    """Return what the model reads of messages that were dropped; of `unseen` it has the number."""
+    """Returns the note for the model about dropped messages; `unseen` ones are only counted."""
     number = len(texts) + unseen
     lines = [f"{OVERFLOW} Dropped {number} message{'s' * (number != 1)} due to cap."]
     if texts:
@@ -139,7 +139,7 @@ def line(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> list["ActiveRun"]
 
 
 def batch(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> Batch:
-    """Return what the turn of `front` takes up, of that which waits `behind` it, in order."""
+    """Returns the runs that share the turn of `front`, from those `behind` it, in order."""
     found = line(front, behind)
     rules = found[-1].rules
     if not is_queued(front) or rules is None:

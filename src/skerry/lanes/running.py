@@ -19,17 +19,17 @@ _NO_SESSION: Final = SessionId("")
 
 
 class Continued(Struct, frozen=True):
-    """What a run that goes on after a restart has said and done before."""
+    """Messages and blocks that a run had produced before a restart."""
 
     messages: tuple[Message, ...]
     """Behind its prompt, messages that have entered it included."""
     place: int | None
     """Index of its prompt in the conversation; None where that was summarised."""
     blocks: int = 0
-    """How many blocks of it stand in the outbox."""
+    """Number of its blocks in the outbox."""
     said: str | None = None
-    """What of the response that broke off was sent; None where no text was, earlier ones' either.
-    """
+    """Part of the interrupted response that was sent; None if no text was, of earlier ones
+    neither."""
 
 
 class ActiveRun(Struct, eq=False):
@@ -41,9 +41,9 @@ class ActiveRun(Struct, eq=False):
     entry: int = 0
     """Number of its user entry in the transcript; 0 while that is not written."""
     settings: SessionSettings | None = None
-    """What holds for its session when it begins; None until that is read."""
+    """Settings of its session when it begins; None until they are read."""
     rules: QueueRules | None = None
-    """What holds for it in the queue; None until that is read, or when nothing was in its way."""
+    """Rules of the queue for it; None until they are read, or when nothing preceded it."""
     arrived: float = -math.inf
     """The event loop's time when it was accepted; of a run that was taken up, long ago."""
     serial: int = 0
@@ -61,30 +61,31 @@ class ActiveRun(Struct, eq=False):
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
     goes_on: bool = False
-    """Whether it was interrupted and goes on behind its last durable step."""
+    """True when it was interrupted and continues after its last durable step."""
     continued: Continued | None = None
-    """What it had said and done then; None before that is read, and where it begins."""
+    """Messages and blocks from before the interruption; None until they are read, and for a new
+    run."""
     sent: str | None = None
-    """What of its answer an earlier process had sent, as in `Continued.said`."""
+    """Part of its answer that an earlier process had sent, as in `Continued.said`."""
     withdrawn: bool = False
     """The id was known already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)
     result: RunResult | None = None
     scope: anyio.CancelScope | None = None
-    """What `abort` cancels while the run works."""
+    """Scope that `abort` cancels while the run works."""
     aborted_by: str | None = None
     steering: deque["ActiveRun"] = field(default_factory=deque)
     """Runs whose message is to enter this one after the present tool call."""
     heard: bool = False
-    """Whether its message has entered a run that was on, though it keeps its own turn."""
+    """True when its message has entered an active run, though it keeps its own turn."""
     joined: list["ActiveRun"] = field(default_factory=list)
     """Runs whose message has entered; they end with this one."""
     host: "ActiveRun | None" = None
     """The run that its own message has entered."""
     working: bool = False
-    """Whether the loop runs, so that a message can still enter."""
+    """True while the loop runs, so that a message can still enter."""
     talked: bool = False
-    """Whether the loop has ended, so that aborting comes too late."""
+    """True when the loop has ended, so that aborting has no effect."""
 
     def said(self) -> UserMessage:
         """Return the prompt of the run, as a message of the transcript."""
@@ -93,7 +94,7 @@ class ActiveRun(Struct, eq=False):
 
     @property
     def taken_up(self) -> bool:
-        """Whether an earlier process accepted it."""
+        """Returns whether an earlier process accepted it."""
         return self.arrived == -math.inf
 
     def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:

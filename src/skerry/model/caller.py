@@ -16,11 +16,11 @@ class Caller(Struct, frozen=True):
 
     key: SessionKey
     chat: PeerKind
-    """Who hears the answer: one person, or several."""
+    """Kind of conversation that the answer goes to: one person, or several."""
     origin: Origin
-    """Who asked."""
+    """Origin of the request."""
     is_private: bool = False
-    """Whether only the owner takes part in the conversation."""
+    """True when only the owner takes part in the conversation."""
     channel: str = ""
     """A chat platform's name; empty for a client of the gateway."""
 

@@ -1,4 +1,4 @@
-"""What a run tells while it works.
+"""Events that a run emits while it works.
 
 Two families. Loop events are the fine grain of the agent loop, in the order of
 openclaw-behaviour 6.1; they stay in the process. Run events are what clients see on the streams
@@ -41,7 +41,7 @@ class ThinkingUpdate(Struct, frozen=True):
 
 
 class MessageWithdrawn(Struct, frozen=True):
-    """What the response said so far does not count: its model failed, and another is asked."""
+    """Withdraws the text of the response so far: its model failed, and another is called."""
 
 
 class MessageEnd(Struct, frozen=True):
@@ -116,7 +116,7 @@ class TextEnded(Struct, frozen=True):
 
 
 class TextWithdrawn(Struct, frozen=True):
-    """What the present response said, text and thinking, does not count: it begins anew."""
+    """Withdraws the text and thinking of the present response: it starts again."""
 
 
 class ToolStarted(Struct, frozen=True):
@@ -144,9 +144,9 @@ class CompactionEnded(Struct, frozen=True):
     """Stream compaction, phase end."""
 
     done: bool
-    """Whether anything was summarised."""
+    """True when anything was summarised."""
     will_retry: bool = False
-    """Whether the model, for which it was too long, is asked again."""
+    """True when the model whose context was exceeded is called again."""
 
 
 class RunEnded(Struct, frozen=True):

@@ -24,7 +24,7 @@ _EVERYBODY: Final = frozenset({("global",), ("unknown",)})
 
 
 class SessionKind(StrEnum):
-    """What kind of conversation a session key names."""
+    """Kind of conversation that a session key names."""
 
     MAIN = "main"
     DIRECT = "direct"
@@ -104,7 +104,7 @@ class SessionKey(Struct, frozen=True):
 
     @property
     def kind(self) -> SessionKind:
-        """Return what kind of conversation this is."""
+        """Returns the kind of conversation that the key names."""
         first = self.scope[0]
         if self.scope == ("main",):
             return SessionKind.MAIN

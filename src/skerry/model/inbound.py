@@ -1,4 +1,4 @@
-"""What comes in from a chat platform."""
+"""Messages that arrive from a chat platform."""
 
 from enum import StrEnum
 
@@ -45,7 +45,7 @@ def well_formed(text: str) -> str:
 
 
 class ReplyTo(Struct, frozen=True):
-    """Where the answer to an inbound message goes; stored with the run."""
+    """Address for the answer to an inbound message; stored with the run."""
 
     channel: ChannelId
     account: AccountId

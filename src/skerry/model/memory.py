@@ -1,4 +1,4 @@
-"""What is asked of the memory, and what it answers."""
+"""Queries to the memory and their results."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -13,11 +13,11 @@ from skerry.model.message import Message, ToolResultMessage
 from skerry.model.origin import Origin
 
 LONG_TERM: Final = frozenset({"MEMORY.md", "memory.md"})
-"""What always counts; older workspaces have the second."""
+"""Files that always count as memory; older workspaces have the second."""
 FOLDER: Final = "memory"
-"""Of the workspace: the logs of the days, and whatever is put there."""
+"""Folder of the workspace for the daily logs and other notes."""
 UNVERIFIED: Final = "unverified"
-"""Of `memory/`: notes that may repeat what others than the owner said."""
+"""Folder in `memory/` for notes that may repeat the words of others than the owner."""
 
 
 def is_memory(path: str) -> bool:
@@ -52,16 +52,16 @@ class MemoryStartingError(MemoryBackendError):
 
 
 class MemorySource(StrEnum):
-    """Where something is remembered."""
+    """Source of a remembered passage."""
 
     MEMORY = "memory"
     """A file of the workspace, or of an extra path."""
     SESSIONS = "sessions"
-    """What was said in a conversation."""
+    """Transcript of a conversation."""
 
 
 class MemoryMode(StrEnum):
-    """How a question was answered; each step down finds less and never fails."""
+    """Method by which a query was answered; each step down finds less and never fails."""
 
     HYBRID = "hybrid"
     """By words and by meaning."""
@@ -72,18 +72,18 @@ class MemoryMode(StrEnum):
 
 
 class Heard(Struct, frozen=True):
-    """What of its conversation a model has before it."""
+    """Part of its conversation that a model already has in its context."""
 
     key: str
-    """Of the conversation."""
+    """Session key of the conversation."""
     since: int
-    """When the first message of it was said, in ms since 1970."""
+    """Time of its first message, in milliseconds since 1970."""
     texts: Callable[[], Iterable[str]]
     """Gives what was said in them, a text a message."""
 
     @staticmethod
     def of(key: SessionKey, messages: Sequence[Message]) -> "Heard | None":
-        """Return what these messages of a conversation are; None where there is none."""
+        """Builds the value from messages of a conversation; None if there are none."""
         if not messages:
             return None
 
@@ -94,7 +94,7 @@ class Heard(Struct, frozen=True):
 
 
 class MemoryQuestion(Struct, frozen=True):
-    """What to look for, and where."""
+    """Query of the memory, with its filters."""
 
     text: str
     limit: int = 6
@@ -110,9 +110,9 @@ class MemoryQuestion(Struct, frozen=True):
     session: str | None = None
     """Only in the conversation of this key."""
     profile: str | None = None
-    """How words and meaning are weighed; None is as configured."""
+    """Name of the weighting of words and vectors; None takes the configured one."""
     explain: bool = False
-    """Whether each hit tells why it stands where it does."""
+    """Adds the reasons for its rank to each hit."""
     patience: float = 0.0
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
@@ -147,7 +147,7 @@ class MemoryHit(Struct, frozen=True):
 
 
 class MemoryFallback(Struct, frozen=True):
-    """What should have answered, and why it did not."""
+    """Memory that should have answered, and the reason why it did not."""
 
     origin: str
     """A backend (`qmd`) or an embedding provider (`openai`)."""
@@ -155,18 +155,18 @@ class MemoryFallback(Struct, frozen=True):
 
 
 class MemoryAnswer(Struct, frozen=True):
-    """What a search found."""
+    """Result of a search."""
 
     hits: Sequence[MemoryHit]
     backend: str
     """`builtin` or `qmd`: who served it."""
     provider: str
-    """Of the embeddings; `none` where words alone were compared."""
+    """Provider of the embeddings; `none` if only words were compared."""
     model: str
     mode: MemoryMode
     fallback: MemoryFallback | None = None
     notes: Sequence[str] = ()
-    """What keeps the answer from being complete, for people."""
+    """Reasons why the answer is incomplete, for people."""
 
 
 class MemoryDocument(Struct, frozen=True):
@@ -179,18 +179,18 @@ class MemoryDocument(Struct, frozen=True):
 
 
 class MemoryProvenance(Struct, frozen=True):
-    """Who said a note, where and when."""
+    """Origin, place and time of a note."""
 
     id: str
     line: int
-    """Where the note ends."""
+    """Line on which the note ends."""
     origin: Origin
     where: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
     """Such as `2026-11-22T08:24Z`."""
     is_edited: bool
-    """Whether somebody changed its words since."""
+    """True when the text of the note was changed since."""
 
 
 class MemoryText(Struct, frozen=True):
@@ -200,11 +200,11 @@ class MemoryText(Struct, frozen=True):
     text: str
     start_line: int = 1
     next_line: int | None = None
-    """Where it goes on, where it was cut."""
+    """Line at which the rest begins, if the text was cut."""
     hint: str = ""
-    """What to do where there is nothing."""
+    """Advice for the reader if there is no text."""
     notes: Sequence[MemoryProvenance] = ()
-    """Of those of the notes of which all lines are there."""
+    """Provenance of the notes of which all lines are included."""
 
 
 class MemoryNote(Struct, frozen=True):
@@ -225,13 +225,13 @@ class MemoryFile(Struct, frozen=True):
     changed_at: int
     """In ms since 1970."""
     day: str | None = None
-    """Of a daily log, such as `2026-11-22`."""
+    """Day of a daily log, such as `2026-11-22`."""
     passages: int | None = None
-    """That are indexed; None where it is not indexed yet, or by another memory."""
+    """Number of indexed passages; None if the file is not indexed yet, or by another memory."""
     vectors: int | None = None
-    """Of them that are found by their meaning too."""
+    """Number of passages that have a vector."""
     error: str = ""
-    """Why it is not indexed."""
+    """Reason why the file is not indexed."""
     session: str | None = None
     """The key of the conversation that it is."""
     encoding: str = ""
@@ -244,7 +244,7 @@ class MemoryWhole(Struct, frozen=True):
     path: str
     text: str
     hash: str
-    """Of what it holds, for `save`; empty where there is no such file yet."""
+    """Hash of the content, for `save`; empty if the file does not exist yet."""
     notes: Sequence[MemoryProvenance] = ()
 
 
@@ -274,7 +274,7 @@ class MemoryUndone(Struct, frozen=True):
 
 
 class MemoryProgress(Struct, frozen=True):
-    """How far an index job is."""
+    """Progress of an index job."""
 
     stage: str
     """`files`, `sessions`, `embeddings`."""
@@ -283,14 +283,14 @@ class MemoryProgress(Struct, frozen=True):
 
 
 class SyncReport(Struct, frozen=True):
-    """What an index job did."""
+    """Result of an index job."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
     chunks: int = 0
-    """That were written."""
+    """Number of passages written."""
     embedded: int = 0
     """Texts that a model was asked for; the others came from the cache."""
     failed: Sequence[tuple[str, str]] = ()
@@ -298,16 +298,16 @@ class SyncReport(Struct, frozen=True):
     backend: str = ""
     """The memory that was synced; empty where there is only one."""
     fallback: "MemoryFallback | None" = None
-    """Why another memory was synced than the configured one."""
+    """Reason why another memory was synced than the configured one."""
 
 
 class MemoryBacklog(Struct, frozen=True):
     """Passages that wait for their vectors; their words are searched meanwhile."""
 
     notes: int
-    """Of files."""
+    """Passages of files."""
     said: int
-    """Of conversations."""
+    """Passages of conversations."""
     seconds: float | None
     """Until all have theirs, about; None where those of conversations get none."""
 
@@ -321,7 +321,7 @@ class MemoryStatus(Struct, frozen=True):
     files: int
     chunks: int
     dirty: bool
-    """Whether something changed since it was indexed."""
+    """True when something changed since the last indexing."""
     indexed_at: int | None
     """In ms since 1970."""
     provider: str
@@ -336,11 +336,11 @@ class MemoryStatus(Struct, frozen=True):
     """Each source with its passages that have no vector, and those of them that never get one."""
     backlog: MemoryBacklog | None = None
     database: str = ""
-    """Where the index is."""
+    """Path of the index."""
     notes: Sequence[str] = ()
-    """What is not as it should be, each with what helps."""
+    """Problems, each with its remedy."""
     progress: MemoryProgress | None = None
-    """Of the index job that runs now."""
+    """Progress of the index job that runs now."""
 
 
 class Conversation(Struct, frozen=True):
@@ -349,7 +349,7 @@ class Conversation(Struct, frozen=True):
     session_id: str
     key: str
     entries: int
-    """How many its transcript has."""
+    """Number of entries in its transcript."""
     size: int
     """Bytes of them, about."""
     updated_at: int
@@ -357,7 +357,7 @@ class Conversation(Struct, frozen=True):
 
 
 class Utterance(Struct, frozen=True):
-    """What somebody said in a conversation."""
+    """Text of the person or the assistant in a conversation."""
 
     by_user: bool
     """Else by the assistant."""

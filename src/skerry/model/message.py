@@ -29,7 +29,7 @@ class ThinkingBlock(
     rename="camel",
     omit_defaults=True,
 ):
-    """What the model thought; `thinking_signature` is the provider's proof of it.
+    """Reasoning of the model; `thinking_signature` is the provider's proof of it.
 
     A `redacted` one has no readable thinking: its signature is the whole of it, encrypted.
     """
@@ -63,10 +63,10 @@ class ToolCall(
 
 
 Block = TextBlock | ThinkingBlock | ToolCall
-"""What a model says."""
+"""Part of a model's message."""
 
 Content = TextBlock | ImageBlock
-"""What a model is told, by a person or a tool."""
+"""Part of a message to the model, from a person or a tool."""
 
 COMMAND: Final = ("skerry", "command")
 """Provider and model of the answer to a command, which no model gave."""
@@ -78,7 +78,8 @@ COMPACTION: Final = ("skerry", "compaction")
 CHARS_PER_TOKEN: Final = 4
 """Characters that are taken for a token where no model has counted."""
 IMAGE_CHARS: Final = 8000
-"""What an image counts for, in characters, whatever its bytes (openclaw-behaviour 7.3)."""
+"""Size of an image, in characters, for all estimates, whatever its bytes (openclaw-behaviour
+7.3)."""
 
 
 def joined(content: Iterable[Content]) -> str:
@@ -134,7 +135,7 @@ class UserMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """What a person, or whoever started the run, said."""
+    """Message of a person, or of the part of the system that started the run."""
 
     content: tuple[Content, ...]
     timestamp: int
@@ -196,13 +197,13 @@ class CompactionMessage(
     first_kept: int = 0
     """Number of the first entry that still stands for itself."""
     tokens_before: int = 0
-    """What the conversation had, about."""
+    """Approximate number of tokens in the conversation before the compaction."""
     trigger: str = ""
     """`threshold`, `overflow` or `manual`."""
     asked: str = ""
-    """What the person asked in the turn that was cut; empty where a turn begins there."""
+    """Request of the person in the turn that was cut; empty where a turn begins there."""
     by_model: bool = True
-    """Whether a model wrote it; else it is an extract."""
+    """True when a model wrote the summary; false for an extract."""
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
 

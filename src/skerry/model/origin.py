@@ -1,10 +1,10 @@
-"""Where the words of a message come from, from the moment they arrive."""
+"""Origin of a message's text, from its arrival on."""
 
 from enum import StrEnum
 
 
 class Origin(StrEnum):
-    """Who, or what, said it. It stays with the message in the transcript and all its copies."""
+    """Author or source of a text; it is kept with the message in the transcript and its copies."""
 
     OWNER = "owner"
     """A client of the gateway, which had to show its secret or an approved device; on a platform,
@@ -16,14 +16,14 @@ class Origin(StrEnum):
     BOOT = "boot"
     """The checklist BOOT.md at a start: a file of the owner's, in nobody's presence."""
     TOOL = "tool"
-    """What a tool found on this machine."""
+    """Text that a tool read on this machine."""
     WEB = "web"
-    """What a tool brought from the network."""
+    """Text that a tool fetched from the network."""
     MEMORY = "memory"
-    """What was remembered from earlier conversations."""
+    """Text of earlier conversations."""
     PLUGIN = "plugin"
-    """What a plugin, or a client in the assistant's name, put in place of what was said."""
+    """Text that a plugin, or a client in the assistant's name, put in place of the original."""
 
 
 FOUND = frozenset({Origin.TOOL, Origin.WEB, Origin.MEMORY})
-"""What a tool may say of its result."""
+"""Origins that a tool may give its result."""

@@ -1,4 +1,4 @@
-"""What goes out to a chat platform."""
+"""Messages that are sent to a chat platform."""
 
 from enum import StrEnum
 
@@ -40,13 +40,13 @@ class OutboundPart(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """What the platform answered: its ids of the message it now shows."""
+    """Response of the platform: its ids of the message it now shows."""
 
     platform_ids: tuple[str, ...]
 
 
 class Settlement(StrEnum):
-    """What an adapter can say of a part whose sending was interrupted."""
+    """Result of asking an adapter for a part whose sending was interrupted."""
 
     DELIVERED = "delivered"
     ABSENT = "absent"

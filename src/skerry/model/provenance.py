@@ -1,4 +1,4 @@
-"""How a note in Markdown says who said it, where and when (pure).
+"""Provenance marks of notes in Markdown: origin, place and time (pure).
 
 A note is an item of a list, and at its end stands a comment that nobody sees who reads the file as
 Markdown: `- The text. <!-- skerry:4f2a9c01be owner agent:main:main 2026-11-22T08:24Z -->`. The id
@@ -23,14 +23,14 @@ MARK: Final = re.compile(
     r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
     re.MULTILINE,
 )
-"""What `item` puts behind a note: its id, who said it, where, and when."""
+"""Mark that `item` appends to a note: its id, its origin, its place, and its time."""
 _ORIGINS: Final = {one.value: one for one in Origin}
 _ITEM: Final = re.compile(r"[-*+] +")
 _KEPT: Final = frozenset("\n\t")
 
 
 class Provenance(Struct, frozen=True):
-    """Who said a note, where and when."""
+    """Origin, place and time of a note."""
 
     origin: Origin
     where: str
@@ -40,7 +40,7 @@ class Provenance(Struct, frozen=True):
 
     @classmethod
     def now(cls, origin: Origin, where: str, now_ms: int) -> "Provenance":
-        """Return what is known of a note that is made now."""
+        """Returns the provenance of a note that is made now."""
         at = datetime.fromtimestamp(now_ms / 1000, UTC)
         return cls(origin, where, f"{at:%Y-%m-%dT%H:%MZ}")
 

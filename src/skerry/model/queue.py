@@ -1,4 +1,4 @@
-"""What becomes of a message that arrives while a run of its conversation is on."""
+"""Rules for a message that arrives while a run of its conversation is active."""
 
 from enum import StrEnum
 from typing import Final
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class QueueMode(StrEnum):
-    """What such a message does."""
+    """Handling of such a message."""
 
     COLLECT = "collect"
     """It waits with the others that come meanwhile; together they are one later prompt."""
@@ -28,14 +28,14 @@ class QueueMode(StrEnum):
 
 
 class DropPolicy(StrEnum):
-    """What happens when more messages wait than may."""
+    """Policy when more messages wait than the limit allows."""
 
     OLD = "old"
     """The oldest is dropped."""
     NEW = "new"
     """The newest is refused."""
     SUMMARIZE = "summarize"
-    """Of the oldest the model sees one line each."""
+    """Keeps one line of each of the oldest messages for the model."""
 
 
 CHOICES: Final = tuple(mode.value for mode in QueueMode if mode is not QueueMode.OWN)
@@ -64,11 +64,11 @@ def queue_mode(text: str) -> QueueMode:
 
 
 class QueueRules(Struct, frozen=True):
-    """What holds for one message that waits; the defaults are those of openclaw-behaviour 5.2."""
+    """Rules for one queued message; the defaults are those of openclaw-behaviour 5.2."""
 
     mode: QueueMode = QueueMode.COLLECT
     debounce_ms: int = 1000
-    """How long nothing more must have come before what waits is taken up."""
+    """Milliseconds without a new message before the queued messages are processed."""
     cap: int = 20
     """Messages of a conversation that may wait."""
     drop: DropPolicy = DropPolicy.SUMMARIZE

@@ -1,4 +1,4 @@
-"""What a search in transcripts finds."""
+"""Results of a search in transcripts."""
 
 from collections.abc import Sequence
 
@@ -32,12 +32,12 @@ class Hit(Struct, frozen=True):
     before: Said | None
     after: Said | None
     archived: bool = False
-    """Whether it is from an earlier incarnation of its conversation."""
+    """True when the entry is from an earlier incarnation of its conversation."""
 
 
 class Found(Struct, frozen=True):
-    """What a search found, the best first."""
+    """Hits of a search, the best first."""
 
     hits: Sequence[Hit]
     complete: bool = True
-    """Whether all that was said could be searched."""
+    """True when all entries could be searched."""

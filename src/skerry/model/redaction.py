@@ -28,11 +28,11 @@ SIGNATURES: Final = ("textSignature", "thoughtSignature")
 _GONE: Final = object()
 _BULLET: Final = re.compile(r"[\s>#*+\-\d.)\[\]x|_`~]*")
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+>#]+[ \t]+)?(?:\[[ xX]\][ \t]+)?")
-"""What is before the text of a line of Markdown."""
+"""Marker before the text of a line of Markdown."""
 _LINE_ENDS: Final = "\n\r\u2028\u2029"
 _LINE: Final = re.compile(rf"[^{_LINE_ENDS}]*+(?:\r\n|[{_LINE_ENDS}])?")
 _Span = tuple[int, int, bool]
-"""Where a statement begins and ends, and whether that is all of it."""
+"""Start and end of a statement, and whether that is all of it."""
 # Scripts that are written without spaces have no end of a word to look for.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 

@@ -1,4 +1,4 @@
-"""What was forgotten, or would be, and what still holds it."""
+"""Rows and lines that were erased, or would be, and the copies that remain."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class ForgottenLine(Struct, frozen=True):
     path: str
     """As searches show it."""
     line: int
-    """Where it begins, from 1."""
+    """Line on which it begins, from 1."""
     text: str
     """The statement, shortened."""
 
@@ -30,7 +30,7 @@ class HoldingBackup(Struct, frozen=True):
     until: int | None
     """About when it is deleted, in ms since 1970; None where nobody knows."""
     remedy: str
-    """What ends it, for people."""
+    """Remedy for the copy, for people."""
 
 
 class Forgotten(Struct, frozen=True):
@@ -51,16 +51,16 @@ class Forgotten(Struct, frozen=True):
     conversations: int = 0
     """In which it stood."""
     documents: int = 0
-    """Of the search index."""
+    """Documents of the search index."""
     lines: Sequence[ForgottenLine] = ()
-    """Of the agent's Markdown files."""
+    """Lines of the agent's Markdown files."""
     left: Sequence[tuple[str, str]] = ()
     """Files in which it may stay, each with the reason."""
     backups: Sequence[HoldingBackup] = ()
     waits: int = 0
     """Runs that may still have it in memory: when they have ended it is looked for once more."""
     done: bool = False
-    """Whether nothing is left to do."""
+    """True when no copy is left."""
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""What a person can do about a model call that failed."""
+"""Remedies for a model call that failed."""
 
 import math
 from typing import Final

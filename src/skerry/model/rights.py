@@ -1,4 +1,4 @@
-"""Which commands somebody may give."""
+"""Permission to give commands."""
 
 from enum import StrEnum
 

@@ -18,7 +18,7 @@ from skerry.model.thinking import ThinkingLevel
 
 
 class Purpose(StrEnum):
-    """What a run is for. All but `message` begin without a person."""
+    """Purpose of a run. All but `message` begin without a person."""
 
     MESSAGE = "message"
     """Somebody wrote."""
@@ -39,7 +39,7 @@ class Purpose(StrEnum):
 
 
 class OpeningKind(StrEnum):
-    """What a message does to its conversation before it is said there."""
+    """Effect of a message on its conversation before it is appended there."""
 
     NEW = "new"
     RESET = "reset"
@@ -52,35 +52,34 @@ class Opening(Struct, frozen=True):
 
     kind: OpeningKind
     bare: bool = True
-    """Whether nothing else is said with it: the gateway answers, not a model."""
+    """True when the message has no other text: the gateway answers, not a model."""
     target: str = ""
-    """Of an earlier session, the beginning of the id, or its place in the list; empty is the last
-    one."""
+    """Prefix of the id of an earlier session, or its number in the list; empty for the last one."""
     model: str | None = None
-    """What the new session is to ask."""
+    """Model of the new session."""
     done: bool = False
     ended: SessionId | None = None
     """The session whose place was taken, once that is done."""
 
 
 class Inline(Struct, frozen=True):
-    """What the directives within a message ask for, for its run alone."""
+    """Directives within a message, for its run alone."""
 
     sent: str
     """The text with them, as it was sent."""
     settings: SessionSettings
-    """What it sets stands over that of the conversation."""
+    """Settings that override those of the conversation."""
     status: bool = False
-    """Whether the person wants to know how the gateway does, too."""
+    """Adds the status of the gateway to the answer."""
 
 
 class Expected(Struct, frozen=True):
-    """What a client saw of a conversation when it sent its message."""
+    """State of a conversation that a client saw when it sent its message."""
 
     session_id: str = ""
     """Also one that was reset since: the message goes to the present one of the same key."""
     present: bool = False
-    """Whether it has to be the present one."""
+    """Requires the session to be the present one."""
     leaf: int | None = None
     """Number of the last entry, 0 for none; with a session, of one that it has."""
 
@@ -105,8 +104,8 @@ class RunRequest(Struct, frozen=True):
     """Seconds; None is the configured default, 0 is no limit."""
     extra_system_prompt: str = ""
     queue_mode: QueueMode | None = QueueMode.OWN
-    """What it does while another run of its session is on; None is what the session, its channel
-    or the configuration says."""
+    """Handling while another run of its session is active; None takes that of the session, its
+    channel or the configuration."""
     reply_to: ReplyTo | None = None
     thinking: ThinkingLevel | None = None
     """None is the configured default."""
@@ -118,12 +117,13 @@ class RunRequest(Struct, frozen=True):
     purpose: Purpose = Purpose.MESSAGE
     opening: Opening | None = None
     rights: Rights | None = None
-    """Which commands it may give; None is all to the owner, and to others those for everybody."""
+    """Commands that it may give; None allows all to the owner, and to others those for
+    everybody."""
     inline: Inline | None = None
     expected: Expected | None = None
     """It is accepted only where this holds."""
     scopes: tuple[str, ...] | None = None
-    """Of the client's connection; None where it came over none."""
+    """Scopes of the client's connection; None if the request came over none."""
 
     @property
     def may(self) -> Rights:
@@ -133,7 +133,7 @@ class RunRequest(Struct, frozen=True):
         return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
 
     def settled(self, settings: SessionSettings) -> SessionSettings:
-        """Return what holds for its run in a conversation with these settings."""
+        """Returns the settings of its run in a conversation with these settings."""
         if self.model is not None:
             settings = msgspec.structs.replace(settings, model=self.model)
         return self.inline.settings.over(settings) if self.inline else settings
@@ -146,13 +146,13 @@ class RunRequest(Struct, frozen=True):
         return self.text
 
     def said(self, at: int) -> UserMessage:
-        """Return what the person says with it, as a message of the transcript."""
+        """Returns the person's text and images as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
         return UserMessage((*text, *self.images), at, self.origin)
 
 
 class StopReason(StrEnum):
-    """Why a run ended."""
+    """Reason why a run ended."""
 
     DONE = "done"
     ABORTED = "aborted"
@@ -163,7 +163,7 @@ class StopReason(StrEnum):
 
 
 class RunFailure(msgspec.Struct, frozen=True):
-    """Why a run failed: the stable code of the error and its message for people."""
+    """Reason why a run failed: the stable code of the error and its message for people."""
 
     code: str
     message: str
@@ -173,7 +173,7 @@ class RunFailure(msgspec.Struct, frozen=True):
     retry_after: float | None = None
     """Seconds after which the provider wants to be asked again, where it gave them."""
     attempts: tuple[str, ...] = ()
-    """Of a call of several models, each that was tried and why it failed."""
+    """Models that were tried in the call, each with the reason why it failed."""
 
     @classmethod
     def of(cls, error: ModelError) -> "RunFailure":
@@ -183,7 +183,7 @@ class RunFailure(msgspec.Struct, frozen=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, rename="camel"):
-    """How a run ended; stored with the run, so that a repeated key gives the same answer."""
+    """Result of a run; stored with the run, so that a repeated key gives the same answer."""
 
     run_id: RunId
     session_key: str
@@ -198,17 +198,17 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     ended_at: int
     error: RunFailure | None = None
     aborted_by: str | None = None
-    """Who aborted it, where someone did."""
+    """Person or client that aborted the run, if any."""
     joined: RunId | None = None
     """The run that its message entered and that answered it; then `payloads` is empty."""
     cut_off: bool = False
-    """Whether the last response reached the most tokens that the model may say."""
+    """True when the last response reached the model's output limit."""
     notices: tuple[str, ...] = ()
-    """What a person should know of how the model was asked, told once in a conversation."""
+    """Notes for the person about how the model was called, shown once in a conversation."""
 
 
 class Compacted(Struct, frozen=True):
-    """What became of a conversation that was compacted."""
+    """Result of the compaction of a conversation."""
 
     tail: int
     """Number of the entry that was written."""
@@ -220,7 +220,7 @@ class Compacted(Struct, frozen=True):
 
 
 class AdmissionStatus(StrEnum):
-    """What became of a request to run."""
+    """Result of a request to run."""
 
     ACCEPTED = "accepted"
     IN_FLIGHT = "in_flight"

@@ -27,7 +27,7 @@ def entry_seq(name: str) -> int:
 
 
 class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What holds for one conversation only; None is what the configuration says."""
+    """Settings of one conversation; None takes the value of the configuration."""
 
     model: str | None = None
     """`provider/model`; the next run uses it."""
@@ -45,7 +45,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     unread: bool = False
 
     def after_reset(self) -> "SessionSettings":
-        """Return what a new session of the same conversation keeps: all but the model.
+        """Returns the settings that the conversation's next session keeps: all but the model.
 
         Source: openclaw-behaviour 2.3.
         """
@@ -62,7 +62,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         return msgspec.structs.replace(self, model=model)
 
     def after_expiry(self) -> "SessionSettings":
-        """Return what a session keeps that began by itself: none of the levels.
+        """Returns the settings that a session keeps after an automatic reset: none of the levels.
 
         Whether it is pinned, and where its replies go, belongs to the conversation.
         Source: openclaw-behaviour 2.3.
@@ -70,7 +70,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         return SessionSettings(send_policy=self.send_policy, pinned=self.pinned)
 
     def shown(self) -> dict[str, Any]:
-        """Return what is set, in the words of the seeds' session map."""
+        """Returns the settings that are set, in the words of the seeds' session map."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         if model := found.pop("model", None):
             found["providerOverride"], _, found["modelOverride"] = model.partition("/")
@@ -78,14 +78,14 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
 
 class Archived(StrEnum):
-    """Why a session is no longer the present one of its conversation."""
+    """Reason why a session is no longer the present one of its conversation."""
 
     RESET = "reset"
     DELETED = "deleted"
 
 
 class SessionEntry(Struct, frozen=True):
-    """What is known of a conversation; `session_id` is its present incarnation."""
+    """State of a conversation; `session_id` is its present incarnation."""
 
     key: str
     session_id: SessionId
@@ -103,15 +103,15 @@ class SessionEntry(Struct, frozen=True):
     model: str = ""
     label: str = ""
     user_at: int = 0
-    """When a person last said something in it that went to a model; 0 when nobody did."""
+    """Time of a person's last message that went to a model; 0 when there is none."""
     archived: Archived | None = None
     """None while it is the present session of its key."""
     archived_at: int = 0
     settings: SessionSettings = field(default_factory=SessionSettings)
     compactions: int = 0
-    """How often it was summarised."""
+    """Number of compactions."""
     flushed: int = -1
-    """How often it had been when notes were last flushed; -1 when they never were."""
+    """Number of compactions at the last flush of notes; -1 when there was none."""
     flushed_at: int = 0
 
 

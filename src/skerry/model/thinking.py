@@ -1,4 +1,4 @@
-"""How much a model is to think before it answers."""
+"""Reasoning effort of a model."""
 
 from collections.abc import Collection
 from enum import StrEnum

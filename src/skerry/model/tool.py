@@ -16,7 +16,7 @@ class ToolSpec(Struct, frozen=True):
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool answers; an error is an answer too."""
+    """Result of a tool call; an error is a result too."""
 
     text: str
     is_error: bool = False

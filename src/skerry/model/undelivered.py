@@ -1,4 +1,4 @@
-"""What goes wrong with parts of replies: the platform is slow, or a person asks in vain."""
+"""Errors of parts of replies: a slow platform, or a request that cannot be fulfilled."""
 
 from skerry.model.errors import RequestError, SkerryError
 

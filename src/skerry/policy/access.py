@@ -58,14 +58,14 @@ class Verb(StrEnum):
 
 
 class Role(StrEnum):
-    """What a connection is: somebody who steers the gateway, or a machine that serves it."""
+    """Role of a connection: a person who operates the gateway, or a machine that serves it."""
 
     OPERATOR = "operator"
     NODE = "node"
 
 
 class Need(Struct, frozen=True):
-    """What a caller must be and hold; None asks for nothing."""
+    """Role, scope and rights that a caller must have; None requires nothing."""
 
     role: Role | None
     scope: str | None
@@ -89,7 +89,7 @@ APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
 QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 
 UNKNOWN: Final = ADMINS
-"""What a method that does not exist needs: only admins learn that it does not."""
+"""Need for a method that does not exist: only admins learn that it does not."""
 
 POLLED: Final[Mapping[str, Need]] = MappingProxyType(
     {
@@ -234,7 +234,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "wake": WRITERS,
     }
 )
-"""What the caller of each method needs."""
+"""Needs of each method."""
 
 SETTINGS: Final = ADMINS
 """The need of what `sessions.patch` changes of how runs are done and what they cost."""
@@ -325,4 +325,4 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "tick": ANYBODY,
     }
 )
-"""What the receiver of each event needs."""
+"""Needs for receiving each event."""

@@ -28,14 +28,14 @@ class Actor(Struct, frozen=True):
 
     origin: Origin = Origin.STRANGER
     is_private: bool = False
-    """Whether only the owner takes part in the conversation."""
+    """True when only the owner takes part in the conversation."""
     role: Role | None = None
-    """Of the connection; None where none asks."""
+    """Role of the connection; None if the request came over none."""
     scopes: tuple[str, ...] | None = None
-    """Of the connection; None where none asks."""
+    """Scopes of the connection; None if the request came over none."""
     rights: Rights = Rights.NONE
     taint: frozenset[Origin] = frozenset()
-    """Whose words the run has read that are not its owner's."""
+    """Origins, other than the owner, of the text that the run has read."""
 
     @classmethod
     def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
@@ -70,9 +70,9 @@ class Request(Struct, frozen=True):
     actor: Actor
     verb: Verb
     name: str = ""
-    """Of the method, event, command or tool."""
+    """Name of the method, event, command or tool."""
     need: Need = ANYBODY
-    """What the table asks of the caller."""
+    """Need that the table lists for the effect."""
     thing: Thing | None = None
     """The file as it was opened."""
     granted: frozenset[str] = frozenset()

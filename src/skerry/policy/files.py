@@ -30,7 +30,7 @@ _LONG_TERM: Final = frozenset(name.casefold() for name in LONG_TERM)
 
 
 class FileKind(StrEnum):
-    """What reads a file by itself."""
+    """Use that the gateway makes of a file by itself."""
 
     INSTRUCTIONS = "instructions"
     """A prompt, a boot or a heartbeat."""
@@ -55,11 +55,11 @@ class Thing(Struct, frozen=True):
     path: str
     """Canonical and absolute."""
     closed: str = ""
-    """Why it is closed to tools; empty where it is not."""
+    """Reason why the file is closed to tools; empty if it is not."""
     taint: frozenset[Origin] = frozenset()
-    """Whose words it may hold, as far as a record says so."""
+    """Origins of the text that it may contain, as far as a record says so."""
     is_foreign: bool = False
-    """Whether it belongs to another user of the machine than the workspace does."""
+    """True when the file belongs to another user of the machine than the workspace does."""
 
 
 def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:

@@ -44,7 +44,7 @@ class Gate(Struct, frozen=True):
     who: str = GATEWAY
     """The conversation, for the records of what is written."""
     heard: frozenset[Origin] = frozenset()
-    """Whose words the gateway itself may write here."""
+    """Origins of the text that the gateway itself may write here."""
 
     def reading(self, opened: Opened) -> str | None:
         """Return why the file may not be read; None where it may."""

@@ -31,7 +31,7 @@ class FileRecord(Struct, frozen=True):
     """The conversation whose run wrote it; `gateway` for a person there, `owner` where the
     owner confirmed it, `hand` for an editor."""
     taint: frozenset[Origin]
-    """Whose words, beside the owner's, the writer had read."""
+    """Origins, other than the owner, of the text that the writer had read."""
 
 
 def _unkept(_: FileRecord) -> None:
@@ -49,7 +49,7 @@ class Records:
         """Take what was stored, and a function that stores a record without waiting."""
         self._keep = keep
         self.cleared = 0
-        """How often the owner cleared one."""
+        """Number of records that the owner cleared."""
         self._by_path: dict[str, FileRecord] = {}
         self._tainted: dict[bytes, FileRecord] = {}
         for one in found:

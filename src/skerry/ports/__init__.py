@@ -1,1 +1,1 @@
-"""What the core asks of the outside, as protocols."""
+"""Protocols that the core requires of its surroundings."""

@@ -1,4 +1,4 @@
-"""What the core asks of a chat platform."""
+"""Protocol of a chat platform's adapter."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol

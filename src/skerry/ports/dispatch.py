@@ -1,4 +1,4 @@
-"""What the gateway's methods ask of the application."""
+"""Protocol through which the gateway's methods use the application."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LaneUse(Struct, frozen=True):
-    """How full a group of lanes is."""
+    """Load of a group of lanes."""
 
     name: str
     running: int
@@ -24,22 +24,22 @@ class LaneUse(Struct, frozen=True):
 
 
 class SessionQueue(Struct, frozen=True):
-    """What runs and waits in one session. Times are milliseconds since 1970."""
+    """Active and waiting runs of one session. Times are milliseconds since 1970."""
 
     key: str
     run_id: RunId | None
     """The run that is on; None while all of them wait."""
     since: int | None
-    """When its turn began."""
+    """Time at which its turn began."""
     waiting: int
     oldest: int | None
-    """When the first of those that wait was accepted."""
+    """Time at which the first waiting run was accepted."""
     mode: QueueMode
-    """What a message does there that comes now."""
+    """Queue mode for a message that arrives now."""
 
 
 class QueueReport(Struct, frozen=True):
-    """What the gateway works on."""
+    """Work of the gateway at present."""
 
     lanes: tuple[LaneUse, ...]
     sessions: tuple[SessionQueue, ...]
@@ -55,7 +55,7 @@ class InLine(Struct, frozen=True):
     says: tuple[tuple[RunId, str], ...] = ()
     """The messages that it answers, each with its run; empty where the transcript has them."""
     waits: bool = False
-    """Whether its turn is still to come."""
+    """True when its turn has not begun."""
 
 
 class Dispatcher(Protocol):
@@ -88,13 +88,13 @@ class Dispatcher(Protocol):
         ...
 
     def queue(self) -> QueueReport:
-        """Return what runs and what waits."""
+        """Returns the active and the waiting runs."""
         ...
 
     async def alone(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
-        """Return what `work` returns, done while no run of the session is at work.
+        """Runs `work` while no run of the session is active; returns its result.
 
         It waits for the runs that were accepted before, or stops them, noting `stopping` as who
         did. Messages that come meanwhile wait, and enter the session that there is afterwards.

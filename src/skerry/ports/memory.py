@@ -1,4 +1,4 @@
-"""What the gateway asks of a memory: the built-in one, QMD, or a plugin's."""
+"""Protocols of a memory: the built-in one, QMD, or a plugin's."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
@@ -70,7 +70,7 @@ class MemoryDocuments(Protocol):
     """A memory that finds more than files of the workspace: `qmd/...`, `sessions/...`."""
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Return what a hit's path names; None where there is no such document.
+        """Returns the document at a hit's path; None if there is no such document.
 
         Raises:
             MemoryBackendError: it cannot be read.
@@ -115,7 +115,7 @@ class Memories(Protocol):
 
 
 class Transcripts(Protocol):
-    """What was said, for the memory that indexes it."""
+    """Source of the transcripts for the memory that indexes them."""
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
         """Return the agent's, archived ones too, in which something was said since then (ms).
@@ -126,7 +126,7 @@ class Transcripts(Protocol):
         ...
 
     async def said(self, conversation: Conversation) -> Sequence[Utterance]:
-        """Return what the person and the assistant said, in order; nothing of tools.
+        """Returns the texts of the person and the assistant, in order, without tool results.
 
         Raises:
             StateError: it cannot be read.
@@ -135,10 +135,10 @@ class Transcripts(Protocol):
 
 
 class Forgets(Protocol):
-    """What forgets, in all places at once."""
+    """Erases statements in all places at once."""
 
     async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
-        """Return what would go, without a change of anything.
+        """Returns the lines and rows that would be erased, without changing anything.
 
         Raises:
             PhraseError: a phrase is too short, or there are too many.
@@ -162,10 +162,10 @@ class Forgets(Protocol):
 
 
 class MemoryDesk(Memories, Protocol):
-    """What the gateway asks for people at it, who may read all of an agent's memory."""
+    """Memory service for people at the gateway, who may read all of an agent's memory."""
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
-        """Return what is found.
+        """Searches the agent's memory.
 
         Raises:
             MemoryBackendError: the agent has no memory, or none that answers in time.

@@ -1,4 +1,4 @@
-"""What the core asks of a model API."""
+"""Protocols of a model API."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ _MILLION: Final = 1_000_000
 
 
 class ModelCost(Struct, frozen=True):
-    """What a million tokens cost, in US dollars."""
+    """Prices of a million tokens, in US dollars."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
     known: bool = True
-    """Whether somebody said so; else what a call cost is not known, and counts as that."""
+    """True when the price is known; otherwise the cost of a call is recorded as unknown."""
 
     def of(self, usage: Usage) -> Usage:
         """Return the usage with its price: each count times its price for a million."""
@@ -38,7 +38,7 @@ class ModelCost(Struct, frozen=True):
 
 
 UNPRICED: Final = ModelCost(known=False)
-"""Of a model of which nobody says what it costs."""
+"""Cost of a model without a known price."""
 
 
 class ModelInfo(Struct, frozen=True):
@@ -51,16 +51,16 @@ class ModelInfo(Struct, frozen=True):
     max_tokens: int = 8192
     supports_tools: bool = True
     reasoning: bool = False
-    """Whether it can think before it answers."""
+    """True when the model can reason before it answers."""
     input: frozenset[str] = frozenset({"text"})
-    """What it reads: `text`, `image`."""
+    """Kinds of input that the model accepts: `text`, `image`."""
     cost: ModelCost = UNPRICED
     api: str = "openai-completions"
     """The wire format in which it is asked."""
     prompt_limit: int | None = None
     """Tokens that the system prompt may have; None is no limit of its own."""
     note: str = ""
-    """What a person should know of it, or empty; shown on the page."""
+    """Note about the model for people, or empty; shown on the page."""
     thinking: tuple[ThinkingLevel, ...] = ()
     """The levels that it has where it can think; empty is all."""
 
@@ -193,7 +193,7 @@ class Listener(Struct, frozen=True):
     on_text: Callable[[str], None] = _unheard
     on_thinking: Callable[[str], None] = _unheard
     on_note: Callable[[str], None] = _unheard
-    """What a person should know of how it was asked, in a sentence."""
+    """Receives a note for the person about how the model was called, as a sentence."""
     on_spent: Callable[[Usage], None] = _uncounted
     """Told of tokens that are billed and stand in no reply: of a try that failed or was given up
     after the provider had counted."""
@@ -225,7 +225,7 @@ class ModelProvider(Protocol):
 
 
 class ModelState(StrEnum):
-    """Whether messages can be answered."""
+    """Availability of the model."""
 
     READY = "ready"
     STARTING = "starting"
@@ -258,7 +258,7 @@ class ModelOffer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return what a person should know of it."""
+        """Returns the description of the offer for people."""
         if self.before:
             return (
                 f"{self.name} on {self.address} was confirmed as run by user {self.before};"
@@ -269,12 +269,12 @@ class ModelOffer(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """Return what a person can do."""
+        """Returns the command with which a person accepts the offer."""
         return f"Use it? skerry models trust {self.id}"
 
 
 class Failure(Struct, frozen=True):
-    """How the last call of a model failed."""
+    """Reason why the last call of a model failed."""
 
     code: str
     """Such as `model.auth`."""
@@ -285,20 +285,20 @@ class Failure(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """What the page and `status` say of the model: which, whether, and what a person can do."""
+    """State of the model for the page and `status`: its name, its availability, and the remedy."""
 
     state: ModelState
     model: ModelInfo | None
     message: str = ""
     remedy: str = ""
     resting: tuple[Resting, ...] = ()
-    """What is passed over now, what rests shortest in front."""
+    """Models that cool down now, the one that is available first in front."""
     offers: tuple[ModelOffer, ...] = ()
     """Local servers that the owner has to confirm."""
     failure: Failure | None = None
-    """How the last call of the model failed; None where it answered, or was not asked yet."""
+    """Failure of the model's last call; None when it answered, or was not called yet."""
     latency_ms: int | None = None
-    """How long it took to answer when it was tried just now."""
+    """Latency of the trial call made just now, in milliseconds."""
 
 
 class Offering(Struct, frozen=True):
@@ -306,7 +306,7 @@ class Offering(Struct, frozen=True):
 
     models: tuple[ModelInfo, ...]
     problems: tuple[str, ...] = ()
-    """Who did not say, in sentences; of those the known models are listed."""
+    """Providers that returned no list, in sentences; their known models are listed instead."""
 
 
 class Models(Protocol):
@@ -349,7 +349,7 @@ class Models(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelSetup:
-    """What a person enters to get a better model; empty fields keep what is configured."""
+    """Settings that a person enters for a better model; empty fields keep the configured value."""
 
     provider: str = ""
     """A known provider (`openai`, `openrouter`, ...) or a name of one's own with `base_url`."""
@@ -357,18 +357,18 @@ class ModelSetup:
     api_key: str = field(default="", repr=False)
     base_url: str = ""
     untried: bool = False
-    """Whether it is used without one call that tries it."""
+    """Saves the settings without a trial call."""
 
 
 class ModelPick(Struct, frozen=True):
-    """Which of the models that can be used is to answer."""
+    """Choice among the usable models."""
 
     ref: str | None = None
     """`provider/model` or an alias; None with no file lets the order of choice decide again."""
     file: str | None = None
     """A GGUF file on the gateway's machine, for the embedded model."""
     pin: bool = False
-    """Whether the file answers whatever else is found."""
+    """Makes the chosen file answer regardless of other models that are found."""
 
 
 class Setup(Protocol):

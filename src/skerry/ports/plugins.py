@@ -1,4 +1,4 @@
-"""What the gateway tells of plugins."""
+"""Reports on plugins."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 
 class PluginStatus(StrEnum):
-    """What became of a plugin."""
+    """State of a plugin."""
 
     LOADED = "loaded"
     DISABLED = "disabled"
@@ -21,7 +21,7 @@ class PluginReport(Struct, frozen=True):
     path: str
     status: PluginStatus
     reason: str = ""
-    """Why it is not loaded."""
+    """Reason why the plugin is not loaded."""
     remedy: str = ""
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()

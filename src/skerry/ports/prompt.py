@@ -1,4 +1,4 @@
-"""What the gateway tells of a conversation's prompt."""
+"""Report on a conversation's prompt."""
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ class PromptFile(Struct, frozen=True):
 
 
 class PromptReport(Struct, frozen=True):
-    """What the next message of a conversation would be sent with."""
+    """Prompt with which the next message of a conversation would be sent."""
 
     session_key: str
     session_id: str
@@ -28,11 +28,12 @@ class PromptReport(Struct, frozen=True):
     model: str
     system: str
     parts: list[PromptPart]
-    """Of the system prompt, in order, without their texts; then the descriptions of the tools."""
+    """Parts of the system prompt, in order, without their texts; then the descriptions of the
+    tools."""
     files: list[PromptFile]
     entries: int
-    """Of the transcript."""
+    """Number of entries in the transcript."""
     conversation_tokens: int
-    """Of the whole context at the last call of the model; 0 is not known."""
+    """Tokens of the whole context at the last call of the model; 0 if unknown."""
     notes: list[str] = field(default_factory=list)
-    """What is not in the report."""
+    """Parts that the report leaves out."""

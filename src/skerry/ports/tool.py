@@ -1,4 +1,4 @@
-"""What the core asks of a tool."""
+"""Protocol of a tool."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from skerry.policy.decide import Actor, Request, decide
 
 
 class Recall(Protocol):
-    """What was said in the conversation in which a tool runs."""
+    """Search in the conversation in which a tool runs."""
 
     async def search(self, query: str, *, limit: int, others: bool) -> Found:
         """Return where words of the query stand; what the present run said is left out.
@@ -27,17 +27,17 @@ class Recall(Protocol):
 
 
 class ToolContext(Struct, frozen=True):
-    """What a tool may use: the workspace, opened by descriptor, and what was said before."""
+    """Resources of a tool call: the workspace, opened by descriptor, and earlier messages."""
 
     workspace: Beneath
     recall: Recall | None = None
     """None where nobody speaks."""
     caller: Caller | None = None
-    """Who asks, and where; None where nobody speaks: then nothing of the owner's is opened."""
+    """Caller and conversation; None if nobody asks: then nothing of the owner's is opened."""
     taint: frozenset[Origin] = frozenset()
-    """Whose words the model has before it that are not its owner's, such as `web`."""
+    """Origins of text in the model's context that is not the owner's, such as `web`."""
     heard: Heard | None = None
-    """What the model has before it; None where nothing is."""
+    """Messages in the model's context; None if there are none."""
 
     @property
     def actor(self) -> Actor:
@@ -50,7 +50,7 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """Return what is offered to the model."""
+        """Returns the description of the tool for the model."""
         ...
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

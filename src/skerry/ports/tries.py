@@ -1,4 +1,4 @@
-"""Who is asked when a model is called: candidates in turn, and what became of each call.
+"""Candidates of a model call, in turn, and the result of each attempt.
 
 The order and the cool-downs belong to who knows the credentials; the agent asks for the next
 candidate until one answers.
@@ -24,7 +24,7 @@ OWN_FAULT: Final = (ModelOverflowError, ModelRequestError)
 
 
 class Wanted(Struct, frozen=True):
-    """What a call is for, as far as it decides who is asked, and who pays."""
+    """Purpose of a call, as far as it decides the candidates and the account that is charged."""
 
     reference: str | None = None
     """`provider/model` or an alias, either with `@profile`; None is the configured model."""
@@ -34,7 +34,7 @@ class Wanted(Struct, frozen=True):
     run_id: RunId | None = None
     purpose: Purpose = Purpose.MESSAGE
     channel: str = ""
-    """Where it was asked for; empty is nowhere in particular."""
+    """Channel of the request; empty if it belongs to none."""
     fallbacks: tuple[str, ...] | None = None
     """Models to go on with, in order; None is what the agent has configured."""
 
@@ -106,16 +106,16 @@ class ModelCallEnded(Struct, frozen=True):
     usage: Usage
     """With its price; zero where the provider did not say. Tries that failed on the way count."""
     priced: bool
-    """Whether it is known what the model costs."""
+    """True when the price of the model is known."""
     seconds: float
     error: RunFailure | None
     wanted: Wanted
     call_id: str = ""
-    """What the ledger returned as the call began; empty where it was not told."""
+    """Id that the ledger returned when the call began; empty if the call was not recorded then."""
 
     @property
     def purpose(self) -> Purpose:
-        """Return what it was for."""
+        """Returns the purpose of the call."""
         return self.wanted.purpose
 
 
@@ -129,7 +129,7 @@ class OneTry:
         self._candidate: Candidate | None = None
         self._failed = False
         self.attempts: list[Attempt] = []
-        """Who did not answer so far."""
+        """Attempts that failed so far."""
 
     async def next(self) -> Candidate | None:
         """Return the candidate, but not twice in a call."""

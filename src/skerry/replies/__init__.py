@@ -1,1 +1,1 @@
-"""How what a model says becomes what a person reads: cut, shaped, held back (pure)."""
+"""Conversion of a model's text into replies for people: split, shaped, held back (pure)."""

@@ -28,7 +28,7 @@ _ORDER: Final = tuple(Break)
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How long blocks are to be: openclaw-behaviour 6.5."""
+    """Length of blocks: openclaw-behaviour 6.5."""
 
     minimum: int = 800
     """Characters before which no block ends while more comes."""
@@ -54,7 +54,7 @@ class Chunker:
         self._text = ""
         self._size = 0
         self._seen = 0
-        """How far breaks were looked for."""
+        """Position up to which breaks were searched."""
 
     def feed(self, delta: str) -> list[Piece]:
         """Take what comes next; return the blocks that are complete."""
@@ -150,19 +150,19 @@ class Coalescer:
         return []
 
     def idle(self) -> list[Piece]:
-        """Return what waits, if it is long enough: nothing came for a while."""
+        """Returns the pending text, if it is long enough, after a pause in the input."""
         if self._held is None or len(self._held.body) < self._minimum:
             return []
         return self.flush()
 
     def flush(self) -> list[Piece]:
-        """Return what waits: the text ended."""
+        """Returns the pending text at the end of the input."""
         held, self._held = self._held, None
         return [held] if held is not None else []
 
 
 def remainder(text: str, start: int) -> Piece:
-    """Return what follows the first `start` characters, inside the fence that is open there."""
+    """Returns the text after the first `start` characters, inside the fence that is open there."""
     place = Lines(text[:start], START).at(start)
     fence = "" if place.fence is None else f"{place.fence.opening}\n"
     return Piece(text[start:], fence)

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 LOOKS_LIKE_ONE: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
-"""What would begin or end a fence at the begin of a line. Looks at six characters at most."""
+"""Pattern that would begin or end a fence at the start of a line. Looks at six characters at
+most."""
 _FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})([^\n]*)")
 
 

@@ -1,4 +1,4 @@
-"""Where a text may be cut without cutting what a person sees as one character (pure).
+"""Positions at which a text may be cut without splitting a visible character (pure).
 
 The rules are those of Unicode's annex 29, made simpler on the safe side: what they join is never
 cut; some rare pairs that they would cut (after a joiner, after a virama) stay together too.

@@ -13,7 +13,7 @@ from skerry.replies.no_reply import SILENT, Silence
 from skerry.replies.tags import Marks, Tags
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
-"""What a text has where anything may be to do."""
+"""Pattern of a text that may need shaping."""
 _THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
 
 _WHOLE: Final = frozenset({"stop", "length", "toolUse"})
@@ -23,12 +23,12 @@ Show = Callable[[str], str]
 
 
 def named(reference: str) -> str:
-    """Return what stands in place of a file that cannot be sent along."""
+    """Returns the placeholder of a file that cannot be attached."""
     return f"📎 {PurePath(reference).name or reference}"
 
 
 class Shaped(Struct, frozen=True):
-    """What a person reads of one response, and how it is to be sent."""
+    """Text of one response for the person, and the marks for its sending."""
 
     text: str
     silent: bool = False
@@ -56,16 +56,16 @@ class Shaper:
         return self._tags.marks
 
     def feed(self, delta: str) -> str:
-        """Return what the person may read now."""
+        """Returns the text that the person may read now."""
         return self._silence.feed(self._tags.feed(delta))
 
     def end(self, *, cut: bool = False) -> str:
-        """Return what was held back; `cut`: the response broke off."""
+        """Returns the held text; `cut`: the response broke off."""
         return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
 
 
 def shaped(text: str, show: Show = named) -> Shaped:
-    """Return what a person reads of a whole response; the same as piece by piece."""
+    """Shapes a whole response; the result is the same as piece by piece."""
     if _PLAIN.search(text) is None:
         return Shaped(text)
     shaper = Shaper(show=show)

@@ -50,24 +50,24 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """Return what is shown."""
+        """Returns the text as it is shown."""
         return f"{self.opening}{self.body}{self.closing}"
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much a piece may have: `limit` units. It is to have `minimum` where that can be."""
+    """Size of a piece: at most `limit` units, and at least `minimum` if possible."""
 
     limit: int
     unit: TextUnit = TextUnit.CHARACTERS
     minimum: int = 1
     kinds: tuple[Break, ...] = (Break.NEWLINE, Break.SPACE)
-    """Where to cut, the kinds that are better first."""
+    """Kinds of breaks, the preferred ones first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a text goes on: inside which fence, and whether a line begins."""
+    """State at a position of a text: the open fence, and whether a line begins."""
 
     fence: Fence | None = None
     fresh: bool = True
@@ -77,7 +77,7 @@ START: Final = Place()
 
 
 def opening(place: Place, room: Room) -> str:
-    """Return what a piece that begins at the place shows first."""
+    """Returns the first line of a piece that begins at the place."""
     if place.fence is None:
         return ""
     line = f"{place.fence.opening}\n"
@@ -123,7 +123,7 @@ class Lines:
             self._fences.append(fence)
 
     def at(self, place: int) -> Place:
-        """Return what is open there; a line counts when its end is before."""
+        """Returns the fence that is open there; a line counts when its end is before."""
         line = self._line(place)
         start = self._starts[line]
         return Place(self._fences[line], place == start and (line > 0 or self._fresh))

@@ -1,4 +1,4 @@
-"""How the answers of one run are sent, as its session and the configuration say (pure)."""
+"""Style of the answers of one run, from its session and the configuration (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
 
 
 class Level(StrEnum):
-    """How much of something is shown."""
+    """Amount of detail that is shown."""
 
     OFF = "off"
     ON = "on"
@@ -33,7 +33,7 @@ class Level(StrEnum):
 
 
 class TypingMode(StrEnum):
-    """When a platform shows that an answer is being written."""
+    """Moment from which a platform shows the typing indicator."""
 
     NEVER = "never"
     INSTANT = "instant"
@@ -42,13 +42,13 @@ class TypingMode(StrEnum):
 
 
 class Style(Struct, frozen=True):
-    """How one run's answers are sent to a platform."""
+    """Style of one run's answers on a platform."""
 
     chunking: Chunking
     streams: bool
-    """Whether the text leaves in blocks while the run goes on."""
+    """True when the text is sent in blocks during the run."""
     whole: bool
-    """Whether blocks wait for the end of the model's message."""
+    """True when blocks wait for the end of the model's message."""
     joined_from: int
     joined_to: int
     idle: float
@@ -92,7 +92,7 @@ def style(
 
 
 def prefix(template: str, variables: Mapping[str, str]) -> str:
-    """Return what stands before an answer; a variable that is not known stays as it is."""
+    """Returns the prefix of an answer; an unknown variable is left as it is."""
     known = {name.lower(): value for name, value in variables.items()}
 
     def value(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a model writes between the lines, taken out of its text while that comes (pure).
+"""Directives in a model's text, removed from it as it streams (pure).
 
 `<think>` and its like are thoughts; `<final>` is nothing. `[[reply_to_current]]`, `[[reply_to:ID]]`
 and `[[audio_as_voice]]` say how to send. A line `MEDIA: file` names a file. In code all of them are
@@ -43,7 +43,7 @@ _SURE: Final = 3
 
 
 class Marks(Struct):
-    """How the model wants its text sent."""
+    """Reply marks that the model set on its text."""
 
     reply_to: str | None = None
     """The message to reply to, as the platform names it."""
@@ -51,7 +51,7 @@ class Marks(Struct):
 
 
 def media(line: str) -> list[str] | None:
-    """Return what a line `MEDIA: ...` names; None where it is no such line."""
+    """Returns the files that a line `MEDIA: ...` names; None for another line."""
     _, begins, rest = line.partition("MEDIA:")
     if not begins:
         return None
@@ -77,17 +77,17 @@ class Tags:
         self.marks = Marks()
         self._held = ""
         self._fresh = True
-        """Whether a line begins."""
+        """True at the start of a line."""
         self._fence: fences.Fence | None = None
         self._code_line = ""
         self._thinking = False
         self._swallow = False
-        """Whether something was just taken out, so that the space behind it goes too."""
+        """True after a removal, so that the following space is removed too."""
         self._last = ""
         self._out: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Return what may be said now."""
+        """Returns the text that may be released now."""
         busy = self._held or self._thinking or self._fence or self._swallow
         begins = self._fresh and text[:1] in _BEGINS
         if not busy and not begins and _SPECIAL.search(text) is None:
@@ -97,7 +97,7 @@ class Tags:
         return self._read(text, final=False)
 
     def end(self) -> str:
-        """Return what was held back; a tag that broke off is left out."""
+        """Returns the held text; a tag that broke off is left out."""
         return self._read("", final=True) if self._held else ""
 
     def _read(self, text: str, *, final: bool) -> str:
@@ -166,7 +166,7 @@ class Tags:
         return end
 
     def _files(self, line: str) -> str | None:
-        """Return what stands in place of a line of files; None where it is no such line."""
+        """Returns the replacement of a line of files; None for another line."""
         names = media(line) if self._media is not None else None
         if names is None or self._media is None:
             return None

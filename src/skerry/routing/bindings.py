@@ -1,4 +1,4 @@
-"""Which binding a message meets: the most specific, then the first (pure).
+"""Selection of the binding for a message: the most specific, then the first (pure).
 
 Source: openclaw-behaviour 3; decisions 6, "bindings without accountId".
 """
@@ -15,7 +15,7 @@ ANY = "*"
 
 
 class MatchedBy(StrEnum):
-    """How specific the binding is, the most specific first."""
+    """Specificity of the binding, the most specific first."""
 
     PEER = "binding.peer"
     PARENT = "binding.peer.parent"
@@ -31,7 +31,7 @@ class MatchedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message comes from, as far as bindings ask. Ids are the platform's own."""
+    """Source of a message, as far as bindings use it. Ids are the platform's own."""
 
     channel: str
     account: str
@@ -50,7 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which agent answers, and which kind of binding said so."""
+    """Agent that answers, and the kind of binding that selected it."""
 
     agent: AgentId
     matched_by: MatchedBy

@@ -1,4 +1,4 @@
-"""Who the owner is on a chat platform, and who may give commands there (pure).
+"""Owner on a chat platform, and the senders who may give commands there (pure).
 
 Whatever is in doubt is somebody else, who may give none.
 """

@@ -18,7 +18,7 @@ from skerry.model.inbound import InboundMessage, PeerKind
 _PLAIN: Final = re.compile(r"[!-$&-9;-~]+(?::[!-$&-9;-~]+)*")
 """Printable ASCII without spaces and `%`; colons only between other characters."""
 _RESERVED: Final = re.compile(r"(^|:)(thread|topic|direct|dm|group|channel)(:|$)", re.IGNORECASE)
-"""What has a meaning of its own in a key."""
+"""Words with a meaning of their own in a key."""
 _LONGEST: Final = 120
 
 

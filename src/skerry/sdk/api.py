@@ -4,7 +4,8 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct, field
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from skerry.hooks.runner import Handler
 from skerry.model.errors import PluginError
 from skerry.ports.tool import Tool
 from skerry.sdk.methods import GatewayMethod, MethodCall
+from skerry.sdk.points import HookPoints
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -65,14 +67,16 @@ class PluginApi:
     def on(
         self,
         hook: str,
-        call: Callable[[Any], Any],
+        call: Callable[[object], object],
         *,
         priority: int = 0,
-        when: Callable[[Any], bool] | None = None,
+        when: Callable[[object], bool] | None = None,
     ) -> None:
-        """Let `call` take part at the hook point; of two, the higher priority runs first.
+        """Let `call` take part at the hook of this name, whatever its payload.
 
-        `call` gets the payload of the point and returns None or its change, as the reference says.
+        `api.hooks.<name>(call)` does the same, and a type checker compares `call` with the hook.
+        Of two handlers, the one with the higher priority runs first. `call` gets the payload of
+        the hook and returns None or its change, as the reference says.
         An async function runs in the gateway's event loop and must not block it; a plain function
         runs in a thread. Where `call` is mostly not needed, `when` says so from the payload: it is
         asked at every message, in the event loop, so it only compares.
@@ -97,6 +101,11 @@ class PluginApi:
                 f"Allow it with {switch}.allowConversationAccess.",
             )
         self._registered.handlers.append((hook, Handler(self.plugin, call, priority, when)))
+
+    @property
+    def hooks(self) -> HookPoints:
+        """Return the hooks; to call one registers a handler, as `on` does."""
+        return cast("HookPoints", _Points(self.on))
 
     def register_tool(self, tool: Tool) -> None:
         """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
@@ -151,6 +160,16 @@ class PluginApi:
     def _check_open(self) -> None:
         if self._sealed:
             raise PluginError("It registered something after `register` had returned.")
+
+
+class _Points:
+    """Implements `HookPoints` for every name."""
+
+    def __init__(self, on: Callable[..., None]) -> None:
+        self._on = on
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return partial(self._on, name)
 
 
 def sealed(api: PluginApi) -> Registered:

@@ -1,1 +1,1 @@
-"""How transcript entries become the messages a model sees (pure)."""
+"""Conversion of transcript entries into the messages for a model (pure)."""

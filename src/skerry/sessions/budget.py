@@ -1,4 +1,4 @@
-"""How the tokens of a model's window are shared out (pure).
+"""Division of the tokens of a model's window (pure).
 
 The reserve is the larger of `reserveTokens` and `reserveTokensFloor`, as OpenClaw has it, but never
 more than a third of the window: a local model of 8,192 tokens would have none left otherwise. What
@@ -21,7 +21,7 @@ SUMMARY_SHARE: Final = 4
 LEAST_ROOM: Final = 256
 """Tokens; a window that the system prompt fills is an error of the model's call, not of ours."""
 RESULT_SHARE: Final = 0.3
-"""Of the room, what one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
+"""Share of the room that one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
 LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
 
@@ -32,14 +32,14 @@ class Budget(Struct, frozen=True):
     window: int
     reserve: int
     room: int
-    """What the conversation may have before it is compacted."""
+    """Tokens that the conversation may have before it is compacted."""
     keep: int
-    """What stays as it is of the newest messages."""
+    """Tokens of the newest messages that remain unchanged."""
     summary: int
-    """What the summary may have."""
+    """Tokens that the summary may have."""
 
     def tighter(self, times: int) -> "Budget":
-        """Return what to keep after the model refused a conversation that should have fitted."""
+        """Returns the budget after the model refused a conversation that should have fitted."""
         if not times:
             return self
         keep = self.keep // 4**times

@@ -1,4 +1,4 @@
-"""Where a conversation is cut for a compaction (pure).
+"""Position at which a conversation is cut for a compaction (pure).
 
 Source: openclaw-behaviour 7.4. A cut stands before a message of the person or of the assistant,
 never before a tool's result, so that no result is parted from its call.
@@ -17,17 +17,17 @@ Numbered = tuple[int, Message]
 
 
 class Cut(Struct, frozen=True):
-    """What is summarised, and from where on messages stay."""
+    """Messages to summarise, and the first one to keep."""
 
     messages: tuple[Message, ...]
     """All that is summarised, oldest first."""
     first_kept: int
     """Number of the first entry that stays."""
     splits: bool
-    """Whether a turn was cut: its rest stays."""
+    """True when a turn was cut: its rest is kept."""
 
     def asked(self, before: str) -> str:
-        """Return what the person asked in the turn that was cut; empty where none was.
+        """Returns the person's request in the turn that was cut; empty if none was.
 
         `before` is the same of the compaction before: a long turn may be cut again and again.
         """

@@ -1,4 +1,4 @@
-"""What the model sees of a transcript (pure)."""
+"""Messages of a transcript as the model receives them (pure)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -57,14 +57,14 @@ def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
 
 
 def command_answer(text: str, at: int) -> AssistantMessage:
-    """Return what the transcript has of a command's answer: no model said it."""
+    """Returns the transcript entry of a command's answer: no model produced it."""
     said = (TextBlock(text),)
     provider, model = COMMAND
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
 
 
 def notice(text: str, at: int) -> AssistantMessage:
-    """Return what the transcript has of something that the gateway tells the person."""
+    """Returns the transcript entry of a notice from the gateway to the person."""
     provider, model = NOTICE
     said = (TextBlock(text),)
     return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)

@@ -41,7 +41,7 @@ _ENVELOPE: Final = re.compile(
     r"\[(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
     r"(?: [A-Za-z0-9+:/_-]{1,40})?\] "
 )
-"""When a message was sent, as OpenClaw writes it before the text for the model to read."""
+"""Time stamp that OpenClaw writes before the text for the model to read."""
 _TOO_DEEP: Final = "it is nested too deep"
 _UNANSWERED: Final = "imported without an answer"
 
@@ -52,7 +52,7 @@ class FormatError(ValueError):
 
 @dataclass(slots=True)
 class Report:
-    """What became of the lines of one file."""
+    """Result of reading the lines of one file."""
 
     messages: int = 0
     other_branch: int = 0
@@ -134,7 +134,7 @@ class _Entry:
     at: int
     kind: str
     message: Any
-    """Of a message; of a compaction the whole line."""
+    """Message, or the whole line of a compaction."""
 
 
 def header(line: bytes) -> tuple[str, int]:
@@ -183,7 +183,7 @@ def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | No
 
 
 def _decoded(line: bytes) -> Any:
-    """Return what a line says.
+    """Decodes a line.
 
     Raises:
         FormatError: it cannot be read, or not by everybody who will have to.

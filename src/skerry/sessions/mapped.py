@@ -59,7 +59,7 @@ _HERE: Final = frozenset(
         "updatedAt",
     }
 )
-"""What is taken, or found anew from the transcript; all else is named."""
+"""Keys that are read, or derived from the transcript; all others are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def rows(content: bytes) -> dict[str, Row]:
 
 
 def row(key: str, one: Mapping[str, Any]) -> Row:
-    """Return what the entry of a conversation says."""
+    """Parses the entry of a conversation."""
     left = [name for name in one if name not in _HERE]
     told: dict[str, Any] = {}
     for name, words in _LEVELS.items():

@@ -26,7 +26,7 @@ _HEAD_LINES: Final = 3
 
 
 def escaped(text: str) -> str:
-    """Return what was said so that none of its lines is taken for a message's heading."""
+    """Escapes the text so that none of its lines is taken for a message's heading."""
     return _LIKE_HEADING.sub(r"\1\\", text) if "## " in text else text
 
 

@@ -1,4 +1,4 @@
-"""Which session a message enters: the present one, a new one, or one that it brings back.
+"""Selection of the session that a message enters: the present one, a new one, or a resumed one.
 
 Decided and written in the unit that writes the message itself, so that a crash leaves the old
 session without it or the new one with it.
@@ -47,9 +47,9 @@ class Opened:
     why: str = ""
     """`new`, `reset`, `daily`, `idle`, or `restore` when an earlier session took its place."""
     began: bool = False
-    """Whether the session is a new one."""
+    """True when the session is new."""
     notes: tuple[Message, ...] = ()
-    """What the person is told of it; stands before the message in the transcript."""
+    """Notices for the person, placed before the message in the transcript."""
 
 
 def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
@@ -181,7 +181,7 @@ def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
 
 
 def begun(done: Opening) -> str:
-    """Return what the person is told of a session that they began."""
+    """Returns the notice about a session that the person began."""
     model = f" with `{done.model}`" if done.model else ""
     back = " `/resume` brings the last one back." if done.ended else ""
     return f"🌱 A new conversation{model}.{back}"

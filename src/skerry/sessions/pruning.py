@@ -1,4 +1,4 @@
-"""Which old tool results are not sent again (pure).
+"""Pruning of old tool results that are not sent again (pure).
 
 Source: openclaw-behaviour 7.3. The transcript and the conversation in memory stay as they are: what
 is pruned are copies, for one request and those after it.
@@ -25,7 +25,7 @@ from skerry.model.message import (
 def pruned(
     messages: Sequence[Message], settings: ContextPruning, window: int
 ) -> Mapping[int, ToolResultMessage]:
-    """Return what to send in place of the messages at these indices.
+    """Returns the replacements of the messages at these indices.
 
     Args:
         messages: The conversation, oldest first.

@@ -41,17 +41,17 @@ _Entry = tuple[int, int, Message]
 
 
 class Outcome(StrEnum):
-    """What became of what was kept aside."""
+    """Result of recovering kept lines."""
 
     ADDED = "added to its session"
     EARLIER = "imported as an earlier session"
-    """Of the same conversation, for somebody has spoken in it since."""
+    """As a session of the same conversation, because it has new messages since."""
     IMPORTED = "imported"
     KNOWN = "already there"
 
 
 def look(about: Aside) -> Imported:
-    """Return what the file holds. Blocks.
+    """Reads the file. Blocks.
 
     Raises:
         FormatError: it is no transcript.

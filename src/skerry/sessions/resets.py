@@ -1,4 +1,4 @@
-"""When a conversation begins anew by itself (pure); looked at when a message arrives.
+"""Automatic resets of conversations (pure), checked when a message arrives.
 
 Source: openclaw-behaviour 2.3; only what a person says keeps a session fresh.
 """
@@ -22,14 +22,14 @@ _WITHOUT_PEOPLE: Final = frozenset(
 
 
 class Expiry(StrEnum):
-    """Which limit a session has passed."""
+    """Limit that a session has passed."""
 
     DAILY = "daily"
     IDLE = "idle"
 
 
 class Limits(Struct, frozen=True):
-    """How long a session lives; None is no limit of that kind."""
+    """Lifetime of a session; None is no limit of that kind."""
 
     at_hour: int | None = None
     """0 to 23, local time."""
@@ -56,7 +56,7 @@ class Limits(Struct, frozen=True):
 
 
 def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
-    """Return what holds for a conversation when a message comes over `channel`."""
+    """Returns the limits of a conversation for a message over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
         return Limits()
     for name, own in reversed(config.reset_by_channel.items()):
@@ -92,7 +92,7 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
 
 
 def _limits(*said: ResetConfig) -> Limits:
-    """Return what is said, the first word winning; without a word the day ends it."""
+    """Combines the settings, the first value of each winning; by default the day ends it."""
     mode = next((one.mode for one in said if one.mode), ResetMode.DAILY)
     hour = next((one.at_hour for one in said if one.at_hour is not None), None)
     idle = next((one.idle_minutes for one in said if one.idle_minutes), None)

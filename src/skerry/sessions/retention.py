@@ -1,4 +1,4 @@
-"""How long conversations are kept: decided purely, and carried out one session at a time.
+"""Retention of conversations: decided purely, and carried out one session at a time.
 
 Source: openclaw-behaviour 2.4, `session.maintenance`. What is unused is archived first, and can be
 restored; what was archived long ago is removed.
@@ -24,7 +24,7 @@ from skerry.store.retention import Kept
 logger = logging.getLogger(__name__)
 
 PRUNE: Final = "prune"
-"""Why a session ended that retention archived."""
+"""Reason for the end of a session that retention archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is over the limits."""
+    """Sessions that exceed the limits."""
 
     archive: tuple[Due, ...] = ()
     remove: tuple[Due, ...] = ()
@@ -49,7 +49,7 @@ class Plan:
 
 
 def plan(kept: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
-    """Return what is over the limits; `kept` begins with what was used longest ago.
+    """Returns the sessions that exceed the limits; `kept` begins with the least recently used.
 
     A main conversation, one that is pinned and one with an open run are never archived. What is
     archived now is not removed in the same turn: it can be restored until the next.

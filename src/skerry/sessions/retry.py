@@ -1,4 +1,4 @@
-"""Which message `/retry` runs again: the last of a conversation, where its run came to nothing."""
+"""Message that `/retry` runs again: the last of a conversation whose run failed."""
 
 from collections.abc import Callable
 from typing import Final
@@ -73,7 +73,7 @@ def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunReque
 
 
 def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
-    """Return what was asked; of a large or an old request it stands in the transcript."""
+    """Returns the request; the text of a large or an old one is read from the transcript."""
     asked = ended.request
     if asked is not None and (asked.text or asked.images or asked.opening is not None):
         return asked

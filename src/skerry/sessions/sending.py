@@ -1,4 +1,4 @@
-"""Whether a conversation's replies go out to its chat platform (pure).
+"""Decision whether a conversation's replies are sent to its chat platform (pure).
 
 Source: openclaw-behaviour 2.4, `session.sendPolicy`.
 """

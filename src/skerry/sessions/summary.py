@@ -19,7 +19,7 @@ from skerry.sessions.budget import tokens
 from skerry.sessions.cutting import calls_of
 
 RESULT_CHARS: Final = 2000
-"""Of a tool's result, what the summariser reads."""
+"""Characters of a tool's result that the summariser reads."""
 MOST_FILES: Final = 40
 SYSTEM: Final = (
     "You summarise conversations so that they can go on without their beginning. Do not continue"
@@ -45,13 +45,13 @@ _WRITES: Final = frozenset({"write", "edit"})
 
 
 def shown(entry: CompactionMessage) -> UserMessage:
-    """Return what a model reads in place of the messages that were summarised."""
+    """Returns the message for a model in place of those that were summarised."""
     text = f"{_HEAD}\n\n<summary>\n{entry.text}\n</summary>"
     return UserMessage((TextBlock(text),), entry.timestamp, entry.origin or Origin.MEMORY)
 
 
 def request_text(conversation: str, previous: str, instructions: str, *, most: int) -> str:
-    """Return what the summariser is told; `most` is how many tokens the summary may have."""
+    """Returns the prompt of the summariser; `most` is the limit of the summary in tokens."""
     parts = [f"Summarise the conversation below in at most {most * 3 // 4} words. {FORM}"]
     if instructions:
         parts.append(f"The person asks in particular: {instructions}")
@@ -124,7 +124,7 @@ def fitted(text: str, most: int) -> str:
 
 
 def fault(summary: str, replaced: int, most: int) -> str | None:
-    """Return what is wrong with a summary of `replaced` tokens; None where it may stand."""
+    """Returns the fault of a summary of `replaced` tokens; None if it is acceptable."""
     if not summary.strip():
         return "it is empty"
     if tokens(summary) >= replaced:

@@ -1,4 +1,4 @@
-"""Which end of a long conversation still fits a model (pure)."""
+"""First message of a long conversation from which the rest fits a model (pure)."""
 
 from bisect import bisect_left
 from itertools import chain

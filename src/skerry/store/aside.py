@@ -41,13 +41,13 @@ class Aside(Struct, frozen=True, rename="camel"):
     agent: str
     session_id: str
     key: str
-    """Of the conversation; empty where nothing says it."""
+    """Session key of the conversation; empty if unknown."""
     messages: int
     """Lines that the database did not have."""
     first: int
     """Number of the first of them, counted from 1."""
     written_at: int
-    """When the file was last written, in ms."""
+    """Time of the file's last write, in milliseconds since 1970."""
     file: str = ""
 
 
@@ -113,7 +113,7 @@ def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
 
 
 def every(state_dir: Path) -> list[Aside]:
-    """Return what is kept aside, by agent and session. Blocks."""
+    """Returns the kept files, by agent and session. Blocks."""
     found = []
     for note in sorted((state_dir / FOLDER).glob(f"*/*.jsonl{_NOTE}")):
         file = note.with_name(note.name.removesuffix(_NOTE))
@@ -127,14 +127,14 @@ def every(state_dir: Path) -> list[Aside]:
 
 
 class Told(Struct, frozen=True):
-    """What a person is told of what is kept aside."""
+    """Notice for a person about kept files."""
 
     message: str
     remedy: str = REMEDY
 
 
 def told(state_dir: Path) -> Told | None:
-    """Return what is to be told; None where nothing is kept. Blocks."""
+    """Returns the notice; None if no file is kept. Blocks."""
     folder = state_dir / FOLDER
     if not folder.is_dir():
         return None

@@ -29,7 +29,7 @@ class BackupError(StateError):
 
 
 class BackupKind(StrEnum):
-    """Why a backup was made; how long it is kept follows from that."""
+    """Reason for a backup; its retention follows from it."""
 
     MANUAL = "manual"
     """By command; kept until somebody deletes the file."""
@@ -37,7 +37,7 @@ class BackupKind(StrEnum):
     MIGRATION = "migration"
     """Before a newer version changed the tables."""
     REPLACED = "replaced"
-    """What a restore put aside, in a folder of its own; kept until somebody deletes that."""
+    """Database replaced by a restore, in a folder of its own; kept until somebody deletes that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +52,18 @@ class Backup:
 
     @property
     def name(self) -> str:
-        """Return what a person calls it."""
+        """Returns the name of the backup for people."""
         return (self.path.parent if self.kind is BackupKind.REPLACED else self.path).name
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a backup holds."""
+    """Size of a backup's content."""
 
     sessions: int
     entries: int
     newest: int
-    """When the last message was written, in ms; 0 where there is none."""
+    """Time of the last message, in milliseconds since 1970; 0 if there is none."""
 
 
 def create(
@@ -152,7 +152,7 @@ def rotate(state_dir: Path) -> list[Backup]:
 
 
 def contents(path: Path) -> Contents:
-    """Return what the backup holds.
+    """Counts the sessions and entries of the backup.
 
     Raises:
         BackupError: it cannot be read.

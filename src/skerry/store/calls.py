@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 FILE: Final = "calls.jsonl"
 OLDER: Final = "calls.1.jsonl"
 MAX_BYTES: Final = 256 * 1024
-"""Of one file; then it becomes the older one, in place of the one before."""
+"""Size limit of one file; a full file becomes the older one and replaces the one before."""
 BOOKED_MS: Final = 86_400_000
-"""How much older than the newest line a line may be to be booked: beyond that, retention may have
-removed its row from the database."""
+"""Age, relative to the newest line, up to which a line is booked: the row of an older one may have
+been removed from the database by retention."""
 
 
 class CallLog:

@@ -30,7 +30,7 @@ MOST: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is searched."""
+    """Entries that are searched."""
 
     serials: Mapping[int, str]
     """The sessions' ids by their number in the index."""
@@ -69,18 +69,18 @@ class Gathered:
     entries: Sequence[Entry]
     """Those with words and those beside them, in the order in which they were said."""
     found: Mapping[int, float]
-    """What the words of an entry say by their rarity, by rowid; nothing for who has none."""
+    """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
     exact: frozenset[int]
     """Rowids of those that have a phrase or an identifier of the question."""
     having: Mapping[str, int]
-    """How many entries have each word."""
+    """Number of entries with each word."""
     total: int
-    """How many there are, about."""
+    """Approximate number of all entries."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What was read so far."""
+    """Entries read so far."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     chars: int = 0
@@ -135,7 +135,7 @@ def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
 
 
 def _said(body: bytes) -> Message | None:
-    """Return what an entry says; None where it cannot be read: `indexing` has said so."""
+    """Decodes the message of an entry; None if it is unreadable: `indexing` has logged that."""
     try:
         return message.decode(body)
     except (TypeError, *UNREADABLE):

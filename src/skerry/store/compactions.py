@@ -16,12 +16,12 @@ KIND = "compaction"
 
 
 class State(Struct, frozen=True):
-    """How far a session is compacted."""
+    """State of a session's compactions."""
 
     count: int = 0
-    """How many compactions there were."""
+    """Number of compactions."""
     flushed: int = -1
-    """How many there were when notes were last flushed; -1 when they never were."""
+    """Number of compactions at the last flush of notes; -1 when there was none."""
     seq: int = 0
     """The entry of the last one; 0 when there is none."""
     last: CompactionMessage | None = None
@@ -54,7 +54,7 @@ def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
 
 
 def told(summary: CompactionMessage) -> dict[str, Any]:
-    """Return what a line of a pi session says of a compaction, beside its id and time."""
+    """Returns the fields of a pi session's line for a compaction, beside its id and time."""
     return {
         "summary": summary.text,
         "firstKeptEntryId": entry_id(summary.first_kept),

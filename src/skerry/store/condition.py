@@ -25,7 +25,7 @@ class StoreDamagedError(StoreFailedError):
 
 
 class Storage(StrEnum):
-    """How the database does; `Condition.works` decides whether the gateway is ready."""
+    """Condition of the database; `Condition.works` decides whether the gateway is ready."""
 
     OK = "ok"
     CHECKING = "checking"
@@ -35,7 +35,7 @@ class Storage(StrEnum):
     BUSY = "busy"
     """Another program holds it."""
     CORRUPT = "corrupt"
-    """What is written there cannot be read: no new work is taken."""
+    """Unreadable data in the database: no new work is accepted."""
     FAILING = "failing"
     """Anything else, such as a disk that breaks."""
 
@@ -66,7 +66,7 @@ _KINDS: Final = MappingProxyType(
 
 
 def kind(error: sqlite3.Error) -> Storage:
-    """Return what the error means."""
+    """Returns the condition that the error indicates."""
     if str(error).startswith(NO_TEXT):
         return Storage.CORRUPT
     code = getattr(error, "sqlite_errorcode", None)  # not all errors come from SQLite itself
@@ -81,7 +81,7 @@ def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
 
 
 NO_TEXT: Final = "Could not decode to UTF-8"
-"""What the module says of a text whose bytes are others than were written."""
+"""Message of the module for a text whose bytes differ from those written."""
 NAMED: Final = 5
 """Entries that a message names; the rest it counts."""
 ENTRIES_REMEDY: Final = (
@@ -94,15 +94,15 @@ class Condition(Struct):
     """The last that is known. The writer and the readers note what they meet."""
 
     writing: Storage = Storage.OK
-    """What the last unit met that changed something, or tried to."""
+    """Condition that the last unit met that changed something, or tried to."""
     message: str = ""
     damage: str = ""
-    """What of the file cannot be read; it stays until a check finds the file sound."""
+    """Unreadable part of the file; kept until a check finds the file sound."""
     entries: dict[tuple[str, int], str] = field(default_factory=dict)
     """Entries that cannot be read, by session and number, each with why. They are skipped."""
     checking: bool = False
     aside: Told | None = None
-    """What transcript files have and the database does not; it is kept beside it."""
+    """Notice about transcript lines that the database does not have; they are kept beside it."""
 
     @property
     def storage(self) -> Storage:
@@ -124,7 +124,7 @@ class Condition(Struct):
 
     @property
     def told(self) -> tuple[str, str]:
-        """Return what is wrong, and what to do about it."""
+        """Returns the problem, and its remedy."""
         if self.damage or not self.entries:
             return self.damage or self.message, REMEDIES[self.storage]
         named = [f"entry {seq} of session {one}" for one, seq in sorted(self.entries)[:NAMED]]

@@ -1,4 +1,4 @@
-"""Which credentials rest, so that a restart does not forget it."""
+"""Cooldowns of credentials, stored so that they survive a restart."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Row(NamedTuple):
     model: str
     reason: str
     stamp: str
-    """Of the credential."""
+    """Fingerprint of the credential."""
     failures: int
     failed_at: int
     until: int

@@ -18,7 +18,7 @@ MAX_TOKENS: Final = 8
 
 
 class About(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a device says of itself, for people to recognise it."""
+    """Description that a device sends, by which people recognise it."""
 
     client_id: str
     client_mode: str
@@ -43,7 +43,7 @@ class Request(Struct, frozen=True):
 
 
 class Grant(Struct, frozen=True):
-    """What a paired device may do in one role. A revoked one may nothing until it is approved."""
+    """Permissions of a paired device in one role. A revoked one has none until it is approved."""
 
     device_id: str
     role: str
@@ -67,7 +67,7 @@ _about = msgspec.json.Decoder(About)
 
 
 def find(reader: Reader, device_id: str, role: str) -> Grant | None:
-    """Return what the device may do in the role, revoked or not."""
+    """Returns the grant of the device in the role, revoked or not."""
     row = reader.one(
         f"SELECT {_GRANT} FROM device_grant WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
         (device_id, role),

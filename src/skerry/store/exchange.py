@@ -1,4 +1,4 @@
-"""Which exchange an entry belongs to: a question, what was done about it, the answer (pure)."""
+"""Exchange of an entry: a question, the tool calls for it, the answer (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ WIDTH: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is shown of what was found: three entries at most, in the order they were said in."""
+    """Entries shown for a hit: three at most, in the order of the conversation."""
 
     said: "Entry"
     before: "Entry | None"

@@ -26,7 +26,7 @@ from skerry.store.words import indexed
 BATCH: Final = 100
 """Rows in one unit: other units wait behind it."""
 PASSES: Final = 5
-"""How often it is looked whether something came meanwhile."""
+"""Number of passes over the tables, for text that arrived in the meantime."""
 
 
 class Redacted(Struct, frozen=True):
@@ -69,14 +69,14 @@ class Redacted(Struct, frozen=True):
 
 
 class Forgetting(Struct, frozen=True):
-    """What is being forgotten."""
+    """Statements that are being erased."""
 
     serial: int
     agent: AgentId
     phrases: tuple[str, ...]
     """None where all is done but `finish`."""
     extra: bool = False
-    """Whether the extra paths are cleaned too."""
+    """Erases them in the extra paths too."""
 
 
 def begin(
@@ -92,7 +92,7 @@ def begin(
 
 
 def begun(reader: Reader) -> list[Forgetting]:
-    """Return what is being forgotten, the oldest first."""
+    """Returns the erasures that are not complete, the oldest first."""
     rows = reader.all("SELECT serial, agent, phrases, extra FROM forgetting ORDER BY serial")
     return [
         Forgetting(serial, AgentId(agent), tuple(msgspec.json.decode(phrases)), bool(extra))
@@ -196,7 +196,7 @@ def _begun(reader: Reader) -> list[list[str]]:
 
 
 class _Table(Struct, frozen=True):
-    """Where text stands, and whose it is."""
+    """Table with text, and the owner of its rows."""
 
     name: str
     keys: tuple[str, ...]
@@ -205,7 +205,7 @@ class _Table(Struct, frozen=True):
     owner: str
     """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
     count: Callable[[Sequence[str]], Redacted]
-    """What a row counts as, by its keys and texts."""
+    """Function that counts a row, by its keys and texts."""
 
     @property
     def columns(self) -> str:

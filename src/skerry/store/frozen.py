@@ -1,4 +1,4 @@
-"""What the system prompt of each session began with; a text that several began with is stored once.
+"""System prompt parts that sessions keep from their start; a text of several is stored once.
 
 A note is what a session was told since, before the message of its number.
 """
@@ -12,7 +12,7 @@ _OF: Final = "session_id = ? AND audience = ?"
 
 
 def find(reader: Reader, session_id: str, audience: str) -> tuple[bytes, dict[str, str]] | None:
-    """Return what is kept for a session and whoever hears it, with the texts by their digest."""
+    """Returns the stored parts for a session and its audience, with the texts by their digest."""
     row = reader.one(f"SELECT body FROM frozen WHERE {_OF}", (session_id, audience))  # noqa: S608 - constant
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""Which words of a question are looked for, and where they stand in a text (pure)."""
+"""Search terms of a query, and their positions in a text (pure)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.question import identifiers, phrases
 
 MAX_TERMS: Final = 24
-"""Of one question."""
+"""Limit on the terms of one query."""
 MAX_EXACT: Final = 8
 """Phrases and identifiers of one question."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]+")
 _PLACES: Final = 200
-"""Of words, among which an excerpt begins."""
+"""Limit on the word positions that are tried as the start of an excerpt."""
 
 
 def terms(question: str) -> list[str]:
@@ -37,7 +37,7 @@ class Wanted:
 
 
 def wanted(question: str) -> Wanted:
-    """Return what is looked for; nothing of a question without words."""
+    """Returns the terms to search for; empty for a query without words."""
     words: dict[str, str] = {}
     for term in terms(question):
         pairs = [one for one in spread(term).split() if len(one) > 1]

@@ -1,4 +1,4 @@
-"""Which backups still hold what was forgotten, and until when."""
+"""Backups that still contain erased text, and their end of life."""
 
 import sqlite3
 from pathlib import Path

@@ -13,7 +13,7 @@ from skerry.store.unit import Unit
 
 
 class Taken(StrEnum):
-    """What became of a session that was to be imported."""
+    """Result for a session to be imported."""
 
     PRESENT = "imported"
     ARCHIVED = "imported as an earlier session"

@@ -28,7 +28,7 @@ from skerry.store.words import indexed, may_be_command
 logger = logging.getLogger(__name__)
 
 COLLECT_SECONDS: Final = 5.0
-"""How long commits are collected: what is asked for sooner, the search indexes itself."""
+"""Seconds for which commits are collected; a search in the meantime indexes the rest itself."""
 BATCH: Final = 200
 """Entries in one unit at most: other units wait behind it."""
 BATCH_CHARS: Final = 1 << 20
@@ -118,7 +118,7 @@ def _index_some(unit: Unit, session_id: str) -> bool:
 
 
 def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message | None]]:
-    """Return what can be read, by its number, each with what follows it."""
+    """Decodes the readable entries, by number, each with the message that follows it."""
     said: list[tuple[int, Message]] = []
     for seq, body in rows:
         try:

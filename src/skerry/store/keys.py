@@ -20,7 +20,7 @@ NOW: Final = "(SELECT coalesce(max(quarters), 0) FROM uptime)"
 
 
 class Answered(Struct, frozen=True):
-    """What a key was used for."""
+    """Use of a key."""
 
     digest: bytes
     answer: bytes | None
@@ -28,7 +28,7 @@ class Answered(Struct, frozen=True):
 
 
 def find(reader: Reader, method: str, key: str) -> Answered | None:
-    """Return what the key was used for; None when it is free."""
+    """Returns the use of the key; None when it is free."""
     row = reader.one(
         "SELECT digest, answer FROM answered WHERE method = ? AND key = ?", (method, key)
     )

@@ -15,7 +15,7 @@ from skerry.store.unit import ALL, Reader, Row, marks
 
 
 class Wanted(Struct, frozen=True):
-    """Which sessions; what is not said excludes nothing."""
+    """Filter of sessions; fields left out exclude nothing."""
 
     agent: str | None = None
     agents: frozenset[str] | None = None

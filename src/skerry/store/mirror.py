@@ -48,7 +48,7 @@ _encode = msgspec.json.encode
 
 
 class _Mark(Struct):
-    """How far a file is written."""
+    """Position up to which a file is written."""
 
     seq: int
     size: int

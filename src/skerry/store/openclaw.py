@@ -26,12 +26,12 @@ class Foreign:
     key: str
     session_id: str
     present: bool
-    """Whether it is the one that its conversation goes on with."""
+    """True for the session with which its conversation continues."""
     lines: tuple[bytes, ...]
     packed: int
     """Lines that are stored in a form that is not read (zstd)."""
     damage: str = ""
-    """Why its lines cannot be read; then it has none."""
+    """Reason why its lines are unreadable; it has none then."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """The entry of its conversation, as the session map of 2026.2 has it."""
 

@@ -19,7 +19,7 @@ _MOST_ERROR = 500
 
 
 class PartState(StrEnum):
-    """Where a part stands."""
+    """State of a part."""
 
     PENDING = "pending"
     SENDING = "sending"
@@ -42,7 +42,7 @@ class WaitingPart(Struct, frozen=True):
     retry_at: int = 0
     """Not before, in ms; 0 is at once."""
     repeated: bool = False
-    """Whether it may be there already, and goes out once more with a mark."""
+    """True when it may have arrived already, and is sent once more with a mark."""
 
 
 class KeptPart(Struct, frozen=True):
@@ -50,7 +50,7 @@ class KeptPart(Struct, frozen=True):
 
     waiting: WaitingPart
     error: str
-    """Why it did not go out, as far as is known."""
+    """Reason why it was not sent, as far as known."""
     created_at: int
     updated_at: int
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 SITTING_MS: Final = 3_600_000
 """After an hour in which nobody spoke another sitting begins: what stands there is no neighbour."""
 _PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
-"""What repeats another is known only of whole exchanges: a question may have another answer."""
+"""Profile of the ranking. Only whole exchanges can be compared for repetition: a repeated question
+may have another answer."""
 
 
 def rarity(total: int, having: int) -> float:
@@ -52,7 +53,7 @@ def best(found: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, fl
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an entry of the ranking stands among the candidates."""
+    """Position of an entry of the ranking among the candidates."""
 
     at: int
     """Its position among them."""

@@ -1,4 +1,4 @@
-"""How far the database was: noted in a file beside it, so that a start sees when it went back.
+"""Progress of the database, noted in a file beside it, so that a start detects when it went back.
 
 An older `state.sqlite` that is copied back, a log that is deleted or that no longer reads: SQLite
 opens each without a word, and what was answered last is gone. The database counts a number up each
@@ -22,12 +22,12 @@ NOTE: Final = "rolled-back.json"
 
 
 class Reached(Struct, frozen=True, rename="camel"):
-    """How far a database is."""
+    """Progress of a database."""
 
     generation: str
-    """Which one it is: made anew, it has another."""
+    """Id of the database; a new one has another."""
     number: int
-    """How often that was noted."""
+    """Number of notes so far."""
     runs: int = 0
     """Runs of which it has a row."""
     entries: int = 0
@@ -42,7 +42,7 @@ class RolledBack(Struct, frozen=True, rename="camel"):
 
     @property
     def message(self) -> str:
-        """Return what happened, in a sentence."""
+        """Returns the difference as a sentence."""
         had, has = self.had, self.has
         what = "is another" if had.generation != has.generation else "went back"
         return (
@@ -74,7 +74,7 @@ def write(state_dir: Path, reached: Reached) -> None:
 
 
 def noted(state_dir: Path) -> Reached | None:
-    """Return what was written last; None where nothing was, or it cannot be read."""
+    """Returns the last note; None if there is none, or it is unreadable."""
     try:
         return msgspec.json.decode((state_dir / FILE).read_bytes(), type=Reached)
     except (OSError, *UNREADABLE):
@@ -82,7 +82,7 @@ def noted(state_dir: Path) -> Reached | None:
 
 
 def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
-    """Return what is wrong where the database is not as far as it was."""
+    """Returns the difference if the database is behind the note."""
     if noted_before is None:
         return None
     if noted_before.generation == has.generation and noted_before.number <= has.number:
@@ -97,7 +97,7 @@ def keep(folder: Path, found: RolledBack) -> None:
 
 
 def kept(folder: Path) -> RolledBack | None:
-    """Return what a start has found, if a person has not discarded it since."""
+    """Returns the difference that a start found, unless a person has discarded it since."""
     try:
         return msgspec.json.decode((folder / NOTE).read_bytes(), type=RolledBack)
     except (OSError, *UNREADABLE):

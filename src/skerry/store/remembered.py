@@ -26,7 +26,7 @@ def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
 
 
 def said(reader: Reader, session_id: str) -> list[Utterance]:
-    """Return what the person and the assistant said, in order: no tool, no summary, no notice."""
+    """Returns the texts of person and assistant, in order: no tools, summaries or notices."""
     rows = reader.all(
         "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
         (session_id,),

@@ -24,26 +24,26 @@ _ENDINGS: Final = ("", "-wal", "-shm")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was done, and what is missing."""
+    """Result of a restore, with the losses."""
 
     backup: Backup | None
     """None where there was none and all comes from the damaged file."""
     damage: tuple[str, ...]
-    """What was wrong with the database that was there; empty where it was sound."""
+    """Damage of the replaced database; empty if it was sound."""
     tables: tuple[Table, ...]
-    """What could be read of it; empty where that was not wanted."""
+    """Tables salvaged from it; empty if that was not requested."""
     gaps: tuple[Gap, ...]
     before: Contents | None
-    """What the replaced database held; None where that cannot be read."""
+    """Content of the replaced database; None if it is unreadable."""
     after: Contents
     devices: security.Kept
-    """Which devices may connect."""
+    """Devices that may connect."""
     aside: Path | None
-    """Where what was there is kept; None where nothing was."""
+    """Folder with the replaced files; None if there were none."""
 
 
 def damage(state_dir: Path) -> tuple[str, ...]:
-    """Return what is wrong with the database; a missing one has nothing wrong."""
+    """Returns the damage of the database; a missing one has none."""
     path = state_dir / DATABASE
     if not path.exists():
         return ()

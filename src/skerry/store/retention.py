@@ -1,4 +1,4 @@
-"""What is kept of each session, and how one is removed for good: the only place where one is."""
+"""Retention of sessions, and their removal: the only module that removes one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Kept:
     """Bytes of its transcript file."""
     pinned: bool
     busy: bool
-    """Whether a run of its conversation is open."""
+    """True while a run of its conversation is open."""
 
 
 def kept(reader: Reader) -> list[Kept]:

@@ -32,9 +32,9 @@ class OpenRun(Struct, frozen=True):
     entry: int
     """Number of its user entry in the transcript; 0 while that is not written."""
     left_trace: bool
-    """Whether something of it may have had an effect: a tool began, a block was delivered."""
+    """True when it may have had an effect: a tool began, a block was delivered."""
     restarts: int
-    """How often a start of the gateway has run it again."""
+    """Number of restarts of the gateway that ran it again."""
     partial: str
     host: RunId | None = None
     """The run that its message has entered, where it has."""
@@ -42,11 +42,11 @@ class OpenRun(Struct, frozen=True):
     """Characters of `partial` that stand in the outbox as blocks; None where none does, nor
     anything that earlier responses of the run have said."""
     only_said: bool = False
-    """Whether blocks of text are all of its trace: nothing but the person's screen has changed."""
+    """True when blocks of text are its only trace: nothing but the person's screen has changed."""
 
     @property
     def said(self) -> str | None:
-        """Return what the person has been sent of the present response; None as `delivered` is."""
+        """Returns the part of the present response that was sent; None as `delivered` is."""
         return None if self.delivered is None else self.partial[: self.delivered]
 
 
@@ -73,7 +73,7 @@ class BrokenRun(Struct, frozen=True):
 
 
 def digest(request: RunRequest) -> bytes:
-    """Return what is equal only for requests that say the same in the same conversation.
+    """Hashes the request; equal only for the same content in the same conversation.
 
     How it is to be answered (time, thinking, queue) does not count: clients that send again may
     leave that out.

@@ -26,7 +26,7 @@ _BUILT_ANEW: Final = ("sqlite_", "entry_text", "entry_indexed", "mirror")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What came out of one table."""
+    """Rows salvaged from one table."""
 
     name: str
     kept: int
@@ -34,7 +34,7 @@ class Table:
     salvaged: int
     """Rows that could be read of the damaged file."""
     whole: bool
-    """Whether those are all that there were."""
+    """True when no row is missing."""
 
 
 @dataclass(frozen=True, slots=True)

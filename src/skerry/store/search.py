@@ -29,9 +29,9 @@ from skerry_recall.diverse import jaccard, tokens
 
 MAX_HITS: Final = 50
 FILL_SECONDS: Final = 5.0
-"""How long a search waits for what is not indexed yet; then it says that it is incomplete."""
+"""Seconds for which a search waits for the index; after them it reports that it is incomplete."""
 SEARCH_SECONDS: Final = 10.0
-"""How long it may take after that."""
+"""Seconds for the search itself."""
 _FETCHED: Final = 8
 """Entries ranked for a hit: an exchange counts once, whichever of its entries have the words."""
 SAME: Final = 0.9
@@ -44,7 +44,7 @@ AROUND: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for, and where."""
+    """Query with its filters."""
 
     key: SessionKey
     """The conversation that asks."""
@@ -55,7 +55,7 @@ class Question:
     everywhere: bool = False
     """In every conversation of the agent; for whom may read them all."""
     only: frozenset[str] | None = None
-    """Of those, only in the ones with these keys."""
+    """Restricts the search to sessions with these keys."""
     within: SessionId | None = None
     """Only in this incarnation."""
     until: tuple[SessionId, int] | None = None

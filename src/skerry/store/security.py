@@ -21,7 +21,8 @@ TABLES: Final = ("device_grant", "device_token", "device_request")
 FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
 """Tables that end with a restore: what prompts began with was judged by records of that time."""
 RECORDS: Final = "file_record"
-"""Of which the replaced database's rows win; where it cannot be read, the backup's hold."""
+"""Table in which the rows of the replaced database win; if it is unreadable, the backup's are
+kept."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite makes; its indexes have no SQL."""
@@ -31,14 +32,14 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a restore did with the devices."""
+    """Devices kept and dropped by a restore."""
 
     kept: int
     """Paired devices of the replaced database, which stay as they are."""
     dropped: int
     """Paired devices of the backup that must pair again."""
     known: bool
-    """Whether the replaced database could be read for them."""
+    """True when the replaced database could be read for them."""
 
 
 def keep(replaced: Path, made: Path) -> Kept:
@@ -73,7 +74,7 @@ def keep(replaced: Path, made: Path) -> Kept:
 
 
 def foreign(path: Path) -> str:
-    """Return what the file has that no version of this program made; empty where there is nothing.
+    """Returns schema objects that no version of this program made; empty if there are none.
 
     Raises:
         sqlite3.Error: it cannot be read.

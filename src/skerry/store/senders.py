@@ -1,4 +1,4 @@
-"""Who has written in the owner's own conversations, for the doctor."""
+"""Senders in the owner's own conversations, for the doctor."""
 
 import re
 import sqlite3

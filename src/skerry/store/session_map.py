@@ -9,7 +9,7 @@ from skerry.store.unit import Reader
 
 
 def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]:
-    """Return what the session map of each agent holds: its present sessions by key."""
+    """Returns the session map of each agent: its present sessions by key."""
     return {
         agent: {
             one.key: {

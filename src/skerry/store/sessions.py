@@ -161,7 +161,7 @@ def expect(reader: Reader, key: SessionKey, expected: Expected) -> None:
 
 
 def settings(reader: Reader, session_id: str) -> SessionSettings:
-    """Return what holds for the session only."""
+    """Returns the settings of the session."""
     row = reader.one("SELECT settings FROM session WHERE session_id = ?", (session_id,))
     return _settings.decode(row[0]) if row else SessionSettings()
 
@@ -263,7 +263,7 @@ def is_compaction(one: Message) -> bool:
 
 
 def text_of(one: Message) -> str:
-    """Return what the message says, on one line."""
+    """Returns the text of the message, on one line."""
     return " ".join("".join(getattr(block, "text", "") for block in one.content).split())
 
 

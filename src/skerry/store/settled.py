@@ -1,4 +1,4 @@
-"""What settled runs leave behind: their texts go after a day, their rows after a week.
+"""Removal of settled runs: their texts after a day, their rows after a week.
 
 What was said stands in the transcript. A run repeats it in its request, its result and its parts in
 the outbox, so that a repeated key is answered as before and a part can be sent again. Once the key

@@ -34,7 +34,7 @@ DATABASE: Final = "state.sqlite"
 
 
 TRY_SECONDS: Final = 2.0
-"""How long an answer to `works` may take; a disk that takes longer does not."""
+"""Seconds within which `works` must answer; a slower disk counts as failing."""
 
 
 def _try(unit: Unit) -> None:

@@ -1,4 +1,4 @@
-"""When regular tasks were last done, so that a restart does not begin to count anew."""
+"""Times at which regular tasks last ran, so that a restart does not reset their intervals."""
 
 from skerry.store.unit import Reader, Unit
 

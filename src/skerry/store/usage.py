@@ -16,7 +16,7 @@ from skerry.store.unit import AT_ONCE, Reader, Unit, marks
 
 
 class Outcome(StrEnum):
-    """What became of a call."""
+    """Result of a call."""
 
     OK = "ok"
     ERROR = "error"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class By(StrEnum):
-    """What sums can be asked by."""
+    """Key by which sums are grouped."""
 
     DAY = "day"
     MODEL = "model"
@@ -41,7 +41,7 @@ class BookedCall(Struct, frozen=True):
     """One call of a model, as it stands in the ledger."""
 
     at: int
-    """When it ended, milliseconds since 1970."""
+    """Time at which it ended, in milliseconds since 1970."""
     day: str
     """The same in the person's time zone, `YYYY-MM-DD`."""
     run_id: str
@@ -55,17 +55,17 @@ class BookedCall(Struct, frozen=True):
     profile: str
     usage: Usage
     priced: bool
-    """Whether it is known what it cost."""
+    """True when its cost is known."""
     outcome: Outcome
     counted: bool
-    """Whether it is known how many tokens it used."""
+    """True when its number of tokens is known."""
     seconds: float
     call_id: str = ""
     """Names it in the file of calls too; empty in rows that are older than that file."""
 
 
 class Sums(NamedTuple):
-    """What calls used together; costs in US dollars."""
+    """Usage of several calls together; costs in US dollars."""
 
     calls: int = 0
     failed: int = 0
@@ -91,7 +91,7 @@ class Sums(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Return what is known to have been paid."""
+        """Returns the known part of the cost."""
         return self.input_cost + self.output_cost + self.cache_read_cost + self.cache_write_cost
 
     def plus(self, other: "Sums") -> "Sums":
@@ -125,7 +125,7 @@ _DAY: Final = (
 
 
 def sums_of(call: BookedCall) -> Sums:
-    """Return what one call adds to its day."""
+    """Returns the usage that one call adds to its day."""
     usage, cost = call.usage, call.usage.cost
     return Sums(
         1,

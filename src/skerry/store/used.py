@@ -1,4 +1,4 @@
-"""What sessions used and what was said in them: the ledger beside the transcript."""
+"""Usage and message counts of sessions: the ledger beside the transcript."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from skerry.store.usage import OF_CALLS, Sums
 
 @dataclass(slots=True)
 class Used:
-    """What one session, or several together, used and said in some days."""
+    """Usage and message counts of one or several sessions in some days."""
 
     calls: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     """By day, provider and model."""
     said: dict[str, Said] = field(default_factory=dict)
     """By day."""
     tools: dict[str, int] = field(default_factory=dict)
-    """How often each was called."""
+    """Number of calls of each tool."""
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    """How long each answer of a model took, by day."""
+    """Seconds of each model response, by day."""
     first: int = 0
     last: int = 0
-    """When the first of its calls ended, and the last; 0 when it made none."""
+    """Time at which the first of its calls ended, and the last; 0 without calls."""
 
     def add(self, other: "Used") -> None:
         """Add what another session used."""
@@ -47,7 +47,7 @@ def of(
     begin: Callable[[str], int],
     most: int = 1 << 62,
 ) -> dict[str, Used]:
-    """Return what these sessions used and said on these days, which follow one another.
+    """Returns the usage of these sessions on these days, which are consecutive.
 
     It stops after `most` rows: the sessions after these are left out. `begin` tells when a day
     begins. For a thread of its own: there may be many calls.
@@ -99,7 +99,7 @@ _AT_ONCE: Final = 50
 
 
 class Point(NamedTuple):
-    """What calls used that ended until a time."""
+    """Usage of the calls that ended until a time."""
 
     at: int
     sums: Sums

@@ -1,4 +1,4 @@
-"""Which words of an entry are indexed (pure).
+"""Words of an entry that are indexed (pure).
 
 The index splits at what is no letter or digit, folds case and accents, and stems English by
 Porter's older rules: it is SQLite's own, so that no library has to be there for what is written
@@ -26,7 +26,7 @@ MAX_TEXT: Final = 400_000
 
 
 def indexed(message: Message, answer: Message | None = None) -> str:
-    """Return what of the message is indexed, by the entry that follows it, its `answer`.
+    """Returns the indexed text of the message, by the entry that follows it, its `answer`.
 
     Nothing of what only repeats others: each finding would be found again, before what it was found
     in. Nothing of what was said to the gateway and by it: it would bury what was talked about.
@@ -57,7 +57,7 @@ def _source(message: Message | None) -> tuple[str, str]:
 
 
 def plain(message: Message) -> str:
-    """Return what the message says, and which tools it calls with what."""
+    """Returns the text of the message, and its tool calls with their arguments."""
     said = [message.text] if message.text else []
     if isinstance(message, AssistantMessage):
         said += [f"{call.name} {encode_arguments(call)}" for call in message.tool_calls]

@@ -82,3 +82,43 @@ def test_what_the_named_person_says_is_shown_rather_than_what_another_says() -> 
     lines = ["Bo: I painted the boat red.", "Ada: I painted the boat blue."] * 8
     (one,) = excerpts([source("\n".join(lines))], "What did Ada paint?", room=60, each=60, most=6)
     assert one.text == f"{GAP}\nAda: I painted the boat blue.\n{GAP}"
+
+
+def test_blank_lines_between_turns_are_no_neighbours() -> None:
+    said = [f"User: It rains {n}." for n in range(11)]
+    said[5] = f"Assistant: {KEY}"
+    (one,) = shown(source("\n\n".join(said)), room=160)
+    assert one.text == "\n".join((GAP, "\n\n".join(said[3:8]), GAP))
+    assert (one.start_line, one.end_line) == (7, 15)
+
+
+def test_what_follows_a_question_is_shown_before_what_precedes_it() -> None:
+    asks = "Ada: Where did you put the key of the shed?"
+    said = ["Ada: It rains."] * 5 + ["Bo: Beans again.", asks, "Bo: On the hook."]
+    (one,) = shown(source("\n".join([*said, *said[:5]])), room=80)
+    assert one.text == f"{GAP}\n{asks}\nBo: On the hook.\n{GAP}"
+
+
+@pytest.mark.parametrize("each", [600, 700, 1500])
+@pytest.mark.parametrize("most", [1, 2, 6])
+def test_a_long_stretch_that_answers_is_shown_in_several_excerpts(each: int, most: int) -> None:
+    lines = [f"{KEY} Year {n}: it is in bed {n}." for n in range(60)]
+    parts = [
+        Source("a.md", begin + 1, begin + 12, "\n".join(lines[begin : begin + 12]), overhead=20)
+        for begin in range(0, 60, 10)
+    ]
+    found = excerpts(parts, ASKED, room=4000, each=each, most=most)
+    assert len(found) <= most
+    assert all(len(one.text) + 20 <= each for one in found)
+    told = [line for one in found for line in one.text.splitlines() if line != GAP]
+    assert len(told) == len(set(told))
+    assert set(told) <= set(lines)
+    assert len(found) > 1 or most == 1 or each == 600
+    for one in found:
+        seen = [line for line in one.text.splitlines() if line != GAP]
+        assert (lines.index(seen[0]), lines.index(seen[-1])) == (
+            one.start_line - 1,
+            one.end_line - 1,
+        )
+        assert all(parts[at].start_line <= one.end_line for at in one.sources)
+        assert all(parts[at].end_line >= one.start_line for at in one.sources)

@@ -1,0 +1,76 @@
+"""Hooks as a plugin sees them: `api.hooks.before_tool_call(handler)`, typed for each hook."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from skerry.hooks import events as e
+from skerry.hooks import payloads as p
+
+P_co = TypeVar("P_co", covariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class Watched(Protocol[P_co]):
+    """A hook whose handlers watch; what they return is not used."""
+
+    def __call__(
+        self,
+        call: Callable[[P_co], object],
+        *,
+        priority: int = 0,
+        when: Callable[[P_co], bool] | None = None,
+    ) -> None:
+        """Register a handler."""
+
+
+class Changed(Protocol[P_co, R_contra]):
+    """A hook whose handlers, plain or async functions, may return a change."""
+
+    def __call__(
+        self,
+        call: Callable[[P_co], Awaitable[R_contra | None] | R_contra | None],
+        *,
+        priority: int = 0,
+        when: Callable[[P_co], bool] | None = None,
+    ) -> None:
+        """Register a handler."""
+
+
+class ChangedAtOnce(Protocol[P_co, R_contra]):
+    """A hook whose handlers must be plain functions; they may return a change."""
+
+    def __call__(
+        self,
+        call: Callable[[P_co], R_contra | None],
+        *,
+        priority: int = 0,
+        when: Callable[[P_co], bool] | None = None,
+    ) -> None:
+        """Register a handler."""
+
+
+class HookPoints(Protocol):
+    """Every hook, in the order in which a message meets them."""
+
+    gateway_start: Watched[e.GatewayStart]
+    session_start: Watched[e.SessionStart]
+    message_received: Watched[e.MessageReceived]
+    before_model_resolve: Changed[p.ModelResolve, p.ModelResolveChange]
+    command: Watched[e.CommandGiven]
+    agent_bootstrap: Changed[p.BootstrapDraft, p.BootstrapChange]
+    before_prompt_build: Changed[p.PromptDraft, p.PromptChange]
+    before_agent_start: Changed[p.PromptDraft, p.PromptChange]
+    llm_input: Changed[p.LlmInput, p.LlmInputChange]
+    llm_output: Changed[p.LlmOutput, p.LlmOutputChange]
+    before_compaction: Watched[e.BeforeCompaction]
+    after_compaction: Watched[e.AfterCompaction]
+    before_tool_call: Changed[p.BeforeToolCall, p.BeforeToolCallChange]
+    tool_result_persist: ChangedAtOnce[p.ToolResultPersist, p.ToolResultPersistChange]
+    after_tool_call: Changed[p.AfterToolCall, p.AfterToolCallChange]
+    agent_end: Watched[e.AgentEnd]
+    message_sending: Changed[p.MessageSending, p.MessageSendingChange]
+    before_message_write: ChangedAtOnce[p.BeforeMessageWrite, p.BeforeMessageWriteChange]
+    message_sent: Watched[e.MessageSent]
+    before_reset: Watched[e.BeforeReset]
+    session_end: Watched[e.SessionEnd]
+    gateway_stop: Watched[e.GatewayStop]
