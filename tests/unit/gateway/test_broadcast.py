@@ -103,10 +103,12 @@ async def test_a_run_is_told_in_both_families(broadcast: Broadcast, ear: Ear) ->
     ]
 
 
+@pytest.mark.requirement("gateway-events-core")
 @pytest.mark.requirement("wire-event-frame")
 async def test_an_event_says_whose_it_is(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, RunStarted(5), TextDelta("a"))
     start, _, _, delta, chat = ear.take()
+    assert [one["event"] for one in (start, delta, chat)] == ["agent", "agent", "chat"]
     assert start["payload"] | {"ts": 0} == {
         "runId": RUN,
         "sessionKey": "agent:main:main",

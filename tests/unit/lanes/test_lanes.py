@@ -160,7 +160,6 @@ async def test_leaving_the_block_drops_what_waits(bench: Bench) -> None:
     assert bench.running == 0
 
 
-@pytest.mark.requirement("lanes-subagent-group")
 async def test_subagents_have_a_limit_of_their_own(bench: Bench) -> None:
     async with Lanes(1, subagents=2) as lanes:
         lanes.submit("agent:main:main", bench.job("main", held=True))

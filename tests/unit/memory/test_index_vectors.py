@@ -172,6 +172,10 @@ async def test_a_model_that_fails_leaves_the_words(
     kept.model.answer = None
     assert (await kept.memory.sync()).embedded == 3
     assert (await kept.memory.search(MemoryQuestion("kitten"))).mode is MemoryMode.HYBRID
+    kept.model.answer = answer  # now that there are vectors to compare a question with
+    found = await kept.memory.search(MemoryQuestion("cat"))
+    assert (found.hits[0].path, found.mode) == ("memory/cat.md", MemoryMode.TEXT)
+    assert found.fallback is not None
 
 
 async def test_rot_in_the_cache_is_embedded_again(kept: Kept) -> None:

@@ -70,25 +70,21 @@ def test_a_group_has_a_key_of_its_own() -> None:
     assert (str(key), key.kind) == ("agent:main:telegram:group:-100", SessionKind.GROUP)
 
 
-@pytest.mark.requirement("session-key-cron")
 def test_a_cron_job_is_named_without_its_agent() -> None:
     key = SessionKey.parse("cron:daily")
     assert (key.scope, key.kind) == (("cron", "daily"), SessionKind.CRON)
 
 
-@pytest.mark.requirement("session-key-webhook")
 def test_a_webhook_is_named_without_its_agent() -> None:
     key = SessionKey.parse("hook:0f0e")
     assert (key.scope, key.kind) == (("hook", "0f0e"), SessionKind.HOOK)
 
 
-@pytest.mark.requirement("session-key-node")
 def test_a_node_is_named_without_its_agent() -> None:
     key = SessionKey.parse("node-phone")
     assert (key.scope, key.kind) == (("node-phone",), SessionKind.NODE)
 
 
-@pytest.mark.requirement("session-key-subagent")
 def test_a_subagent_has_a_key_below_its_agent() -> None:
     key = SessionKey.parse("agent:work:subagent:0f0e")
     assert (key.agent, key.kind) == (WORK, SessionKind.SUBAGENT)

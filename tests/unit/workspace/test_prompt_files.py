@@ -50,7 +50,6 @@ def test_the_files_stand_in_the_order_of_the_seed() -> None:
     )
 
 
-@pytest.mark.requirement("identity-subagent-files")
 @pytest.mark.parametrize("key", ["agent:main:subagent:1", "agent:main:main"])
 def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
     request = asked(key, Purpose.SUBAGENT)
@@ -98,7 +97,6 @@ def test_long_term_memory_is_for_private_conversations(
     assert ("MEMORY.md" in wanted(request_, ritual=False)) is private
 
 
-@pytest.mark.requirement("identity-file-heartbeat-md")
 def test_the_checklist_is_for_heartbeats_alone() -> None:
     with_it = {
         purpose

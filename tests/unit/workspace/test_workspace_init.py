@@ -15,6 +15,7 @@ def names(workspace: Path) -> set[str]:
     return {one.name for one in workspace.iterdir()}
 
 
+@pytest.mark.requirement("agent-lifecycle-bootstrap")
 @pytest.mark.requirement("workspace-layout")
 def test_a_new_workspace_gets_its_files_and_directories(tmp_path: Path) -> None:
     workspace = tmp_path / "a" / "workspace"
