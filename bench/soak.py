@@ -24,8 +24,9 @@ from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
 MINUTES: Final = 20
 MOST_MINUTES: Final = 240
-WARM_MINUTES: Final = 5
-"""In so many every conversation is compacted once; before that, requests only grow."""
+WARM_MINUTES: Final = 9
+"""In so many every conversation is compacted once; before that, requests only grow, and messages
+are answered without a look at the memory."""
 SESSIONS: Final = 20
 RATE: Final = 6.0
 """Messages a second, of all conversations together."""
@@ -46,8 +47,8 @@ COMMON: Final = (
 RARE: Final = 4000
 """Made-up words behind the common ones. Of few words every one would stand in every passage, and
 each search would have to rank all that was ever said."""
-ENDS: Final = 5
-"""So many minutes at the begin are compared with as many at the end."""
+THIRDS: Final = 3
+"""The first third of the minutes is compared with the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ async def main(minutes: int) -> None:
                         found.append(await measured(running, traffic))
                         told(f"minute {place + 1}", found[-1])
                     store = on_disk(home)
-    ends = min(ENDS, minutes // 2 or 1)
+    ends = minutes // THIRDS or 1
     first, last = found[:ends], found[-ends:]
     said = sum(one.messages for one in found)
     compare = [

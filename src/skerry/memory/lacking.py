@@ -6,7 +6,7 @@ from typing import Final
 from skerry.memory.derived import EMBEDDED_WITH, SIZE
 from skerry.memory.index import Index
 from skerry.memory.tables import Tables
-from skerry.model.memory import MemoryFallback, MemorySource
+from skerry.model.memory import MemoryFallback
 
 SHOWN: Final = 3
 """Reasons that are told."""
@@ -44,8 +44,7 @@ def lacking(tables: Tables, label: str, size: int) -> Lacking:
         return Lacking(meant=False, fallback=refused or MemoryFallback(provider, told))
     if have == there:
         return Lacking()
-    waits = {source: count - no for source, count, no in tables.lacks(provider, model)}
-    notes = waits.get(MemorySource.MEMORY.value, 0)
+    notes = tables.notes_waiting(provider, model)
     told = f"{notes} of {there} passages wait for their vectors; until then words find them."
     return Lacking(fallback=refused, notes=(told,) if notes else ())
 

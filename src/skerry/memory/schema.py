@@ -122,4 +122,5 @@ STEPS: Final = (
         DELETE FROM meta WHERE key = 'scanned';
     END
     """,
+    "CREATE INDEX chunks_hashed ON chunks (hash) WHERE model = ''",
 )

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from skerry.memory.rows import as_json
+from skerry.model.memory import MemorySource
 
 
 class VectorRows:
@@ -50,10 +51,23 @@ class VectorRows:
             (provider, model),
         ).fetchall()
 
+    def notes_waiting(self, provider: str, model: str) -> int:
+        """Return how many passages of notes wait for their vectors, those refused left out."""
+        (count,) = self._db.execute(
+            "SELECT count(*) - count(reason) FROM chunks LEFT JOIN refusals"
+            " ON content_hash = hash AND provider = ? AND refusals.model = ?"
+            " WHERE chunks.model = '' AND source = ?",
+            (provider, model, MemorySource.MEMORY.value),
+        ).fetchone()
+        return int(count)
+
     def refused(self, provider: str, model: str) -> list[tuple[str, int]]:
-        """Return why the model gave passages no vector, and how many each."""
+        """Return why the model gave passages no vector, and how many each.
+
+        It goes through what was refused, not through what waits: conversations wait for days.
+        """
         return self._db.execute(
-            "SELECT reason, count(*) FROM chunks JOIN refusals ON content_hash = hash"
+            "SELECT reason, count(*) FROM refusals CROSS JOIN chunks ON hash = content_hash"
             " WHERE chunks.model = '' AND provider = ? AND refusals.model = ?"
             " GROUP BY reason ORDER BY count(*) DESC, reason",
             (provider, model),

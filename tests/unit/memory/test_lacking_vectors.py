@@ -237,6 +237,7 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
             "DROP TRIGGER file_added; DROP TRIGGER file_removed; DROP TRIGGER file_changed;"
             " DROP TABLE totals; DROP INDEX files_of_source; DROP INDEX files_failed;"
             " DROP INDEX files_counted; DROP TABLE refusals; DROP INDEX chunks_lacking;"
+            " DROP INDEX chunks_hashed;"
             " DELETE FROM meta WHERE key IN ('vector size', 'state', 'scanned');"
             " UPDATE embedding_cache SET model = 'm';"
             " UPDATE chunks_vec SET embedding = zeroblob(16) WHERE chunk_id = 1;"
