@@ -36,25 +36,19 @@ PYTHON = tracked("*.py")
 DOCUMENTS = tracked("*.md")
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_a_python_file_opens_with_one_line_that_says_what_it_is(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstring = ast.get_docstring(tree)
-    assert docstring, "no docstring"
-    first, *rest = docstring.splitlines()
-    assert first.endswith((".", ":"))
-    assert not rest or not rest[0], "an empty line follows the first"
+def opening(tree: ast.Module) -> str:
+    """Return what is wrong with the docstring of a file, or an empty text."""
+    first, *rest = (ast.get_docstring(tree) or "").splitlines() or [""]
+    checks = {
+        "no docstring": bool(first),
+        "its first line has no end": first.endswith((".", ":")),
+        "no empty line follows the first": not rest or not rest[0],
+    }
+    return next((fault for fault, good in checks.items() if not good), "")
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_a_python_file_is_short(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MOST_LINES or name(path) in LONGER
-
-
-@pytest.mark.parametrize("path", tracked("tests/*.py", "bench/*.py"), ids=name)
-def test_nothing_is_mocked(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def mocks(tree: ast.Module) -> set[str]:
+    """Return what a file imports to mock with."""
     imported = {
         module
         for node in ast.walk(tree)
@@ -66,8 +60,42 @@ def test_nothing_is_mocked(path: Path) -> None:
             else []
         )
     }
-    mocks = {one for one in imported if one.startswith(("unittest.mock", "mock.", "pytest_mock"))}
-    assert mocks == set()
+    return {one for one in imported if one.startswith(("unittest.mock", "mock.", "pytest_mock"))}
+
+
+def test_python_files_say_first_what_they_are_are_short_and_mock_nothing() -> None:
+    wrong: dict[str, object] = {}
+    for path in PYTHON:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        tested = name(path).startswith(("tests/", "bench/"))
+        long = len(text.splitlines()) > MOST_LINES and name(path) not in LONGER
+        found = (opening(tree), "too long" * long, mocks(tree) if tested else set())
+        if any(found):
+            wrong[name(path)] = found
+    assert PYTHON
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "no docstring"),
+        ('"""Says"""', "its first line has no end"),
+        ('"""Says.\nMore."""', "no empty line follows the first"),
+        ('"""Says.\n\nMore."""', ""),
+    ],
+)
+def test_a_bad_opening_is_found(text: str, fault: str) -> None:
+    assert opening(ast.parse(text)) == fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["from unittest import mock", "import unittest.mock as m", "def f(): import pytest_mock"],
+)
+def test_a_mock_is_found(text: str) -> None:
+    assert mocks(ast.parse(text))
 
 
 def test_no_file_is_large() -> None:
@@ -75,17 +103,22 @@ def test_no_file_is_large() -> None:
     assert {one: size for one, size in large.items() if size > MOST_BYTES} == {}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_the_links_of_a_document_lead_somewhere(path: Path) -> None:
-    targets = LINK.findall(path.read_text(encoding="utf-8"))
-    assert [one for one in targets if not (path.parent / one).exists()] == []
+def test_the_links_of_documents_lead_somewhere() -> None:
+    found = {path: LINK.findall(path.read_text(encoding="utf-8")) for path in DOCUMENTS}
+    gone = {
+        name(path): [one for one in targets if not (path.parent / one).exists()]
+        for path, targets in found.items()
+    }
+    assert any(found.values())
+    assert {path: targets for path, targets in gone.items() if targets} == {}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_a_document_names_only_targets_of_the_makefile(path: Path) -> None:
+def test_documents_name_only_targets_of_the_makefile() -> None:
     known = set(TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
-    code = "\n".join(CODE.findall(path.read_text(encoding="utf-8")))
-    assert set(MAKE.findall(code)) - known == set()
+    texts = {name(path): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+    named = {path: set(MAKE.findall("\n".join(CODE.findall(text)))) for path, text in texts.items()}
+    assert any(named.values())
+    assert {path: targets - known for path, targets in named.items() if targets - known} == {}
 
 
 def test_make_alone_lists_every_target() -> None:
