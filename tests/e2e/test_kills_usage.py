@@ -14,7 +14,7 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.model.errors import ClientError
 from skerry.model.message import ToolCall
-from skerry.store import DATABASE
+from skerry.store import DATABASE, Reader, usage
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.support.chaos import quiet
@@ -59,8 +59,8 @@ def check(home: Path, server: StubModelServer, kills: int) -> None:
     assert len(set(whole)) == 1
     assert whole[0] > 0
     with closing(sqlite3.connect(home / DATABASE)) as connection:
-        sums = "SELECT sum(calls), sum(uncounted), sum(input + output + cache_read) FROM usage_day"
-        assert connection.execute(sums).fetchone() == (len(rows), len(lost), sum(whole))
+        sums = usage.total(usage.daily(Reader(connection), "0", "9").values())
+        assert (sums.calls, sums.uncounted, sums.tokens) == (len(rows), len(lost), sum(whole))
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])

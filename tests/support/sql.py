@@ -59,6 +59,7 @@ BOOLEANS: Final = frozenset(
         ("outbox", "repeated"),
         ("forgetting", "extra"),
         ("model_call", "counted"),
+        ("model_call", "folded"),
     }
 )
 """Columns that are BOOLEAN where there is such a type."""

@@ -44,13 +44,15 @@ class Upkeep(Struct, frozen=True):
             await self._quietly(self._pass_quarter())
 
     async def _pass_quarter(self) -> None:
-        """Free old keys; let go of the texts and then the rows of runs that are settled."""
+        """Add up model calls; free old keys; drop the texts, then the rows, of settled runs."""
         # It is imported here: a start has nothing to let go.
-        from skerry.store import settled  # noqa: PLC0415 - as said above
+        from skerry.store import settled, usage  # noqa: PLC0415 - as said above
 
+        while await self.store.write(usage.fold):
+            pass  # some at once, so that others write in between
         await self.store.write(keys.pass_quarter)
         while await self.store.write(settled.blank):
-            pass  # some at once, so that others write in between
+            pass
         while await self.store.write(settled.remove):
             pass
         await in_daemon_thread(heap.give_back, "heap")

@@ -9,7 +9,8 @@ import anyio
 from skerry.app.records import forget_gone
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
-from skerry.infra.clock import Clock
+from skerry.infra.clock import DAY_MS, Clock
+from skerry.infra.zone import day
 from skerry.model.errors import StateError
 from skerry.store import Store, usage
 
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 FIRST_SECONDS: Final = 600.0
 """After the start, which has other things to do."""
 DAY_SECONDS: Final = 86_400.0
+KEPT_TOOLS_MS: Final = 7 * DAY_MS
+"""Only the tools of the present day are asked for, in whatever time zone."""
 
 
 async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks: Hooks) -> None:
@@ -34,8 +37,12 @@ async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     """Say what is over the limits, or clear it away; drop calls of models that are too old."""
     oldest = now - config.usage.keep_calls
-    while await store.write(lambda unit: usage.prune(unit, oldest)):
+    while await store.write(usage.fold):
         pass  # some at once, so that others write in between
+    while await store.write(lambda unit: usage.prune(unit, oldest)):
+        pass
+    first = str(day(now - KEPT_TOOLS_MS, None))
+    await store.write(lambda unit: usage.drop_tools(unit, first))
     await forget_gone(store, now)
     # Imported here: a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, told  # noqa: PLC0415

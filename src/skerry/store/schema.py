@@ -23,7 +23,8 @@ uptime    one row: in how many quarters of an hour a gateway ran; runs and answe
 task      when each regular task, such as the daily backup, was last done
 cooldown  one row a credential of a model provider that rests for a model, and why
 model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
-usage_day       their sums, one row a day in the person's time zone and what they can be asked by
+usage_day       the sums of the `folded` ones, a row for each day in the person's time zone and what
+          they can be asked by
 usage_warned    the day on which it was last said that a budget is nearly used up
 forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
           where the extra paths are cleaned too

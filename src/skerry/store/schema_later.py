@@ -56,4 +56,21 @@ LATER: Final = (
     CREATE INDEX run_of_quarter ON run (settled, quarter);
     CREATE INDEX run_of_entry ON run (session_id, entry)
     """,
+    # No turn writes a row that another's turn writes: calls are added up later, tools are counted
+    # for each conversation.
+    """
+    ALTER TABLE model_call ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
+    UPDATE model_call SET folded = 1;
+    CREATE INDEX model_call_unfolded ON model_call (day) WHERE folded = FALSE;
+    ALTER TABLE tool_day RENAME TO tool_day_of_agents;
+    CREATE TABLE tool_day (
+        day TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        key TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        PRIMARY KEY (day, agent, key)
+    ) WITHOUT ROWID;
+    INSERT INTO tool_day SELECT day, agent, '', calls FROM tool_day_of_agents;
+    DROP TABLE tool_day_of_agents
+    """,
 )

@@ -1,7 +1,8 @@
 """The ledger of model calls: one row a call, and the sums of each day.
 
-The sums are written with the rows and outlive them: a question about a year reads a few thousand
-rows, however many calls there were.
+A turn writes its row and no other: rows are folded into the sums of their days every quarter of an
+hour, and the sums outlive them. A question about a year reads a few thousand rows, however many
+calls there were.
 """
 
 from collections.abc import Iterable, Mapping
@@ -100,28 +101,38 @@ class Sums(NamedTuple):
 
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
-OF_CALLS: Final = (
-    "count(*), sum(CASE WHEN outcome <> 'ok' THEN 1 ELSE 0 END),"
-    " sum(CASE WHEN counted THEN 0 ELSE 1 END),"
-    " sum(CASE WHEN counted AND input_cost IS NULL THEN 1 ELSE 0 END),"
-    " sum(input), sum(output), sum(cache_read), sum(cache_write), coalesce(sum(input_cost), 0.0),"
-    " coalesce(sum(output_cost), 0.0), coalesce(sum(cache_read_cost), 0.0),"
-    " coalesce(sum(cache_write_cost), 0.0), sum(seconds)"
+_ONE: Final = (
+    "1",
+    "CASE WHEN outcome <> 'ok' THEN 1 ELSE 0 END",
+    "CASE WHEN counted THEN 0 ELSE 1 END",
+    "CASE WHEN counted AND input_cost IS NULL THEN 1 ELSE 0 END",
+    *Sums._fields[4:8],
+    *(f"coalesce({name}, 0.0)" for name in Sums._fields[8:12]),
+    "seconds",
 )
+"""What one row adds to sums."""
+OF_CALLS: Final = ", ".join(f"sum({one})" for one in _ONE)
+_KEY: Final = "day, agent, channel, purpose, provider, model"
+_USED: Final = (
+    f"(SELECT {_KEY}, {', '.join(Sums._fields)} FROM usage_day UNION ALL"  # noqa: S608 - constants
+    f" SELECT {_KEY}, {', '.join(_ONE)} FROM model_call WHERE folded = FALSE) AS used"
+)
+"""The sums of days with the calls that are not folded into them yet."""
 _GROUP: Final = {By.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
 _ADDED: Final = ", ".join(f"{one} = usage_day.{one} + excluded.{one}" for one in Sums._fields)
-_KEY: Final = "day, agent, channel, purpose, provider, model"
 _CALL: Final = (
     "INSERT INTO model_call (at, day, run_id, session_id, agent, channel, purpose, provider, model,"
     " profile, input, output, cache_read, cache_write, input_cost, output_cost, cache_read_cost,"
     " cache_write_cost, outcome, counted, seconds, call_id)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_DAY: Final = (
-    f"INSERT INTO usage_day ({_KEY}, {', '.join(Sums._fields)}) VALUES (?{', ?' * 18})"  # noqa: S608 - constants
-    f" ON CONFLICT ({_KEY}) DO UPDATE SET {_ADDED}"
+_FOLD: Final = (
+    f"INSERT INTO usage_day ({_KEY}, {', '.join(Sums._fields)})"  # noqa: S608 - constants
+    f" SELECT {_KEY}, {OF_CALLS} FROM model_call WHERE serial IN ({marks(range(AT_ONCE))})"
+    f" GROUP BY {_KEY} ON CONFLICT ({_KEY}) DO UPDATE SET {_ADDED}"
 )
+_FOLDED: Final = f"UPDATE model_call SET folded = TRUE WHERE serial IN ({marks(range(AT_ONCE))})"  # noqa: S608 - constants
 
 
 def sums_of(call: BookedCall) -> Sums:
@@ -145,9 +156,9 @@ def sums_of(call: BookedCall) -> Sums:
 
 
 def book(unit: Unit, call: BookedCall) -> None:
-    """Add a call to the ledger and to its day."""
-    sums = sums_of(call)
-    tokens, costs = sums[4:8], sums[8:12] if call.priced else (None,) * 4
+    """Add a call to the ledger."""
+    usage, cost = call.usage, call.usage.cost
+    costs = cost.input, cost.output, cost.cache_read, cost.cache_write
     about = (call.agent, call.channel, call.purpose, call.provider, call.model)
     unit.execute(
         _CALL,
@@ -158,15 +169,27 @@ def book(unit: Unit, call: BookedCall) -> None:
             call.session_id,
             *about,
             call.profile,
-            *tokens,
-            *costs,
+            *(usage.input, usage.output, usage.cache_read, usage.cache_write),
+            *(costs if call.priced else (None,) * 4),
             call.outcome,
             call.counted,
             call.seconds,
             call.call_id,
         ),
     )
-    unit.execute(_DAY, (call.day, *about, *sums))
+
+
+def fold(unit: Unit) -> bool:
+    """Add some calls to the sums of their days; return whether there may be more."""
+    rows = unit.all(
+        "SELECT serial FROM model_call WHERE folded = FALSE ORDER BY day LIMIT ?", (AT_ONCE,)
+    )
+    serials = [serial for (serial,) in rows]
+    some = (*serials, *(None,) * (AT_ONCE - len(serials)))
+    if serials:
+        unit.execute(_FOLD, some)
+        unit.execute(_FOLDED, some)
+    return len(serials) == AT_ONCE
 
 
 def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall]:
@@ -200,7 +223,7 @@ def grouped(
     name = _GROUP.get(by, by.value)
     order = "1" if by is By.DAY else _DEAREST
     rows = reader.all(
-        f"SELECT {name}, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f"SELECT {name}, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1 ORDER BY {order}",
         (first, last, *_given(agent)),
     )
@@ -258,7 +281,7 @@ def by_day_and_model(
 ) -> dict[tuple[str, str, str], Sums]:
     """Return the sums of each provider's models on each of these days."""
     rows = reader.all(
-        f"SELECT day, provider, model, {_SUMS} FROM usage_day WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
+        f"SELECT day, provider, model, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1, 2, 3 ORDER BY 1",
         (first, last, *_given(agent)),
     )
@@ -268,7 +291,7 @@ def by_day_and_model(
 def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
     """Return the sums of each agent on each day from `first` on."""
     rows = reader.all(
-        f"SELECT day, agent, {_SUMS} FROM usage_day WHERE day >= ? GROUP BY 1, 2",  # noqa: S608 - constants
+        f"SELECT day, agent, {_SUMS} FROM {_USED} WHERE day >= ? GROUP BY 1, 2",  # noqa: S608 - constants
         (first,),
     )
     return {(row[0], row[1]): Sums(*row[2:]) for row in rows}
@@ -285,27 +308,33 @@ def total(sums: Iterable[Sums]) -> Sums:
 def prune(unit: Unit, before: int) -> int:
     """Drop rows of calls that ended before this time, some thousand at once; return how many.
 
-    The sums of their days stay.
+    The sums of their days stay; a row that is not in them yet stays too.
     """
     return unit.execute(
         "DELETE FROM model_call WHERE serial IN"
-        " (SELECT serial FROM model_call WHERE at < ? ORDER BY serial LIMIT ?)",
+        " (SELECT serial FROM model_call WHERE at < ? AND folded = TRUE LIMIT ?)",
         (before, _PRUNED_AT_ONCE),
     )
 
 
-def count_tool(unit: Unit, day: str, agent: str) -> None:
-    """Count a call of a tool."""
+def count_tool(unit: Unit, day: str, agent: str, key: str) -> None:
+    """Count a call of a tool in a conversation."""
     unit.execute(
-        "INSERT INTO tool_day (day, agent, calls) VALUES (?, ?, 1)"
-        " ON CONFLICT (day, agent) DO UPDATE SET calls = tool_day.calls + 1",
-        (day, agent),
+        "INSERT INTO tool_day (day, agent, key, calls) VALUES (?, ?, ?, 1)"
+        " ON CONFLICT (day, agent, key) DO UPDATE SET calls = tool_day.calls + 1",
+        (day, agent, key),
     )
 
 
 def tools_of_day(reader: Reader, day: str) -> dict[str, int]:
     """Return how many tools each agent called on a day."""
-    return dict(reader.all("SELECT agent, calls FROM tool_day WHERE day = ?", (day,)))
+    rows = reader.all("SELECT agent, sum(calls) FROM tool_day WHERE day = ? GROUP BY 1", (day,))
+    return dict(rows)
+
+
+def drop_tools(unit: Unit, before: str) -> None:
+    """Forget how many tools were called on the days before."""
+    unit.execute("DELETE FROM tool_day WHERE day < ?", (before,))
 
 
 def warned(reader: Reader) -> dict[str, str]:

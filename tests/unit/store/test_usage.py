@@ -2,6 +2,7 @@
 
 import sqlite3
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.store import Store, Unit, open_store, usage
 from skerry.store.schema import STEPS
+from skerry.store.unit import AT_ONCE
 from skerry.store.usage import BookedCall, By, Outcome, Sums
 from tests.support.ledger import call
 
@@ -98,6 +100,11 @@ async def test_a_rider_stays_when_the_unit_that_it_rides_with_fails(tmp_path: Pa
         assert await counted(store) == [7]
 
 
+async def folded(store: Store) -> None:
+    while await store.write(usage.fold):
+        pass
+
+
 async def counted(store: Store) -> list[int]:
     rows = await store.read(lambda reader: reader.all("SELECT input FROM model_call"))
     return [row[0] for row in rows]
@@ -107,6 +114,8 @@ async def test_old_rows_go_and_the_sums_of_their_days_stay(tmp_path: Path) -> No
     async with open_store(tmp_path / "state.sqlite") as store:
         await booked(store, call(10, at=1), call(20, at=2), call(40, at=3))
         before = await store.read(lambda reader: usage.daily(reader, "2026-11-22", "2026-11-22"))
+        assert await store.write(lambda unit: usage.prune(unit, 3)) == 0, "they are in no sum yet"
+        assert not await store.write(usage.fold)
         assert await store.write(lambda unit: usage.prune(unit, 3)) == 2
         assert await store.write(lambda unit: usage.prune(unit, 3)) == 0
         assert await counted(store) == [40]
@@ -119,17 +128,56 @@ async def test_a_year_of_many_calls_is_read_from_few_rows(tmp_path: Path) -> Non
     async with open_store(tmp_path / "state.sqlite") as store:
         days = [str(start + timedelta(days=number)) for number in range(365)]
         await booked(store, *(call(1, day=one) for one in days for _ in range(20)))
+        await folded(store)
         rows = await store.read(lambda reader: reader.one("SELECT count(*) FROM usage_day"))
         assert rows == (365,)
         found = await store.read(lambda reader: usage.daily(reader, days[0], days[-1]))
         assert len(found) == 365
         assert usage.total(found.values()).calls == 365 * 20
-        plan = await store.read(
-            lambda reader: reader.all(
-                "EXPLAIN QUERY PLAN SELECT sum(input) FROM usage_day WHERE day BETWEEN '1' AND '2'"
-            )
-        )
-        assert "PRIMARY KEY" in plan[0][3]
+        asked = f"EXPLAIN QUERY PLAN SELECT sum(input) FROM {usage._USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - a constant
+        plan = await store.read(lambda reader: reader.all(asked, ("1", "2")))
+        steps = " ".join(row[3] for row in plan)
+        assert "usage_day USING PRIMARY KEY (day>? AND day<?)" in steps
+        assert "model_call USING INDEX model_call_unfolded (day>? AND day<?)" in steps
+
+
+async def test_calls_are_folded_once_and_the_sums_are_the_same_before_and_after(
+    tmp_path: Path,
+) -> None:
+    """The sums of two days, one call without a price, and one that is booked after the fold."""
+    first, last = "2026-11-21", "2026-11-22"
+    calls = [call(number, day=first) for number in range(AT_ONCE + 1)]
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await booked(store, *calls, call(7, day=last, priced=False))
+        before = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        await folded(store)
+        stored = "SELECT count(*), sum(calls), sum(unpriced) FROM usage_day"
+        assert await store.read(lambda reader: reader.one(stored)) == (2, len(calls) + 1, 1)
+        await folded(store)
+        after = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        assert after == before
+        await booked(store, call(9, day=first))
+        now = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        assert now[first].input == before[first].input + 9
+        await folded(store)
+        again = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        assert again == now
+
+
+async def test_a_turn_changes_no_row_that_another_conversation_changes(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "state.sqlite") as store:
+        await booked(store, call(1))
+        await store.write(lambda unit: usage.count_tool(unit, "2026-11-22", "main", "a"))
+        changed = "SELECT count(*) FROM usage_day"
+        assert await store.read(lambda reader: reader.one(changed)) == (0,)
+        for key in ("a", "b"):
+            await store.write(partial(usage.count_tool, day="2026-11-22", agent="main", key=key))
+        tools = "SELECT key, calls FROM tool_day ORDER BY key"
+        assert await store.read(lambda reader: reader.all(tools)) == [("a", 2), ("b", 1)]
+        used = await store.read(lambda reader: usage.tools_of_day(reader, "2026-11-22"))
+        assert used == {"main": 3}
+        await store.write(lambda unit: usage.drop_tools(unit, "2026-11-23"))
+        assert await store.read(lambda reader: usage.tools_of_day(reader, "2026-11-22")) == {}
 
 
 def ended(run_id: str, at: int, used: Usage, provider: str = "p") -> RunResult:

@@ -94,13 +94,13 @@ class Meter:
 
     def tool(self, request: RunRequest) -> None:
         """Count a call of a tool."""
-        agent, (day, _) = request.key.agent, self._today()
+        agent, key, (day, _) = request.key.agent, str(request.key), self._today()
         if (used := self._runs.get(request.run_id)) is not None:
             used.tool_calls += 1
         if (day, agent) not in self._tools:
             self._tools = {key: calls for key, calls in self._tools.items() if key[0] == day}
         self._tools[day, agent] = self._tools.get((day, agent), 0) + 1
-        self._store.ride(lambda unit: usage.count_tool(unit, day, agent))
+        self._store.ride(lambda unit: usage.count_tool(unit, day, agent, key))
 
     def reached(self, request: RunRequest) -> str:
         """Return what the person is told of a limit that ends the run; empty where none does."""
