@@ -248,6 +248,11 @@ def decode(data: bytes | str) -> Message:
     return _decoder.decode(data)
 
 
+def storable(text: str) -> str:
+    """Return the text with another character for each NUL, which not every database stores."""
+    return text.replace("\0", "\ufffd")
+
+
 def encode_arguments(call: ToolCall) -> str:
     """Return the arguments of a tool call as JSON."""
     return _encoder.encode(call.arguments).decode()

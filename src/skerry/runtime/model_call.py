@@ -14,6 +14,7 @@ from skerry.model.message import (
     TextBlock,
     ThinkingBlock,
     Usage,
+    storable,
 )
 from skerry.model.run import RunFailure
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
@@ -112,7 +113,7 @@ class Speaker:
         async def one(candidate: Candidate) -> ModelReply:
             request = await ask(candidate.model)
             reply = await candidate.provider.complete(request, self._listener)
-            return without_thoughts(reply)
+            return without_thoughts(without_nul(reply))
 
         try:
             reply = await self._failover.call(one, self._withdraw)
@@ -183,7 +184,7 @@ class Speaker:
         self.notes[text] = None
 
     def _say(self, delta: str) -> None:
-        self._hear(self._shaper.feed(self._seam.feed(delta)))
+        self._hear(self._shaper.feed(self._seam.feed(storable(delta))))
 
     def _hear_rest(self, *, cut: bool) -> None:
         self._hear(self._shaper.feed(self._seam.end()))
@@ -195,8 +196,20 @@ class Speaker:
             self._emit(MessageUpdate(said))
 
     def _think(self, delta: str) -> None:
+        delta = storable(delta)
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))
+
+
+def without_nul(reply: ModelReply) -> ModelReply:
+    """Return the reply with texts that every database takes."""
+    if not any("\0" in one.text for one in reply.content if isinstance(one, TextBlock)):
+        return reply
+    content = (
+        TextBlock(storable(one.text)) if isinstance(one, TextBlock) else one
+        for one in reply.content
+    )
+    return replace(reply, content=tuple(content))
 
 
 def without_thoughts(reply: ModelReply) -> ModelReply:

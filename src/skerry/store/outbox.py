@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
+from skerry.model.message import storable
 from skerry.model.outbound import OutboundPart, Receipt
 from skerry.model.undelivered import PartError
 from skerry.store.unit import Reader, Row, Unit, marks
@@ -68,7 +69,7 @@ def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str]
         "INSERT INTO outbox (run_id, block, part, channel, account, destination, text,"
         " created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (run_id, block, part, to.channel, to.account, destination, text, now, now)
+            (run_id, block, part, to.channel, to.account, destination, storable(text), now, now)
             for part, text in enumerate(texts)
         ],
     )
@@ -136,13 +137,15 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) 
         "UPDATE outbox SET error = ?, retry_at = ?,"
         " state = CASE WHEN ? THEN state ELSE 'pending' END"
         " WHERE serial = ? AND state <> 'dropped'",
-        (error[:_MOST_ERROR], retry_at, taken, serial),
+        (storable(error[:_MOST_ERROR]), retry_at, taken, serial),
     )
 
 
 def explain(unit: Unit, serial: int, error: str) -> None:
     """Note why a part is given up."""
-    unit.execute("UPDATE outbox SET error = ? WHERE serial = ?", (error[:_MOST_ERROR], serial))
+    unit.execute(
+        "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MOST_ERROR]), serial)
+    )
 
 
 def repeat(unit: Unit, serial: int) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import anyio.to_thread
 
 from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.model.message import storable
 from skerry.policy.gate import doubted, obeyed
 from skerry.policy.records import Records
 from skerry.workspace.prompt_files import MEMORY, FileText
@@ -107,7 +108,7 @@ def read_text(workspace: Path, name: str, records: Records | None = None) -> Fil
     if len(data) > MAX_BYTES:
         return FileText(name, "", f"it has more than {MAX_BYTES} bytes")
     doubt = obeyed(opened, records, sha256(data).digest()).reason if records else ""
-    return FileText(name, data.decode("utf-8-sig", "replace").strip(), doubt=doubt)
+    return FileText(name, storable(data.decode("utf-8-sig", "replace")).strip(), doubt=doubt)
 
 
 def _read_all(

@@ -35,6 +35,17 @@ async def test_a_response_is_told_in_pieces_and_returned_whole() -> None:
     assert (one.failure, one.partial) == (None, "")
 
 
+async def test_a_nul_of_a_model_reaches_neither_the_person_nor_the_store() -> None:
+    told: list[LoopEvent] = []
+    models = ScriptedModels(
+        ScriptedModel([["a\0", "b", READ], ["c\0", ModelStreamCutError("cut")]])
+    )
+    one = speaker(models, told)
+    assert (await one.respond(ask)).content == (TextBlock("a\ufffdb"), READ)
+    assert (await one.respond(ask)).text == "c\ufffd"
+    assert told == [MessageUpdate("a\ufffd"), MessageUpdate("b"), MessageUpdate("c\ufffd")]
+
+
 async def test_the_model_is_chosen_once_for_the_whole_run_and_its_tokens_add_up() -> None:
     models = ScriptedModels(ScriptedModel([["a"], ["b", "c"]]))
     one = speaker(models, [])

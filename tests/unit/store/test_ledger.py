@@ -112,6 +112,13 @@ async def test_a_part_with_a_lower_number_that_is_written_later_is_not_passed_ov
     assert [one.part.text for one in found] == ["a"]
 
 
+async def test_a_part_and_its_error_have_no_nul(store: Store) -> None:
+    await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), ["a\0b"], 1))
+    await store.write(lambda unit: outbox.explain(unit, 1, "no\0"))
+    (kept,) = await store.read(outbox.undelivered)
+    assert (kept.waiting.part.text, kept.error) == ("a\ufffdb", "no\ufffd")
+
+
 async def test_attempts_are_counted_and_an_end_takes_a_part_out(store: Store) -> None:
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(BOB), ["a", "b", "c"], 1))
 

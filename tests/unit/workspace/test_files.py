@@ -80,6 +80,13 @@ async def test_an_older_workspace_has_its_memory_in_small_letters(tmp_path: Path
     assert await files.read(tmp_path, ("MEMORY.md",)) == (FileText("MEMORY.md", "coffee"),)
 
 
+async def test_a_nul_in_a_file_of_the_workspace_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "SOUL.md").write_bytes(b"so\0ul")
+    assert await WorkspaceFiles().read(tmp_path, ("SOUL.md",)) == (
+        FileText("SOUL.md", "so\ufffdul"),
+    )
+
+
 async def test_of_a_daily_log_the_end_is_read_from_a_whole_line_on(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     lines = "".join(f"line {n} é\n" for n in range(5000))
