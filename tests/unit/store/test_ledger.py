@@ -90,6 +90,19 @@ async def test_a_run_knows_which_run_its_message_has_entered(store: Store) -> No
     }
 
 
+async def test_messages_are_one_entry_however_many_runs_were_accepted_between(
+    store: Store,
+) -> None:
+    def accept(unit: Unit) -> None:
+        runs.add(unit, request("one", "r-one"), SessionId("s1"), 5, 1)
+        for number in range(1_001):
+            runs.add(unit, request("other", f"r{number}"), SessionId("s2"), 5, 1)
+        runs.add(unit, request("two", "r-two"), SessionId("s1"), 5, 1)
+
+    await store.write(accept)
+    assert await store.read(lambda reader: runs.sharing(reader, "r-two")) == ["r-one", "r-two"]
+
+
 async def test_parts_come_in_order_page_by_page(store: Store) -> None:
     texts = [str(number) for number in range(5)]
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), texts, 1))
