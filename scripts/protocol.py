@@ -11,6 +11,7 @@ from skerry.gateway.frames import MAX_BEFORE_CONNECT, MAX_BUFFERED, MAX_PAYLOAD,
 from skerry.gateway.handshake import ConnectParams
 from skerry.gateway.method import Method, Params
 from skerry.policy import access
+from skerry.sdk.features import registered
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "protocol.md"
@@ -57,7 +58,10 @@ def page() -> str:
         after=MAX_PAYLOAD,
         buffered=MAX_BUFFERED,
     )
-    methods = MethodTable().methods
+    table, ours = MethodTable(), registered()
+    methods = table.methods
+    events = {name: text for name, (_, text) in ours.events.items()}
+    needs = {name: need for name, (need, _) in ours.events.items()}
     lines = [
         head,
         "## Overview",
@@ -66,10 +70,13 @@ def page() -> str:
         "|---|---|---|---|",
     ]
     for one in methods:
-        need = _need(access.METHODS[one.name])
+        need = _need(table.needs[one.name])
         lines.append(f"| [`{one.name}`](#{anchor(one.name)}) | {need} | {about(one)} |")
     lines += ["", "## Events", "", "| event | role | scope | what it tells |", "|---|---|---|---|"]
-    lines += [f"| `{name}` | {_need(access.EVENTS[name])} | {EVENTS[name]} |" for name in EVENTS]
+    lines += [
+        f"| `{name}` | {_need({**access.EVENTS, **needs}[name])} | {text} |"
+        for name, text in {**EVENTS, **events}.items()
+    ]
     lines += ["", "## Methods", "", "### connect", ""]
     lines += ["The first request. It introduces the client.", "", *_table(ConnectParams)]
     for one in methods:

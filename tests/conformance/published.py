@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from skerry.policy.access import METHODS
+from skerry.gateway.dispatch import MethodTable
 
 HERE = Path(__file__).parent
 NODE = HERE / "node" / "node_modules" / ".bin" / "node"
@@ -48,7 +48,7 @@ def published(version: str) -> dict[str, list[str]]:
 def lines() -> list[dict[str, Any]]:
     """Return the table as it is published now."""
     found = {version: published(version) for version in SOURCES}
-    names = sorted({*METHODS, "connect"})
+    names = sorted({*MethodTable().names, "connect"})
     rows: list[dict[str, Any]] = []
     for name in names:
         own = {

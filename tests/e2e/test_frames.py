@@ -12,7 +12,7 @@ import anyio
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from skerry.policy.access import METHODS
+from skerry.gateway.dispatch import MethodTable
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.support.wire import Wire, connected, dial
 
@@ -25,7 +25,8 @@ def known_frames() -> list[str]:
     """Return a request for each method, and every frame of the captures."""
     params = {"sessionKey": "main", "key": "main", "message": "hi", "idempotencyKey": "k", "ts": 1}
     frames: list[dict[str, Any]] = [
-        {"type": "req", "id": method, "method": method, "params": params} for method in METHODS
+        {"type": "req", "id": method, "method": method, "params": params}
+        for method in MethodTable().names
     ]
     for path in sorted(CAPTURES.glob("gateway-v?.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.checks import Level
 from skerry.app.doctor_running import running
 from skerry.cli.gateway import attention
 from skerry.model.message import ToolCall
+from skerry.ports.checks import Level
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import Step
 from skerry.testing.model_server import StubModelServer

@@ -7,10 +7,10 @@ from typing import Any
 
 import anyio
 
-from skerry.app.checks import Level
 from skerry.app.doctor import examine
 from skerry.client.client import GatewayClient
 from skerry.model.message import ThinkingBlock, ToolCall
+from skerry.ports.checks import Level
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import Status, StubModelServer
 from tests.support.cli import run_command

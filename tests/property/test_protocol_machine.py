@@ -27,6 +27,7 @@ from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Frame, Wire, connected, dial, request
 
 METHODS = {method.name: method.params for method in MethodTable().methods}
+NEEDS = MethodTable().needs
 KEYS = ("agent:main:main", "agent:main:other", "main")
 WAITS = frozenset({"agent.wait", "node.invoke"})
 """They wait for what may never come; the machine gives them no time."""
@@ -329,7 +330,7 @@ def _check_once(client: Client) -> None:
 
 
 def _check_access(client: Client, method: str, answer: Frame) -> None:
-    need = access.METHODS.get(method, access.UNKNOWN)
+    need = NEEDS.get(method, access.UNKNOWN)
     error = answer.get("error") or {}
     assert error.get("message") != "internal error", answer
     told = error.get("message", "")

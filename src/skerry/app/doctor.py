@@ -16,7 +16,6 @@ from skerry.app import (
     doctor_safety,
     doctor_state,
 )
-from skerry.app.checks import Check, Level
 from skerry.app.models import expected, standing
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
@@ -32,6 +31,7 @@ from skerry.model.errors import (
     ModelUnavailableError,
     SkerryError,
 )
+from skerry.ports.checks import Check, Level
 from skerry.ports.model import ModelState
 from skerry.providers.hardware import Machine
 

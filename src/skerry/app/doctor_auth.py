@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from skerry.app.auth import Keeper, problem
-from skerry.app.checks import Check, Level
 from skerry.auth.credentials import refuse_in_workspace, vault_of
 from skerry.config.root import Config
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import CredentialError
+from skerry.ports.checks import Check, Level
 
 
 def credentials(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:

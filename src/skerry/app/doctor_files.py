@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from skerry.app.checks import Check, Level
 from skerry.config import warnings
 from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
 from skerry.config.load import Loaded
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigInvalidError
+from skerry.ports.checks import Check, Level
 
 PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
 """Files of the state directory that hold what is said, or secrets."""

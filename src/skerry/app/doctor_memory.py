@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
-from skerry.app.checks import Check, Level
 from skerry.app.memories import FOLDER
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
@@ -17,6 +16,7 @@ from skerry.infra.clock import SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ClientError, GatewayUnreachableError
 from skerry.model.ids import AgentId
+from skerry.ports.checks import Check, Level
 
 if TYPE_CHECKING:  # loaded where there is an index
     from skerry.memory.inspection import Found

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from skerry.app.checks import Check, Level
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
 from skerry.model.errors import ClientError
 from skerry.plugins.load import inspect
+from skerry.ports.checks import Check, Level
 from skerry.ports.plugins import PluginStatus
+from skerry.sdk.features import registered
 
 _FAILED = "Correct the file, or set plugins.entries.{id}.enabled to false; then restart."
 _HANDLER = "Correct the plugin and restart, or set plugins.entries.{id}.enabled to false."
@@ -32,12 +33,8 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
     if waiting:
         message = f"{waiting} wait to be let in."
         yield Check("devices", Level.WARNING, message, "skerry devices list")
-    parts = status.get("undelivered", {})
-    if parts:
-        counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
-        message = f"parts of replies: {counted}."
-        remedy = "The conversation has every reply. Which, and why: skerry outbox list"
-        yield Check("delivery", Level.WARNING, message, remedy)
+    for load in registered().status_checks:
+        yield from load()(status)
     queue = status.get("queue", {})
     for one in queue.get("stuck", ()):
         message = f"{one['what']} was stopped and goes on all the same; nothing waits for it."

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from skerry.app import unit
-from skerry.app.checks import Check, Level
 from skerry.config.gateway import GatewayConfig
 from skerry.config.protected import gate
 from skerry.config.root import Config
@@ -18,6 +17,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
+from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE, Reader, files
 from skerry.store.senders import strangers_in_main
 from skerry.workspace.fences import fenced

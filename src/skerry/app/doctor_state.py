@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.app.checks import Check, Level
 from skerry.config.root import Config
 from skerry.infra import sqlite
 from skerry.infra.sqlite import quick_check
 from skerry.infra.untrusted_json import UNREADABLE
+from skerry.ports.checks import Check, Level
 from skerry.sessions.retention import plan, told
 from skerry.store import DATABASE, Reader, aside, backups, legible, retention
 from skerry.store.condition import ENTRIES_REMEDY, Storage

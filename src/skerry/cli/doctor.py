@@ -9,10 +9,10 @@ from typing import Final
 
 import anyio
 
-from skerry.app.checks import Check, Level
 from skerry.app.doctor import examine
 from skerry.cli.failure import FAILED
 from skerry.cli.render import one_line, show, show_json, styled
+from skerry.ports.checks import Check, Level
 
 _STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 

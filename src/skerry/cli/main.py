@@ -4,6 +4,7 @@ import gc
 import sys
 from argparse import Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 
 from skerry import __version__
@@ -25,10 +26,10 @@ from skerry.cli.parsing_memory import add_memory
 from skerry.cli.parsing_state import (
     add_backup,
     add_import,
-    add_outbox,
     add_recovered,
     add_usage,
 )
+from skerry.infra.features import FEATURES, Feature
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -38,17 +39,25 @@ EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 1
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("memory", "files", "usage", "outbox", "backup", "import")),
+    ("its state", ("memory", "files", "usage", "backup", "import")),
     (
         "what it uses",
         ("models", "auth", "prompt", "config", "plugins", "hooks", "devices"),
     ),
     ("this shell", ("completion",)),
 )
-"""The commands as the help lists them."""
+"""The commands of the kernel as the help lists them; those of features follow in each group."""
 
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 """As `model.thinking` has them, which help does without."""
+
+
+def groups() -> list[tuple[str, list[str]]]:
+    """Return every command in the group of the help that shows it."""
+    return [
+        (title, [*names, *(one.name for one in FEATURES if one.cli and one.cli[0] == title)])
+        for title, names in GROUPS
+    ]
 
 
 class _Top(Parser):
@@ -59,7 +68,7 @@ class _Top(Parser):
 
     def format_help(self) -> str:
         formatter = HelpFormatter(self.prog, max_help_position=16)
-        for title, names in GROUPS:
+        for title, names in groups():
             formatter.start_section(title)
             formatter.add_arguments(
                 [Action([], name, metavar=name, help=self.texts[name]) for name in names]
@@ -77,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        given = make_parser(words[0] if words else None).parse_args(words)
+        given = make_parser(words[0] if words else "").parse_args(words)
     except WrongUsageError as error:
         if "--json" in words:
             import_module("skerry.cli.failure").show_wrong_usage(error)
@@ -103,7 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _load(module: str) -> Callable[[Namespace], int]:
     """Import a command. What that makes stays, so nothing looks for garbage in it."""
     gc.disable()
-    run: Callable[[Namespace], int] = import_module(f"skerry.cli.{module}").run
+    path = module if "." in module else f"skerry.cli.{module}"
+    run: Callable[[Namespace], int] = import_module(path).run
     gc.freeze()
     gc.enable()
     return run
@@ -113,7 +123,8 @@ def make_parser(wanted: str | None = None) -> "_Top":
     """Return the parser of the whole command line.
 
     Where a command is `wanted` that there is, only its part is there: to make them all takes
-    20 ms of CPU, and half a megabyte, which a gateway would keep for good.
+    20 ms of CPU, and half a megabyte, which a gateway would keep for good. Of a feature that is
+    not wanted there is its name and its text, unless all commands are wanted (None).
     """
     parser = _Top(
         prog="skerry",
@@ -124,6 +135,9 @@ def make_parser(wanted: str | None = None) -> "_Top":
     parser.set_defaults(module=None, parser=parser)
     group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     parts = _parts()
+    for one in FEATURES:
+        if one.cli:
+            parts[one.name] = partial(_feature, feature=one, whole=wanted in {None, one.name})
     for name in (wanted,) if wanted in parts else parts:
         parts[name](group.add_parser)
     parser.texts = {name: one.description or "" for name, one in group.choices.items()}
@@ -148,7 +162,6 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "doctor": _doctor,
         "memory": add_memory,
         "usage": add_usage,
-        "outbox": add_outbox,
         "backup": add_backup,
         "import": add_import,
         "logs": _logs,
@@ -158,6 +171,15 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "update": _update,
         "completion": _completion,
     }
+
+
+def _feature(add: _Add, feature: Feature, *, whole: bool) -> None:
+    """Add the command of a feature; `whole` with what is beneath it, which imports its parser."""
+    _, text = feature.cli or ("", "")
+    parser = _command(add, feature.name, None, text)
+    if whole:
+        adding: Callable[[ArgumentParser], None] = feature.load("cli:add")  # type: ignore[assignment]  # by its name
+        adding(parser)
 
 
 def _doctor(add: _Add) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 
-from skerry.app.checks import Level
 from skerry.app.doctor_memory import thorough
 from skerry.cli.doctor import show_checks
 from skerry.cli.failure import FAILED
@@ -15,6 +14,7 @@ from skerry.cli.memory_place import agent_of, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load_good
 from skerry.infra.clock import iso
+from skerry.ports.checks import Level
 
 
 def run(arguments: Namespace) -> int:

@@ -1,31 +1,9 @@
-"""The parsers of the commands that look after the state: `skerry outbox`, `backup`, `usage`."""
+"""The parsers of the commands that look after the state: `skerry backup`, `usage`."""
 
 from skerry.cli.options import Add, command, days, output, reach
 
-PARTS = ("pending", "sending", "unknown", "failed", "sent", "dropped")
-"""As `store.outbox` has the states, which help does without."""
 SUMS = ("model", "agent", "channel", "purpose", "session", "day")
 """As `store.usage` has them."""
-
-
-def add_outbox(add: Add) -> None:
-    """Add `skerry outbox`."""
-    group = command(add, "outbox", None, "what is not delivered: list, show, retry and drop it")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    listing = command(add, "list", "outbox", "the parts of replies that are not delivered")
-    listing.add_argument("--state", choices=PARTS, help="only these")
-    shown = command(add, "show", "outbox", "one part: its text, and why it is not delivered")
-    retry = command(add, "retry", "outbox", "send a part again, now")
-    drop = command(add, "drop", "outbox", "never send a part")
-    which = retry.add_mutually_exclusive_group(required=True)
-    which.add_argument("serial", nargs="?", type=int, metavar="PART", help="its number")
-    which.add_argument("--all", action="store_true", help="every part that failed")
-    for parser in (shown, drop):
-        parser.add_argument("serial", type=int, metavar="PART", help="its number")
-    parsers = {"list": listing, "show": shown, "retry": retry, "drop": drop}
-    for name, parser in parsers.items():
-        parser.set_defaults(action=name)
-        output(reach(parser))
 
 
 def add_backup(add: Add) -> None:

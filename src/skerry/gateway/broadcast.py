@@ -31,6 +31,7 @@ from skerry.model.ids import RunId
 from skerry.policy import access
 from skerry.policy.access import ANYBODY, READERS, Need, Role, Verb
 from skerry.policy.decide import Actor, Request, decide
+from skerry.sdk.features import registered
 
 THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256
@@ -90,7 +91,9 @@ class Broadcast:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._who: dict[Need, set[Subscriber]] = {need: set() for need in access.EVENTS.values()}
+        own = {name: need for name, (need, _) in registered().events.items()}
+        self._needs = {**access.EVENTS, **own}
+        self._who: dict[Need, set[Subscriber]] = {need: set() for need in self._needs.values()}
         self._audiences = {protocol: _Audience(dress) for protocol, dress in DRESSES.items()}
         self._streams: dict[RunId, _Stream] = {}
         self._topics: dict[str, dict[str, Subscriber]] = {}
@@ -169,7 +172,7 @@ class Broadcast:
         topic: str | None = None,
     ) -> None:
         """Send an event to those who may get it by `access.EVENTS`, and subscribed to `topic`."""
-        clients = self._who[access.EVENTS[name]]
+        clients = self._who[self._needs[name]]
         if topic is not None:
             clients = clients.intersection(self._topics.get(topic, {}).values())
         if clients:

@@ -44,7 +44,6 @@ HANDSHAKE_SECONDS: Final = 10.0
 MAX_IN_FLIGHT: Final = 256
 """Requests of one client that may wait at the same time."""
 
-EVENTS: Final = tuple(access.EVENTS)
 MAX_WORKING: Final = 16
 """Those among them that are worked on; while there are as many, no further request is read."""
 MAX_UNREAD: Final = 1024 * 1024
@@ -150,7 +149,11 @@ class Connection:
             "type": "hello-ok",
             "protocol": admitted.protocol,
             "server": {"version": __version__, "connId": self.id},
-            "features": {"methods": self._methods.named, "events": EVENTS, "capabilities": []},
+            "features": {
+                "methods": self._methods.named,
+                "events": self._methods.events,
+                "capabilities": [],
+            },
             "snapshot": seen,
             "auth": granted,
             "policy": {

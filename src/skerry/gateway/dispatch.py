@@ -17,6 +17,7 @@ from skerry.model.rights import MissingScopeError
 from skerry.policy import access
 from skerry.policy.access import Verb
 from skerry.policy.decide import Request, decide
+from skerry.sdk.features import Features, registered
 from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
@@ -29,14 +30,24 @@ NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 class MethodTable:
     """All methods by name."""
 
-    def __init__(self, plugins: Mapping[str, GatewayMethod] = NO_METHODS) -> None:
+    def __init__(
+        self,
+        plugins: Mapping[str, GatewayMethod] = NO_METHODS,
+        features: Features | None = None,
+    ) -> None:
         self._methods: dict[str, Method[Any]] = {}
-        self._needs = dict(access.METHODS)
+        self._features = features or registered()
+        self._needs = {**access.METHODS, **self._features.methods}
         self._is_whole = False
         self._add(*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS)
         self._plugins = {name: one for name, one in plugins.items() if name not in self._needs}
         for name, method in self._plugins.items():
             self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
+
+    @property
+    def needs(self) -> Mapping[str, access.Need]:
+        """Return what the caller of each method needs: of the kernel, of features, of plugins."""
+        return MappingProxyType(self._needs)
 
     @property
     def names(self) -> list[str]:
@@ -47,6 +58,11 @@ class MethodTable:
     def named(self) -> list[str]:
         """Every method that `hello-ok` names, sorted."""
         return [name for name in self.names if name not in access.POLLED]
+
+    @property
+    def events(self) -> list[str]:
+        """Every event that may be sent."""
+        return [*access.EVENTS, *self._features.events]
 
     @property
     def methods(self) -> list[Method[Any]]:
@@ -99,17 +115,17 @@ class MethodTable:
             # They are many: to import them takes about 40 ms of CPU, and 2 MB.
             from skerry.gateway.methods import extension, rest  # noqa: PLC0415 - as said above
 
-            self._add(*rest.METHODS)
+            self._add(*rest.METHODS, *self._features.added())
             for own, method in self._plugins.items():
                 self._methods[own] = extension.method(method)
             self._is_whole = True
         return self._methods.get(name)
 
     def _add(self, *methods: Method[Any]) -> None:
-        unruled = {method.name for method in methods} - access.METHODS.keys()
+        unruled = {method.name for method in methods} - self._needs.keys()
         if unruled:
-            message = f"policy/access.py has no row for: {', '.join(sorted(unruled))}"
-            raise RuntimeError(message)
+            names = ", ".join(sorted(unruled))
+            raise RuntimeError(f"policy/access.py and the features have no row for: {names}")
         self._methods |= {method.name: method for method in methods}
 
 

@@ -148,7 +148,7 @@ Handler = Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
 
 
 class Method(Struct, Generic[P], frozen=True):
-    """One method; `access.METHODS` has what its caller needs.
+    """One method; `access.METHODS`, or its feature, has what its caller needs.
 
     `handler` returns the payload, or a coroutine of it where it has to wait.
 

@@ -199,10 +199,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "node.pluginTools.update": NODES,
         "node.runnerInventory.update": NODES,
         "node.skills.update": NODES,
-        "outbox.drop": ADMINS,
-        "outbox.get": READERS,
-        "outbox.list": READERS,
-        "outbox.retry": ADMINS,
         "plugins.list": READERS,
         "prompt.show": READERS,
         "sessions.compact": ADMINS,
@@ -234,7 +230,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "wake": WRITERS,
     }
 )
-"""Needs of each method."""
+"""Needs of each method of the kernel; features register theirs."""
 
 SETTINGS: Final = ADMINS
 """The need of what `sessions.patch` changes of how runs are done and what they cost."""
@@ -325,4 +321,4 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "tick": ANYBODY,
     }
 )
-"""Needs for receiving each event."""
+"""Needs for receiving each event of the kernel; features register theirs."""

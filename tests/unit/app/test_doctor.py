@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.checks import Check, Level
 from skerry.app.doctor import examine
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
 from skerry.config.write import Author, set_values
+from skerry.ports.checks import Check, Level
 from skerry.testing.ports import reserved
 from tests.support.fake_gateway import TOKEN, fake_gateway
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from skerry.app.checks import Level
 from skerry.app.doctor_memory import index, qmd, thorough
 from skerry.config.root import Config
 from skerry.memory.files import Places
@@ -13,6 +12,7 @@ from skerry.memory.index import Index
 from skerry.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback
+from skerry.ports.checks import Level
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, hit
 from skerry.testing.qmd import FakeQmd

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from skerry.app import doctor_running, doctor_safety, unit
-from skerry.app.checks import Check, Level
 from skerry.app.doctor import examine
 from skerry.app.doctor_state import database
 from skerry.config.load import load
 from skerry.infra.log import KEEP_FILES, MOST_BYTES
+from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE
 from tests.support.fake_gateway import TOKEN, fake_gateway
 

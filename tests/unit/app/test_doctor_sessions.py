@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.checks import Level
 from skerry.app.doctor_safety import conversations
 from skerry.app.doctor_state import growth
 from skerry.config.root import Config
@@ -14,6 +13,7 @@ from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
+from skerry.ports.checks import Level
 from skerry.store import DATABASE, open_store, runs, sessions
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.checks import Level
 from skerry.app.doctor_safety import fences
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord
+from skerry.ports.checks import Level
 from skerry.store import files
 from tests.support.cli import skerry
 from tests.support.gateway import Rig, running_gateway

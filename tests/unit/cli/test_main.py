@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import skerry
-from skerry.cli.main import GROUPS, THINKING, main, make_parser
+from skerry.cli.main import THINKING, groups, main, make_parser
 from skerry.model.thinking import ThinkingLevel
 
 HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "uvicorn"}
@@ -30,7 +30,7 @@ def test_without_a_command_it_prints_the_commands() -> None:
 def test_the_help_shows_every_command_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     shown = re.findall(r"^  ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)
-    assert shown == [name for _, names in GROUPS for name in names]
+    assert shown == [name for _, names in groups() for name in names]
     assert sorted(shown) == sorted(make_parser().texts)
 
 

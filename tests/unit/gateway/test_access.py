@@ -7,6 +7,7 @@ from skerry.gateway.methods import chat, rest, runs, subscriptions, system
 from skerry.policy import access
 from skerry.policy.access import ADMIN, PAIRING, READ, WRITE, Need, Role, Verb
 from skerry.policy.decide import Actor, Request, decide
+from skerry.sdk.features import registered
 from tests.support.gateway import Rig
 from tests.support.wire import connected
 
@@ -48,8 +49,9 @@ def test_a_need_asks_for_the_role_and_the_scope(
 
 def test_every_method_has_a_row_and_every_row_a_method() -> None:
     parts = (runs, chat, subscriptions, system, rest)
-    every = sorted(method.name for part in parts for method in part.METHODS)
-    assert every == sorted(access.METHODS) == MethodTable().names
+    every = {method.name for part in parts for method in part.METHODS}
+    assert every == access.METHODS.keys()
+    assert sorted(every | registered().methods.keys()) == MethodTable().names
 
 
 def test_a_method_without_a_row_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +66,9 @@ async def test_every_method_is_refused_or_not_by_its_row(rig: Rig, scope: str | 
     """What is let through may still refuse its parameters; it is not asked for a scope."""
     scopes = [scope] if scope else []
     async with connected(rig.url, scopes=scopes) as wire:
-        for name in [*access.METHODS, "no.such.method"]:
-            need = access.METHODS.get(name, access.UNKNOWN)
+        needs = MethodTable().needs
+        for name in [*needs, "no.such.method"]:
+            need = needs.get(name, access.UNKNOWN)
             message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
             if need.role not in {None, Role.OPERATOR}:
                 assert message == "unauthorized role: operator", name

@@ -54,7 +54,7 @@ async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
     made = {one.name for one in vars(MethodTable())["_methods"].values()}
     made |= {one.name for one in MethodTable().methods}
     return {
-        "methods": (made, set(access.METHODS)),
+        "methods": (made, set(MethodTable().needs)),
         "commands": (commands, set(access.COMMANDS)),
         "directives": (set(directives.NAMES), set(access.COMMANDS) & set(directives.NAMES)),
         "tools": (tools | {"memory_append"}, set(access.TOOLS)),  # of the flush alone

@@ -21,7 +21,6 @@ from skerry.gateway.methods import (
     nodes,
     notes,
     notices,
-    outbox,
     polled,
     prompt,
     prune,
@@ -59,6 +58,5 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *config.METHODS,
     *devices.METHODS,
     *nodes.METHODS,
-    *outbox.METHODS,
     *retry.METHODS,
 )

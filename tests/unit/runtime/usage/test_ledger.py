@@ -7,7 +7,6 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app.checks import Level
 from skerry.app.doctor_running import running
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.root import Config
@@ -17,6 +16,7 @@ from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
+from skerry.ports.checks import Level
 from skerry.ports.model import ModelCost
 from skerry.ports.tries import Wanted
 from skerry.sessions.history import is_note

@@ -1,0 +1,1 @@
+"""Features of the gateway, a folder each; `skerry.infra.features` lists them."""

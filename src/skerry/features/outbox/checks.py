@@ -1,0 +1,16 @@
+"""Checks of `skerry doctor` of the outbox."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skerry.ports.checks import Check, Level
+
+
+def undelivered(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield a warning where parts of replies are not delivered."""
+    parts = status.get("undelivered", {})
+    if parts:
+        counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
+        message = f"parts of replies: {counted}."
+        remedy = "The conversation has every reply. Which, and why: skerry outbox list"
+        yield Check("delivery", Level.WARNING, message, remedy)

@@ -1,0 +1,41 @@
+"""Lists the features of the gateway, one line each; `skerry.features.<name>` has the rest.
+
+No other module outside the folder of a feature names it. The kernel imports a part of a feature
+when that part is used: `plugin` at the start, `cli` for a command, `config` and `tables` where the
+line says that there are some.
+"""
+
+from importlib import import_module
+
+
+class Feature:
+    """One feature: what must be known of it before any of its modules is imported."""
+
+    __slots__ = ("cli", "config", "name", "tables")
+
+    def __init__(
+        self,
+        name: str,
+        cli: tuple[str, str] | None = None,
+        *,
+        config: str = "",
+        tables: bool = False,
+    ) -> None:
+        self.name = name
+        self.cli = cli
+        """The group of the help and the text of `skerry <name>`, which `cli.add` completes."""
+        self.config = config
+        """The class in `config` of the section `<name>` of the configuration file."""
+        self.tables = tables
+        """Whether `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
+
+    def load(self, path: str) -> object:
+        """Return `module:attribute` of the feature, which is imported by this."""
+        module, _, attribute = path.partition(":")
+        loaded: object = getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
+        return loaded
+
+
+FEATURES = (
+    Feature("outbox", ("its state", "what is not delivered: list, show, retry and drop it")),
+)
