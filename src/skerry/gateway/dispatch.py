@@ -61,7 +61,7 @@ class MethodTable:
 
     @property
     def events(self) -> list[str]:
-        """Every event that may be sent."""
+        """Return the names of all events that may be sent."""
         return [*access.EVENTS, *self._features.events]
 
     @property
