@@ -10,6 +10,7 @@ from importlib import import_module
 from skerry import __version__
 from skerry.cli import parsing_extensions
 from skerry.cli.auth_options import add_auth
+from skerry.cli.groups import feature, groups
 from skerry.cli.meant import Parser, WrongUsageError
 from skerry.cli.options import Add as _Add
 from skerry.cli.options import bind as _bind
@@ -29,35 +30,15 @@ from skerry.cli.parsing_state import (
     add_recovered,
     add_usage,
 )
-from skerry.infra.features import FEATURES, Feature
+from skerry.infra.features import FEATURES
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 _MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
 
-GROUPS = (
-    ("talk", ("chat", "agent", "sessions")),
-    ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("memory", "files", "usage", "backup", "import")),
-    (
-        "what it uses",
-        ("models", "auth", "prompt", "config", "plugins", "hooks", "devices"),
-    ),
-    ("this shell", ("completion",)),
-)
-"""The commands of the kernel as the help lists them; those of features follow in each group."""
-
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
 """As `model.thinking` has them, which help does without."""
-
-
-def groups() -> list[tuple[str, list[str]]]:
-    """Return every command in the group of the help that shows it."""
-    return [
-        (title, [*names, *(one.name for one in FEATURES if one.cli and one.cli[0] == title)])
-        for title, names in GROUPS
-    ]
 
 
 class _Top(Parser):
@@ -137,7 +118,7 @@ def make_parser(wanted: str | None = None) -> "_Top":
     parts = _parts()
     for one in FEATURES:
         if one.cli:
-            parts[one.name] = partial(_feature, feature=one, whole=wanted in {None, one.name})
+            parts[one.name] = partial(feature, one=one, whole=wanted in {None, one.name})
     for name in (wanted,) if wanted in parts else parts:
         parts[name](group.add_parser)
     parser.texts = {name: one.description or "" for name, one in group.choices.items()}
@@ -171,15 +152,6 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "update": _update,
         "completion": _completion,
     }
-
-
-def _feature(add: _Add, feature: Feature, *, whole: bool) -> None:
-    """Add the command of a feature; `whole` with what is beneath it, which imports its parser."""
-    _, text = feature.cli or ("", "")
-    parser = _command(add, feature.name, None, text)
-    if whole:
-        adding: Callable[[ArgumentParser], None] = feature.load("cli:add")  # type: ignore[assignment]  # by its name
-        adding(parser)
 
 
 def _doctor(add: _Add) -> None:

@@ -6,6 +6,7 @@ line says that there are some.
 """
 
 from importlib import import_module
+from typing import Any
 
 
 class Feature:
@@ -29,11 +30,10 @@ class Feature:
         self.tables = tables
         """Whether `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
 
-    def load(self, path: str) -> object:
+    def load(self, path: str) -> Any:
         """Return `module:attribute` of the feature, which is imported by this."""
         module, _, attribute = path.partition(":")
-        loaded: object = getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
-        return loaded
+        return getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
 
 
 FEATURES = (

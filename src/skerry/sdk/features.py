@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -73,6 +73,5 @@ def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
     """Return what the features registered; imports `plugin` of each."""
     found = Features()
     for one in features:
-        register = cast("Callable[[FeatureApi], None]", one.load("plugin:register"))
-        register(FeatureApi(one, found))
+        one.load("plugin:register")(FeatureApi(one, found))
     return found

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import skerry
-from skerry.cli.main import THINKING, groups, main, make_parser
+from skerry.cli.groups import groups
+from skerry.cli.main import THINKING, main, make_parser
 from skerry.model.thinking import ThinkingLevel
 
 HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "uvicorn"}
