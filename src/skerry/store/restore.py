@@ -15,8 +15,8 @@ from typing import Final
 from skerry.infra import sqlite
 from skerry.store import reached, salvage, security
 from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, Contents, contents
+from skerry.store.migrating import migrate
 from skerry.store.salvage import Gap, Table
-from skerry.store.schema import STEPS
 from skerry.store.store import DATABASE
 
 _ENDINGS: Final = ("", "-wal", "-shm")
@@ -130,7 +130,7 @@ def _start_from(backup: Backup | None, made: Path) -> None:
         with closing(sqlite.connect(backup.path, read_only=True)) as connection:
             sqlite.copy(connection, made)
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
-        sqlite.migrate(connection, made, STEPS, keep=False)
+        migrate(connection, made, keep=False)
 
 
 def _forget_what_may_be_done(made: Path, current: set[str]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.infra import sqlite
+from skerry.store import migrating
 from skerry.store.schema import STEPS
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
@@ -82,14 +83,14 @@ def foreign(path: Path) -> str:
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
+            seen = migrating.done(connection)
             found = _schema(connection)
     except sqlite3.DatabaseError:
         return ""  # it is damaged, and whoever looks for that says so
     if not 0 <= version <= len(STEPS):
         return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        for step in STEPS[:version]:
-            ours.executescript(step)
+        migrating.expected(ours, version, seen)
         expected = _schema(ours)
     for key, sql in found.items():
         if expected.get(key) != sql:

@@ -24,7 +24,7 @@ from skerry.store.condition import (
     is_ours,
     kind,
 )
-from skerry.store.schema import STEPS
+from skerry.store.migrating import migrate
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
 
@@ -243,7 +243,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Return a connection that may write, to the newest schema."""
     connection = sqlite.connect(path)
     try:
-        sqlite.migrate(connection, path, STEPS)
+        migrate(connection, path)
     except sqlite.NewerSchemaError as error:
         connection.close()
         raise NewerStateError(str(path), error.found, error.known) from error

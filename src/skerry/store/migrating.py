@@ -1,0 +1,63 @@
+"""Brings the state database to the newest schema: of the kernel, then of each feature."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from skerry.infra import sqlite
+from skerry.infra.features import FEATURES
+from skerry.store.schema import STEPS
+
+COUNTS: Final = "feature_steps"
+"""Table with one row per feature that has tables: how many of its steps were run."""
+_COUNTS: Final = f"""CREATE TABLE IF NOT EXISTS {COUNTS}
+    (feature TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID"""
+
+
+@cache
+def feature_steps() -> Mapping[str, Sequence[str]]:
+    """Return the steps of each feature that has tables."""
+    return {one.name: one.load("tables:STEPS") for one in FEATURES if one.tables}
+
+
+def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) -> None:
+    """Run the steps that the database has not seen, each in a transaction of its own.
+
+    Raises:
+        NewerSchemaError: it has seen more steps than there are.
+    """
+    seen = done(connection)
+    for feature, steps in feature_steps().items():
+        if seen.get(feature, 0) > len(steps):
+            raise sqlite.NewerSchemaError(seen[feature], len(steps))
+    sqlite.migrate(connection, path, STEPS, keep=keep)
+    for feature, steps in feature_steps().items():
+        for number in range(seen.get(feature, 0), len(steps)):
+            noted = (
+                f"INSERT INTO {COUNTS} VALUES ('{feature}', {number + 1})"  # noqa: S608 - names of ours
+                " ON CONFLICT (feature) DO UPDATE SET done = excluded.done"
+            )
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {_COUNTS}; {steps[number]}; {noted}; COMMIT;"
+            )
+
+
+def expected(connection: sqlite3.Connection, version: int, seen: Mapping[str, int]) -> None:
+    """Build in an empty database the tables of that version and of that many steps of features."""
+    for step in STEPS[:version]:
+        connection.executescript(step)
+    if seen:
+        connection.executescript(_COUNTS)
+    for feature, count in seen.items():
+        for step in feature_steps().get(feature, ())[:count]:
+            connection.executescript(step)
+
+
+def done(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how many steps of each feature the database has seen."""
+    known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+    if connection.execute(known, (COUNTS,)).fetchone() is None:
+        return {}
+    return dict(connection.execute(f"SELECT feature, done FROM {COUNTS}"))  # noqa: S608 - a constant name
