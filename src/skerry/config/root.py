@@ -2,14 +2,14 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
 from skerry.config.auth import CredentialsConfig
-from skerry.config.base import OpenSection
+from skerry.config.base import OpenSection, Section
 from skerry.config.bindings import Binding
 from skerry.config.commands import CommandsConfig
 from skerry.config.context import LegacyAgent, moved
@@ -27,8 +27,11 @@ from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
+from skerry.infra.features import FEATURES, Feature
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
+
+S = TypeVar("S", bound=Section)
 
 
 @lru_cache(maxsize=256)
@@ -119,6 +122,15 @@ class Config(OpenSection):
                 )
         return self
 
+    def section(self, kind: type[S]) -> S:
+        """Return the section of a feature, which is of this class.
+
+        Raises:
+            StopIteration: no feature has such a section.
+        """
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return next(value for value in values if isinstance(value, kind))
+
     def workspace(self, agent: AgentId) -> Path:
         """Return the agent's directory (seed 004; under our state directory)."""
         own = self.agents.get(agent)
@@ -174,3 +186,16 @@ class Config(OpenSection):
         if own is not None and own.agent_dir is not None:
             return own.agent_dir.expanduser()
         return self.state_dir / "agents" / agent / "agent"
+
+
+def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES) -> type[Config]:
+    """Return the class of the whole file: the sections of the kernel and those of features."""
+    sections = {one.name: one.load(f"config:{one.config}") for one in features if one.config}
+    fields: dict[str, Any] = {
+        name: (section, section.model_construct()) for name, section in sections.items()
+    }
+    return create_model("Config", __base__=kernel, __module__=__name__, **fields)
+
+
+if not TYPE_CHECKING and any(one.config for one in FEATURES):
+    Config = with_sections(Config)
