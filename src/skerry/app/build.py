@@ -29,6 +29,7 @@ from skerry.app.memory_slot import SlotMemories
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
 from skerry.app.retention import retain
+from skerry.app.services import services
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.transcripts import StoredTranscripts
@@ -198,7 +199,7 @@ async def open_application(
                 ) as own.embedder,
                 own.open(keep=memory.desk is not None and not slot.has_qmd),
                 slot.open(keep=memory.desk is not None),
-                _running(reload.run, forgetter.run),
+                _running(reload.run, forgetter.run, *services(context)),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 

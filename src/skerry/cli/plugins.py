@@ -11,7 +11,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
 _STYLES: Final = {"loaded": "green", "disabled": "dim", "failed": "red"}
-_BROUGHT: Final = ("hooks", "tools", "commands", "methods")
+_BROUGHT: Final = ("hooks", "tools", "commands", "methods", "services")
 
 
 def run(arguments: Namespace) -> int:

@@ -1,8 +1,8 @@
 """Services that the application passes to the gateway."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -48,6 +48,11 @@ class LoadedPlugins(Protocol):
     @property
     def methods(self) -> Mapping[str, GatewayMethod]:
         """Return the methods that plugins brought."""
+        ...
+
+    @property
+    def services(self) -> Sequence[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
+        """Returns what plugins run for as long as the gateway runs, each with its name."""
         ...
 
     def handlers(self) -> Sequence[HandlerReport]:

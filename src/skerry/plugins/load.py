@@ -7,7 +7,7 @@ not at all. One that fails is reported and changes nothing for the others.
 import logging
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,9 @@ class Plugins:
     commands: CommandTable
     tools: dict[str, Tool] = field(default_factory=dict)
     methods: dict[str, GatewayMethod] = field(default_factory=dict)
+    services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
+        default_factory=list
+    )
     reports: list[PluginReport] = field(default_factory=list)
     _guards: list[GuardedCall] = field(default_factory=list)
 
@@ -69,6 +72,7 @@ class Plugins:
             raise PluginError(str(error)) from error
         self.tools |= {one.spec.name: one for one in tools}
         self.methods |= {one.name: one for one, _ in methods}
+        self.services += registered.services
         self._guards += [one.guard for one in tools]
         self._guards += [guard for _, guard in (*commands, *methods)]
         for hook, handler in registered.handlers:
@@ -238,4 +242,5 @@ def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
         tools=tuple(one.spec.name for one in registered.tools),
         commands=tuple(one.name for one in registered.commands),
         methods=tuple(one.name for one in registered.methods),
+        services=tuple(name for name, _ in registered.services),
     )

@@ -1,5 +1,6 @@
 """Checks of a plugin's registrations, made at the start instead of in a turn."""
 
+import inspect
 import re
 from collections.abc import Collection
 from typing import Final
@@ -30,6 +31,9 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
     for command in registered.commands:
         if not (_is(str, command.name, command.description) and callable(command.run)):
             raise PluginError(f"{command.name!r} is no command: name, function, description.")
+    for name, run in registered.services:
+        if not (_is(str, name) and inspect.iscoroutinefunction(run)):
+            raise PluginError(f"The service {name!r} is no async function.")
     _check_free("tool", [_tool_name(one) for one in registered.tools], tools)
     _check_free("method", [_method_name(one) for one in registered.methods], methods)
 

@@ -27,6 +27,7 @@ class PluginReport(Struct, frozen=True):
     tools: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
 
     def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
         """Return the report with another status."""

@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -32,6 +32,9 @@ class Registered(Struct):
     tools: list[Tool] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     methods: list[GatewayMethod] = field(default_factory=list)
+    services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
+        default_factory=list
+    )
 
 
 class PluginApi:
@@ -156,6 +159,18 @@ class PluginApi:
         self._check_open()
         method = GatewayMethod(f"{self.plugin}.{name}", params, run, scope, self.plugin)
         self._registered.methods.append(method)
+
+    def register_service(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run an async function from the start of the gateway until it stops.
+
+        One that raises is started again after 1 s, then 2 s, up to a minute; one that returns has
+        ended. When the gateway stops it is cancelled and has ten seconds to end.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self._registered.services.append((f"{self.plugin}.{name}", run))
 
     def _check_open(self) -> None:
         if self._sealed:
