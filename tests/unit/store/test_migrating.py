@@ -30,7 +30,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     migrating.feature_steps.cache_clear()
 
 
-def migrated(path: Path) -> list[tuple[str, ...]]:
+def migrated(path: Path) -> list[tuple[object, ...]]:
     """Migrate the file; return the rows of the pond."""
     migrating.feature_steps.cache_clear()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
