@@ -34,6 +34,7 @@ from skerry.model.errors import (
 from skerry.ports.checks import Check, Level
 from skerry.ports.model import ModelState
 from skerry.providers.hardware import Machine
+from skerry.sdk.features import Installation, registered
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024
@@ -51,6 +52,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     state_dir, path = locate(environ)
     mended = doctor_files.mend(state_dir, path) if fix else []
     checks = [*mended, _python(), _state_dir(state_dir), _space(state_dir)]
+    config = None
     try:
         loaded = load(environ)
     except ConfigInvalidError as error:
@@ -58,7 +60,8 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += doctor_files.broken(error, None if running else _good(environ))
         checks += running
     else:
-        gateway = loaded.config.gateway
+        config = loaded.config
+        gateway = config.gateway
         checks += [*doctor_files.configuration(loaded), _token(loaded)]
         checks += [*doctor_safety.secret(gateway), *doctor_safety.exposure(gateway)]
         checks += [await _gateway(environ, loaded), await _model(environ)]
@@ -75,7 +78,8 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
     checks.append(doctor_safety.log(state_dir))
     checks += [doctor_state.database(state_dir), doctor_state.recovered(state_dir)]
-    checks.append(doctor_state.kept(state_dir))
+    for load_check in registered().checks:
+        checks += await load_check()(Installation(state_dir, environ, config))
     return [*checks, _embedded()]
 
 

@@ -1,4 +1,4 @@
-"""Checks of what a running gateway says of itself: plugins, devices, what was not delivered."""
+"""Checks of what a running gateway says of itself: plugins, queue, configuration."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,10 +29,6 @@ async def asked(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[s
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
     """Yield what waits for a person."""
-    waiting = status.get("devices", {}).get("pending", 0)
-    if waiting:
-        message = f"{waiting} wait to be let in."
-        yield Check("devices", Level.WARNING, message, "skerry devices list")
     for load in registered().status_checks:
         yield from load()(status)
     queue = status.get("queue", {})
@@ -46,7 +42,6 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
                 "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
             )
             yield Check(f"lane {one['name']}", Level.WARNING, message, remedy)
-    yield from _budgets(status)
     configuration = status.get("configuration", {})
     if configuration.get("state") == "last-good":
         remedy = str(configuration.get("remedy", ""))
@@ -57,15 +52,6 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
         automatic = configuration.get("restart") == "automatic"
         remedy = "It restarts once no run is under way." if automatic else "Restart it."
         yield Check("configuration", Level.WARNING, message, remedy)
-
-
-def _budgets(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield budgets that are nearly used up, or do not see all calls."""
-    for one in status.get("budgets", ()):
-        if one["state"] != "ok" or one.get("notIncluded"):
-            level = Level.WARNING if one["state"] in {"ok", "warned"} else Level.FAILURE
-            message = f"{one['budget']}: {one['message']}"
-            yield Check("usage", level, message, "skerry usage shows where it went.")
 
 
 def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:

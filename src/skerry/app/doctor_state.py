@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from skerry.infra.sqlite import quick_check
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.ports.checks import Check, Level
 from skerry.sessions.retention import plan, told
-from skerry.store import DATABASE, Reader, aside, backups, legible, retention
+from skerry.store import DATABASE, Reader, aside, legible, retention
 from skerry.store.condition import ENTRIES_REMEDY, Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
@@ -47,16 +46,6 @@ def _entries(file: Path) -> Check:
     if len(broken) > 1:
         message += f"; so are {len(broken) - 1} more"
     return Check("database", Level.FAILURE, f"{message}.", ENTRIES_REMEDY)
-
-
-def kept(state_dir: Path) -> Check:
-    """Return which backups of the database there are."""
-    name = "database backups"
-    there = backups.every(state_dir)
-    if not there:
-        return Check(name, Level.OK, "none yet; a running gateway makes one a day.")
-    newest = datetime.fromtimestamp(there[0].made_at / 1000, UTC).astimezone()
-    return Check(name, Level.OK, f"{len(there)}, the newest of {newest:%Y-%m-%d %H:%M}")
 
 
 def recovered(state_dir: Path) -> Check:

@@ -1,83 +1,17 @@
-"""What was used, asked of the running gateway, or read from the database without one."""
+"""Books calls that are made beside the gateway."""
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
-from datetime import timedelta
-from typing import Any
 
-from skerry.client.client import GatewayClient
-from skerry.client.discover import find
-from skerry.config.load import load_good
 from skerry.config.root import Config
-from skerry.gateway.methods.usage import counted
-from skerry.infra import sqlite
 from skerry.infra.clock import SystemClock
-from skerry.infra.zone import day, host_zone
-from skerry.model.errors import GatewayUnreachableError, StoreFailedError
+from skerry.infra.zone import day
+from skerry.model.errors import StoreFailedError
 from skerry.model.message import Usage
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo
-from skerry.store import DATABASE, Reader, engine, usage
+from skerry.store import DATABASE, engine, usage
 from skerry.store.schema import STEPS
-from skerry.store.usage import BookedCall, By, Outcome
-
-
-async def report(
-    environ: Mapping[str, str],
-    params: dict[str, Any],
-    *,
-    url: str | None = None,
-    token: str | None = None,
-) -> tuple[dict[str, Any], bool]:
-    """Return what `usage.report` says to `params`, and whether a running gateway said it.
-
-    Raises:
-        ConfigError: the configuration cannot be used.
-        ClientError: a gateway was named and does not answer, or does not let this client in.
-        StateError: no gateway runs, and the database cannot be read.
-    """
-    address = find(environ, url=url, token=token)
-    try:
-        async with GatewayClient(address, scopes=("operator.read",)) as client:
-            found: dict[str, Any] = await client.request("usage.report", params)
-            return found, True
-    except GatewayUnreachableError:
-        if url is not None:
-            raise
-    return _read(load_good(environ, fetch=False).config, params), False
-
-
-def _read(config: Config, params: Mapping[str, Any]) -> dict[str, Any]:
-    path = config.state_dir / DATABASE
-    zone, now = config.agents.defaults.user_timezone, SystemClock().now_ms()
-    last = day(now, zone)
-    first = last - timedelta(days=params["days"] - 1)
-    by = By(params["by"])
-    rows: dict[str, usage.Sums] = {}
-    if path.exists():
-        try:
-            with closing(sqlite.connect(path, read_only=True)) as connection:
-                agent = params.get("agentId")
-                rows = usage.grouped(Reader(connection), by, str(first), str(last), agent)
-        except sqlite3.Error as error:
-            raise _unread(error) from error
-    return {
-        "updatedAt": now,
-        "startDate": str(first),
-        "endDate": str(last),
-        "timeZone": zone or host_zone(),
-        "by": by.value,
-        "rows": [{"name": name, **counted(sums)} for name, sums in rows.items()],
-        "totals": counted(usage.total(rows.values())),
-        "budgets": [],
-    }
-
-
-def _unread(error: sqlite3.Error) -> StoreFailedError:
-    unread = StoreFailedError(f"What was used cannot be read: {error}.")
-    unread.remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
-    return unread
+from skerry.store.usage import BookedCall, Outcome
 
 
 def book_trial(

@@ -6,11 +6,8 @@ from skerry.infra.features import FEATURES, Feature
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
-    ("its state", ("memory", "files", "usage", "backup", "import")),
-    (
-        "what it uses",
-        ("models", "auth", "prompt", "config", "plugins", "hooks", "devices"),
-    ),
+    ("its state", ("memory", "files")),
+    ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks")),
     ("this shell", ("completion",)),
 )
 """The commands of the kernel as the help lists them; those of features follow in each group."""
@@ -19,7 +16,7 @@ GROUPS = (
 def groups() -> list[tuple[str, list[str]]]:
     """Return every command in the group of the help that shows it."""
     return [
-        (title, [*names, *(one.name for one in FEATURES if one.cli and one.cli[0] == title)])
+        (title, [*names, *(one.command for one in FEATURES if one.cli and one.cli[0] == title)])
         for title, names in GROUPS
     ]
 
@@ -27,6 +24,6 @@ def groups() -> list[tuple[str, list[str]]]:
 def feature(add: Add, one: Feature, *, whole: bool) -> None:
     """Add the command of a feature; `whole` with what is beneath it, which imports its parser."""
     _, text = one.cli or ("", "")
-    parser = command(add, one.name, None, text)
+    parser = command(add, one.command, None, text)
     if whole:
         one.load("cli:add")(parser)

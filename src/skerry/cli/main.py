@@ -24,12 +24,7 @@ from skerry.cli.options import reach as _reach
 from skerry.cli.options import session as _session
 from skerry.cli.options import timeout as _timeout
 from skerry.cli.parsing_memory import add_memory
-from skerry.cli.parsing_state import (
-    add_backup,
-    add_import,
-    add_recovered,
-    add_usage,
-)
+from skerry.cli.parsing_state import add_recovered
 from skerry.infra.features import FEATURES
 
 INTERRUPTED = 130
@@ -118,7 +113,7 @@ def make_parser(wanted: str | None = None) -> "_Top":
     parts = _parts()
     for one in FEATURES:
         if one.cli:
-            parts[one.name] = partial(feature, one=one, whole=wanted in {None, one.name})
+            parts[one.command] = partial(feature, one=one, whole=wanted in {None, one.command})
     for name in (wanted,) if wanted in parts else parts:
         parts[name](group.add_parser)
     parser.texts = {name: one.description or "" for name, one in group.choices.items()}
@@ -139,12 +134,8 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "files": parsing_extensions.files,
         "config": _config,
         "sessions": _sessions,
-        "devices": parsing_extensions.devices,
         "doctor": _doctor,
         "memory": add_memory,
-        "usage": add_usage,
-        "backup": add_backup,
-        "import": add_import,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,
         "hooks": parsing_extensions.hooks,

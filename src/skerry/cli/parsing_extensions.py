@@ -1,4 +1,4 @@
-"""The parsers of the commands about prompts, fenced files, plugins, hooks and devices."""
+"""The parsers of the commands about prompts, fenced files, plugins and hooks."""
 
 from skerry.cli.options import Add, command, output, reach, session
 
@@ -58,28 +58,3 @@ def hooks(add: Add) -> None:
             parser.add_argument("--pin", action="store_true", help="load only what is there now")
         elif name != "disable":
             output(parser)
-
-
-def devices(add: Add) -> None:
-    """Add `skerry devices`."""
-    group = command(add, "devices", None, "which other machines and nodes may connect")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    for name, text in (
-        ("list", "who waits to be let in, and who is paired"),
-        ("approve", "let a device in"),
-        ("reject", "refuse a device"),
-        ("remove", "forget a device and close its connections"),
-        ("rotate", "make a new token for a device; print it"),
-        ("revoke", "shut a device out until it is approved again"),
-    ):
-        parser = command(add, name, "devices", text)
-        parser.set_defaults(action=name)
-        if name in {"approve", "reject"}:
-            parser.add_argument("id", nargs="?", metavar="REQUEST", help="the beginning of its id")
-            parser.add_argument("--latest", action="store_true", help="the newest request")
-        elif name != "list":
-            parser.add_argument("id", metavar="DEVICE", help="the beginning of its id")
-        if name in {"rotate", "revoke"}:
-            roles = ["operator", "node"]
-            parser.add_argument("--role", choices=roles, default="operator", help="in which role")
-        output(reach(parser))

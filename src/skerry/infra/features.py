@@ -12,19 +12,24 @@ from typing import Any
 class Feature:
     """One feature: what must be known of it before any of its modules is imported."""
 
-    __slots__ = ("cli", "config", "name", "tables")
+    __slots__ = ("cli", "command", "config", "name", "registers", "tables")
 
     def __init__(
         self,
         name: str,
         cli: tuple[str, str] | None = None,
         *,
+        command: str = "",
+        registers: bool = True,
         config: str = "",
         tables: bool = False,
     ) -> None:
         self.name = name
         self.cli = cli
-        """The group of the help and the text of `skerry <name>`, which `cli.add` completes."""
+        """The group of the help and the text of its command, which `cli.add` completes."""
+        self.command = command or name
+        self.registers = registers
+        """Whether `plugin.register` is called; a feature may consist of a command alone."""
         self.config = config
         """The class in `config` of the section `<name>` of the configuration file."""
         self.tables = tables
@@ -37,5 +42,14 @@ class Feature:
 
 
 FEATURES = (
+    Feature("usage", ("its state", "what calls of models used, and what they cost")),
     Feature("outbox", ("its state", "what is not delivered: list, show, retry and drop it")),
+    Feature("backup", ("its state", "make, list, check and restore backups of the database")),
+    Feature(
+        "openclaw",
+        ("its state", "bring an installation of another program over"),
+        command="import",
+        registers=False,
+    ),
+    Feature("devices", ("what it uses", "which other machines and nodes may connect")),
 )

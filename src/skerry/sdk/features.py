@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from skerry.config.root import Config
 from skerry.infra.features import FEATURES, Feature
 from skerry.policy.access import Need
 
@@ -24,6 +26,8 @@ class Features(Struct, frozen=True):
     """The method that each command stands for, as in `policy.access.COMMANDS`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
     """What the receiver of each event needs, and a sentence for the reference."""
+    checks: list[Later] = field(default_factory=list)
+    """Each gives an async function from an `Installation` to checks of `skerry doctor`."""
     status_checks: list[Later] = field(default_factory=list)
     """Each gives a function from the status of a running gateway to checks of `skerry doctor`."""
     services: list[tuple[str, Later]] = field(default_factory=list)
@@ -32,6 +36,15 @@ class Features(Struct, frozen=True):
     def added(self) -> Iterable[Any]:
         """Return the methods of all features; imports them."""
         return [one for load in self.handlers for one in load()]
+
+
+class Installation(Struct, frozen=True):
+    """What a check of an installation looks at."""
+
+    state_dir: Path
+    environ: Mapping[str, str]
+    config: Config | None
+    """None where the file cannot be used."""
 
 
 class FeatureApi:
@@ -60,6 +73,10 @@ class FeatureApi:
         """Register a check of `skerry doctor` that reads the status of a running gateway."""
         self._into.status_checks.append(self._later(check))
 
+    def check(self, check: str) -> None:
+        """Register a check of `skerry doctor` that looks at the installation itself."""
+        self._into.checks.append(self._later(check))
+
     def service(self, run: str) -> None:
         """Register what runs from the start of the gateway until it stops."""
         self._into.services.append((self._feature.name, self._later(run)))
@@ -73,5 +90,6 @@ def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
     """Return what the features registered; imports `plugin` of each."""
     found = Features()
     for one in features:
-        one.load("plugin:register")(FeatureApi(one, found))
+        if one.registers:
+            one.load("plugin:register")(FeatureApi(one, found))
     return found

@@ -30,7 +30,7 @@ def test_a_feature_registers_exactly_the_methods_that_it_has(feature: Feature) -
     found = registered((feature,))
     assert {one.name for one in found.added()} == found.methods.keys()
     assert not found.methods.keys() & access.METHODS.keys()
-    for load in (*found.status_checks, *(run for _, run in found.services)):
+    for load in (*found.checks, *found.status_checks, *(run for _, run in found.services)):
         assert callable(load())
 
 

@@ -9,7 +9,6 @@ from skerry.gateway.methods import (
     agents,
     changes,
     config,
-    devices,
     extension,
     fences,
     files,
@@ -26,10 +25,8 @@ from skerry.gateway.methods import (
     prune,
     recall,
     retry,
-    session_usage,
     sessions,
     stubs,
-    usage,
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
@@ -49,14 +46,11 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *files.METHODS,
     *notices.METHODS,
     *prompt.METHODS,
-    *usage.METHODS,
-    *session_usage.METHODS,
     *logs.METHODS,
     *stubs.METHODS,
     *polled.METHODS,
     *extension.METHODS,
     *config.METHODS,
-    *devices.METHODS,
     *nodes.METHODS,
     *retry.METHODS,
 )

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.cli.openclaw_home import inside, workspaces
-from skerry.cli.openclaw_report import Report, counted
 from skerry.config.paths import Place, show_place
 from skerry.config.proposal import Line, Outcome
 from skerry.config.root import Config
+from skerry.features.openclaw.home import inside, workspaces
+from skerry.features.openclaw.report import Report, counted
 from skerry.infra.copying import copy_tree
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.workspace.prompt_files import BOOT, BOOTSTRAP, ORDER

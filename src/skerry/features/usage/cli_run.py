@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
-from skerry.app.usage import report
 from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.features.usage.report import report
 
 _NOTHING = "No model was called in these days. Say something: skerry chat."
 

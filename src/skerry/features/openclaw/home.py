@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.cli.openclaw_report import Missed, Report
 from skerry.config.openclaw import foreign_hooks
 from skerry.config.paths import lookup
+from skerry.features.openclaw.report import Missed, Report
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId, agent_id
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.cli import backup
+from skerry.features.backup import cli_run as backup
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Unit, backups, open_store, sessions

@@ -12,9 +12,9 @@ from skerry.app.command_usage import Costs
 from skerry.app.retention import look
 from skerry.app.usage import book_trial
 from skerry.cli.main import main
-from skerry.cli.usage import price, unknown
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
+from skerry.features.usage.cli_run import price, unknown
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.infra.zone import day

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Struct
 from pydantic import Field
 
+from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, told
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods.keys import session_key
-from skerry.gateway.methods.usage import MOST_DAYS, RangeParams, days_of, told
 from skerry.infra.zone import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.methods import session_usage
+from skerry.features.usage import session_methods as session_usage
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Unit, archive, sessions, usage

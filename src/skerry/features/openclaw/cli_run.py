@@ -14,10 +14,6 @@ import msgspec
 
 from skerry.app.auth import Entered, Keeper
 from skerry.auth.profiles import SECRETS, Kind, is_id
-from skerry.cli import openclaw_files
-from skerry.cli.openclaw_home import agents, inside, is_home, missed, name_the_rest
-from skerry.cli.openclaw_report import Report, tell
-from skerry.cli.openclaw_sessions import REPAIR, Arriving
 from skerry.cli.render import notice, one_line
 from skerry.config import source
 from skerry.config.expand import expand
@@ -27,6 +23,10 @@ from skerry.config.openclaw import fitting, mapped, merged
 from skerry.config.paths import MISSING, lookup, replaced
 from skerry.config.proposal import Known, Line, Outcome, sorted_out, taken
 from skerry.config.write import Author, rewrite
+from skerry.features.openclaw import files as openclaw_files
+from skerry.features.openclaw.home import agents, inside, is_home, missed, name_the_rest
+from skerry.features.openclaw.report import Report, tell
+from skerry.features.openclaw.sessions import REPAIR, Arriving
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner

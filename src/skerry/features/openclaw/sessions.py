@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from skerry.app.build import open_state
-from skerry.cli.openclaw_home import agents, inside
-from skerry.cli.openclaw_report import Report
 from skerry.cli.render import notice
 from skerry.cli.transcript_files import Folder, incoming, transcripts
 from skerry.config.root import Config
+from skerry.features.openclaw.home import agents, inside
+from skerry.features.openclaw.report import Report
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionKey

@@ -7,7 +7,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from skerry.cli import backup
+from skerry.features.backup import cli_run as backup
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.store import DATABASE, backups, open_store

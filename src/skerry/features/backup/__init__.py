@@ -1,0 +1,1 @@
+"""Makes, checks and restores backups of the database."""

@@ -1,0 +1,19 @@
+"""Checks of `skerry doctor` of the backups."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
+from skerry.store import backups
+
+
+async def kept(installation: Installation) -> Iterable[Check]:
+    """Return which backups of the database there are."""
+    name = "database backups"
+    there = backups.every(installation.state_dir)
+    if not there:
+        return [Check(name, Level.OK, "none yet; a running gateway makes one a day.")]
+    newest = datetime.fromtimestamp(there[0].made_at / 1000, UTC).astimezone()
+    message = f"{len(there)}, the newest of {newest:%Y-%m-%d %H:%M}"
+    return [Check(name, Level.OK, message)]

@@ -1,0 +1,8 @@
+"""Registers the backups: what `skerry doctor` says of them."""
+
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Register what the feature consists of."""
+    api.check("checks:kept")

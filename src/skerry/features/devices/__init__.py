@@ -1,0 +1,1 @@
+"""Lets a person say which machines may connect."""

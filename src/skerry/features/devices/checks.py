@@ -1,0 +1,13 @@
+"""Checks of `skerry doctor` of the devices."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skerry.ports.checks import Check, Level
+
+
+def waiting(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield a warning where devices wait to be let in."""
+    count = status.get("devices", {}).get("pending", 0)
+    if count:
+        yield Check("devices", Level.WARNING, f"{count} wait to be let in.", "skerry devices list")

@@ -1,0 +1,1 @@
+"""Brings an installation of OpenClaw over."""

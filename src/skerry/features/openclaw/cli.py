@@ -1,0 +1,34 @@
+"""The parser of `skerry import`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output
+
+_RUN = "skerry.features.openclaw.cli_run"
+
+
+def add(group: ArgumentParser) -> None:
+    """Add what `skerry import` has."""
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    text = "configuration, workspaces, conversations and credentials of OpenClaw"
+    parser = output(command(add, "openclaw", _RUN, text))
+    parser.add_argument(
+        "directory", nargs="?", default="~/.openclaw", metavar="DIR", help="default ~/.openclaw"
+    )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--apply", action="store_true", help="do it; without it only look")
+    either.add_argument("--dry-run", action="store_true", help="only look, as without --apply")
+    parser.add_argument(
+        "--yes-to",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="take this key, which needs a yes (an address, a path); repeatable",
+    )
+    parser.add_argument(
+        "--mine",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="a conversation of yours, beside each agent's main one; repeatable",
+    )

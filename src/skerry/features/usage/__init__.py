@@ -1,0 +1,1 @@
+"""Counts what calls of models used, and what they cost."""
