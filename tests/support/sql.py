@@ -30,6 +30,7 @@ ENGINE: Final = MappingProxyType(
         "store/schema.py": "migrations of SQLite files, which are never edited",
         "store/schema_later.py": "the same",
         "store/salvage.py": "reads a damaged SQLite file",
+        "store/migrating.py": "runs the migrations of a SQLite file",
         "store/security.py": "compares the schema of a SQLite file",
         "store/restore.py": "puts one SQLite file in the place of another",
         "store/openclaw.py": "reads the SQLite file of another program",
