@@ -33,10 +33,14 @@ def files(add: Add) -> None:
 
 def plugins(add: Add) -> None:
     """Add `skerry plugins`."""
-    group = command(add, "plugins", None, "the plugins of a running gateway")
+    group = command(add, "plugins", None, "the plugins of a running gateway, and making one")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     text = "which are loaded, what they brought, what failed and what to do"
     output(reach(command(add, "list", "plugins", text)))
+    new = command(add, "new", "plugin_new", "make a plugin with a test that passes")
+    new.add_argument("name", metavar="NAME", help="its id, which names its folder: a-z, 0-9, -, _")
+    new.add_argument("--dir", default=".", metavar="DIR", help="where (default: here)")
+    output(new)
 
 
 def hooks(add: Add) -> None:

@@ -20,12 +20,13 @@ class PluginHooksConfig(Section):
 
 
 class PluginEntryConfig(Section):
-    """One plugin, by its id: the name of its file without `.py`."""
+    """One plugin, by its id: the name of its file without `.py`, or of its folder."""
 
     enabled: bool = True
     """Enables the plugin."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    """The SHA-256 of its file. With it nothing else is loaded; a file in a workspace needs it."""
+    """The SHA-256 of its file, or of its folder. With it nothing else is loaded; a file in a
+    workspace needs it."""
     hooks: PluginHooksConfig = PluginHooksConfig.model_construct()
     config: dict[str, Any] = Field(default_factory=dict)
     """Configuration passed to the plugin, in the form that the plugin documents."""
@@ -35,14 +36,15 @@ class PluginLoadConfig(Section):
     """Paths of plugins."""
 
     paths: tuple[Path, ...] = Field(default=(), max_length=64)
-    """Python files, each with a function `register(api)`; relative to the configuration file."""
+    """Python files, or folders with `__init__.py`, each with a function `register(api)`; relative
+    to the configuration file."""
 
     @field_validator("paths")
     @classmethod
     def _python_files(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in value:
-            if path.suffix != ".py":
-                message = f"{path} is no Python file"
+            if path.suffix not in {".py", ""}:
+                message = f"{path} is neither a Python file nor a folder"
                 raise ValueError(message)
         return value
 

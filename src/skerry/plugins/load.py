@@ -1,4 +1,4 @@
-"""Loads the plugin files that the configuration names.
+"""Loads the plugins that the configuration names.
 
 A file is checked, run in a thread with a deadline, and what it registered is taken as a whole or
 not at all. One that fails is reported and changes nothing for the others.
@@ -6,12 +6,10 @@ not at all. One that fails is reported and changes nothing for the others.
 
 import logging
 import re
-import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import anyio
@@ -24,8 +22,8 @@ from skerry.hooks.runner import HandlerReport
 from skerry.infra.threads import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.plugins.guarded import GuardedCall, GuardedTool, guarded_command, guarded_method
+from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
-from skerry.plugins.source import PluginSource, read_source
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.ports.tool import Tool
 from skerry.sdk.api import PluginApi, Registered, sealed
@@ -34,6 +32,8 @@ from skerry.sdk.methods import GatewayMethod
 logger = logging.getLogger(__name__)
 
 REGISTER_SECONDS: Final = 10.0
+DATA: Final = "plugin-data"
+"""Of the state directory: a folder for the files of each plugin."""
 
 
 @dataclass(slots=True)
@@ -148,8 +148,7 @@ def inspect(config: Config) -> list[PluginReport]:
         try:
             reason = _why_not(config, path.stem, seen)
             if reason is None:
-                source = _source(config, path)
-                compile(source.code, str(source.path), "exec")
+                _package(config, path).compile()
                 report = report.but(PluginStatus.LOADED, "")
             else:
                 report = report.but(PluginStatus.DISABLED, reason)
@@ -189,30 +188,30 @@ def _entry(config: Config, plugin: str) -> PluginEntryConfig:
     return config.plugins.entries.get(plugin) or PluginEntryConfig()
 
 
-def _source(config: Config, path: Path) -> PluginSource:
+def _package(config: Config, path: Path) -> Package:
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
-    return read_source(path, _entry(config, path.stem).sha256, workspaces)
+    return read_plugin(path, _entry(config, path.stem).sha256, workspaces)
 
 
 async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
     entry = _entry(config, path.stem)
-    source = _source(config, path)
+    package = _package(config, path)
     api = PluginApi(
         path.stem,
         tuple(hooks.points),
         entry.config,
+        data=config.state_dir / DATA / path.stem,
         allow_conversation=entry.hooks.allow_conversation_access,
         allow_prompt=entry.hooks.allow_prompt_injection,
     )
-    name = f"skerry_plugin_{path.stem.replace('-', '_')}"
     try:
         with anyio.move_on_after(REGISTER_SECONDS) as time:
-            await in_daemon_thread(partial(_run, source, name, api), f"register {path.stem}")
+            await in_daemon_thread(partial(_run, package, api), f"register {path.stem}")
     except PluginError:
-        sys.modules.pop(name, None)
+        package.remove()
         raise
     except Exception as error:
-        sys.modules.pop(name, None)
+        package.remove()
         logger.exception("plugin %s", path.stem)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
     registered = sealed(api)
@@ -222,12 +221,8 @@ async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
     return registered
 
 
-def _run(source: PluginSource, name: str, api: PluginApi) -> None:
-    module = ModuleType(name)
-    module.__file__ = str(source.path)
-    sys.modules[name] = module  # dataclasses and pydantic look their modules up
-    exec(compile(source.code, str(source.path), "exec"), vars(module))  # noqa: S102 - it is what a plugin is
-    register: Any = vars(module).get("register")
+def _run(package: Package, api: PluginApi) -> None:
+    register: Any = vars(package.install()).get("register")
     if not callable(register):
         raise PluginError("It has no function `register(api)`.")
     register(api)

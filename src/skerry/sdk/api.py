@@ -5,13 +5,16 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct, field
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from skerry.commands.table import Command, CommandCall
+from skerry.hooks.payloads import PromptChange, PromptDraft
 from skerry.hooks.runner import Handler
+from skerry.infra.atomic import make_private
 from skerry.model.errors import PluginError
 from skerry.ports.tool import Tool
 from skerry.sdk.methods import GatewayMethod, MethodCall
@@ -44,6 +47,7 @@ class PluginApi:
         plugin: The plugin's id.
         hooks: The names of the hook points.
         config: `plugins.entries.<id>.config`, as the file has it.
+        data: The folder for the plugin's own files; a test gives one of its own.
         allow_conversation: Whether it may use hooks that tell what is said.
         allow_prompt: Whether it may change what the model is told.
 
@@ -55,11 +59,13 @@ class PluginApi:
         hooks: tuple[str, ...],
         config: Mapping[str, Any] | None = None,
         *,
+        data: Path | None = None,
         allow_conversation: bool = True,
         allow_prompt: bool = True,
     ) -> None:
         self.plugin = plugin
         self.config = copy.deepcopy(dict(config or {}))
+        self._data = data
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
         self._registered = Registered()
         self._hooks = hooks
@@ -109,6 +115,55 @@ class PluginApi:
     def hooks(self) -> HookPoints:
         """Return the hooks; to call one registers a handler, as `on` does."""
         return cast("HookPoints", _Points(self.on))
+
+    @property
+    def data_dir(self) -> Path:
+        """Return the folder for the plugin's own files, which only the owner can read.
+
+        Raises:
+            PluginError: there is none, or it cannot be made.
+        """
+        if self._data is None:
+            raise PluginError("There is no folder for data here.")
+        try:
+            make_private(self._data)
+        except OSError as error:
+            raise PluginError(f"{self._data} cannot be made: {error.strerror}.") from error
+        return self._data
+
+    def settings(self, model: type[P]) -> P:
+        """Return `plugins.entries.<id>.config`, checked against a pydantic model.
+
+        Raises:
+            PluginError: it does not fit; the message names each key.
+        """
+        try:
+            return model.model_validate(self.config)
+        except ValidationError as error:
+            place = f"plugins.entries.{self.plugin}.config"
+            wrong = "; ".join(
+                f"{'.'.join((place, *map(str, one['loc'])))}: {one['msg']}"
+                for one in error.errors(include_url=False, include_input=False)
+            )
+            raise PluginError(f"{wrong}.", f"Correct {place}.") from error
+
+    def register_prompt_section(
+        self, title: str, render: Callable[[PromptDraft], Awaitable[str]]
+    ) -> None:
+        """Add a section to the system prompt of each run; an empty text adds none.
+
+        It stands behind the rest. A text that is the same from run to run costs little: providers
+        keep the beginning of a request.
+
+        Raises:
+            PluginError: the configuration does not allow it, or `register` has returned.
+        """
+
+        async def section(draft: PromptDraft) -> PromptChange | None:
+            text = (await render(draft)).strip()
+            return PromptChange(append_system_context=f"## {title}\n\n{text}") if text else None
+
+        self.hooks.before_prompt_build(section)
 
     def register_tool(self, tool: Tool) -> None:
         """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.

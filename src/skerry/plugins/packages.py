@@ -1,0 +1,130 @@
+"""Reads and imports a plugin of several files: a folder with `__init__.py`.
+
+Its modules are imported from the bytes that were checked, never from the disk again, so a file that
+is changed between the check and its import has no effect.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Final
+
+from skerry.model.errors import PluginError
+from skerry.plugins.source import PluginSource, read_source
+
+MAX_FILES: Final = 200
+MAIN: Final = "__init__.py"
+
+
+class Package(MetaPathFinder, InspectLoader):
+    """The checked modules of a plugin by name; imports them when `install` was called."""
+
+    def __init__(self, name: str, sources: Mapping[str, PluginSource]) -> None:
+        self.name = name
+        self._sources = sources
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash over all files: of one file, that file's own."""
+        if len(self._sources) == 1:
+            return next(iter(self._sources.values())).sha256
+        lines = (f"{name} {source.sha256}\n" for name, source in sorted(self._sources.items()))
+        return sha256("".join(lines).encode()).hexdigest()
+
+    def install(self) -> ModuleType:
+        """Run the first module and return it; the others are imported when it imports them.
+
+        Raises:
+            Exception: whatever the plugin raises.
+        """
+        self.remove()
+        sys.meta_path.append(self)
+        spec = self.find_spec(self.name)
+        assert spec is not None, "a package has its first module"  # noqa: S101 - for the type checker
+        module = module_from_spec(spec)
+        sys.modules[self.name] = module  # dataclasses and pydantic look their modules up
+        self.exec_module(module)
+        return module
+
+    def remove(self) -> None:
+        """Take every module of the plugin out, also of one that was loaded before under its id."""
+        for one in [one for one in sys.modules if f"{one}.".startswith(f"{self.name}.")]:
+            del sys.modules[one]
+        for finder in [one for one in sys.meta_path if getattr(one, "name", "") == self.name]:
+            sys.meta_path.remove(finder)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of the plugin; `path` and `target` are the importer's and not used."""
+        del path, target
+        if fullname not in self._sources:
+            return None
+        source = self._sources[fullname].path
+        spec = ModuleSpec(fullname, self, origin=str(source), is_package=self.is_package(fullname))
+        spec.has_location = True  # so that `__file__` names it
+        return spec
+
+    def is_package(self, fullname: str) -> bool:
+        """Return whether the module has others beneath it."""
+        return self._sources[fullname].path.name == MAIN
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile a module.
+
+        Raises:
+            SyntaxError, ValueError: it is no Python.
+        """
+        source = self._sources[fullname]
+        return compile(source.code, str(source.path), "exec")
+
+    def get_source(self, fullname: str) -> str:
+        """Return the text of a module, for tracebacks."""
+        return self._sources[fullname].code.decode("utf-8", "replace")
+
+    def compile(self) -> None:
+        """Compile every module, and run none.
+
+        Raises:
+            SyntaxError, ValueError: one is no Python.
+        """
+        for name in self._sources:
+            self.get_code(name)
+
+
+def read_plugin(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> Package:
+    """Return the checked code of a plugin: one file, or a folder of them.
+
+    Args:
+        path: The file, or the folder with `__init__.py`.
+        pinned: The SHA-256 that it must have; None is any, outside a workspace.
+        workspaces: Directories that agents write to.
+
+    Raises:
+        PluginError: it may not be run; the message says why, `remedy` what to do.
+    """
+    name = f"skerry_plugin_{path.stem.replace('-', '_')}"
+    if not path.is_dir():
+        return Package(name, {name: read_source(path, pinned, workspaces)})
+    files = sorted(path.rglob("*.py"))
+    if not (path / MAIN).is_file() or len(files) > MAX_FILES:
+        message = f"{path} has no {MAIN}, or more than {MAX_FILES} files."
+        raise PluginError(message, "Correct plugins.load.paths.")
+    setting = f"plugins.entries.{path.stem}.sha256"
+    places = () if pinned else tuple(workspaces)
+    sources = {_module(name, path, one): read_source(one, None, places, setting) for one in files}
+    package = Package(name, sources)
+    if pinned is not None and package.sha256 != pinned:
+        message = f"{path} is not the folder that was pinned; a file of it has changed."
+        raise PluginError(message, f'Look at it, then pin it: {setting} = "{package.sha256}".')
+    return package
+
+
+def _module(name: str, root: Path, file: Path) -> str:
+    parts = file.relative_to(root).with_suffix("").parts
+    return ".".join((name, *(parts[:-1] if parts[-1] == "__init__" else parts)))
