@@ -4,6 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import PromptChange
 from skerry.model.errors import PluginError
 from skerry.sdk.api import PLAIN_HOOKS, PROMPT_HOOKS, PluginApi, sealed
 
@@ -61,3 +62,39 @@ def test_a_method_has_the_plugins_name_before_its_own() -> None:
     api.register_gateway_method("ping", BaseModel, run)
     (method,) = sealed(api).methods
     assert (method.name, method.scope) == ("mine.ping", "operator.admin")
+
+
+class Pond(BaseModel, extra="forbid"):
+    frogs: int = 3
+
+
+def test_settings_are_checked_against_the_model_of_the_plugin() -> None:
+    assert PluginApi("pond", HOOKS, {"frogs": 5}).settings(Pond).frogs == 5
+    with pytest.raises(PluginError, match=r"plugins\.entries\.pond\.config\.fogs: ") as refused:
+        PluginApi("pond", HOOKS, {"fogs": 5}).settings(Pond)
+    assert refused.value.remedy == "Correct plugins.entries.pond.config."
+
+
+@pytest.mark.parametrize(("text", "section"), [("Three frogs.\n", True), ("  ", False)])
+async def test_a_prompt_section_stands_behind_the_prompt_where_it_has_a_text(
+    *, text: str, section: bool
+) -> None:
+    async def render(_: object) -> str:
+        return text
+
+    api = PluginApi("pond", HOOKS)
+    api.register_prompt_section("The pond", render)
+    ((hook, handler),) = sealed(api).handlers
+    change = await handler.call(None)
+    assert hook == "before_prompt_build"
+    assert change == (
+        PromptChange(append_system_context="## The pond\n\nThree frogs.") if section else None
+    )
+
+
+def test_who_may_not_change_the_prompt_can_register_no_section() -> None:
+    async def render(_: object) -> str:
+        return "x"
+
+    with pytest.raises(PluginError, match="before_prompt_build"):
+        PluginApi("pond", HOOKS, allow_prompt=False).register_prompt_section("x", render)
