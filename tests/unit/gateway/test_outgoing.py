@@ -69,7 +69,8 @@ async def test_a_slow_client_loses_deltas_but_no_end_and_its_numbers_have_no_gap
         talk(rig, 30)  # 30 pairs of 0.1 to 3 MB: 93 MB
         rig.dispatcher.end(RUN, payloads=("done",))
         slow.socket.transport.resume_reading()
-        final = await slow.event("chat", state="final")
+        with anyio.fail_after(120):
+            final = await slow.event("chat", state="final")
         assert final["payload"]["message"]["content"] == [{"type": "text", "text": "done"}]
         states = [
             frame["payload"].get("state") or frame["payload"]["data"].get("phase", "delta")
