@@ -61,6 +61,9 @@ def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
         if status == PluginStatus.FAILED:
             remedy = plugin["remedy"] or _FAILED.format(id=plugin["id"])
             yield Check(name, Level.FAILURE, plugin["reason"], remedy)
+        elif plugin.get("changed"):
+            message = "its files have changed since it was loaded."
+            yield Check(name, Level.WARNING, message, "Restart the gateway.")
         elif not plugin["failures"]:
             yield Check(name, Level.OK, plugin["reason"] or status)
         for one in plugin["failures"]:

@@ -44,6 +44,8 @@ def _show(plugin: dict[str, Any]) -> None:
     for label, text in (("", plugin["reason"]), ("Try: ", plugin["remedy"])):
         if text:
             show(f"{'':8} {label}{one_line(text)}")
+    if plugin.get("changed"):
+        show(f"{'':8} its files have changed since it was loaded; restart the gateway")
     for failed in plugin["failures"]:
         rests = "; it rests now" if failed["resting"] else ""
         text = f"{failed['hook']} failed {failed['failures']} times: {failed['last_error']}{rests}"

@@ -55,6 +55,10 @@ class LoadedPlugins(Protocol):
         """Returns what plugins run for as long as the gateway runs, each with its name."""
         ...
 
+    def changed(self, report: PluginReport) -> bool:
+        """Return whether the files of a loaded plugin are no longer those that were loaded."""
+        ...
+
     def handlers(self) -> Sequence[HandlerReport]:
         """Return how each function of a plugin does."""
         ...

@@ -6,7 +6,7 @@ SyncTransform  the same for plain functions, where a transcript entry is written
 Guard          changes or refuses; who fails refuses, so that a broken guard opens no gate
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
@@ -129,9 +129,9 @@ class Transform(Point[D, R]):
         super().__init__(name, runner, payload, returns, timeout)
         self._merge = merge
 
-    async def run(self, payload: D) -> D:
-        """Return the payload after every handler."""
-        for handler in self.handlers:
+    async def run(self, payload: D, handlers: Sequence[Handler[D, R]] | None = None) -> D:
+        """Return the payload after every handler, or after those that are given."""
+        for handler in self.handlers if handlers is None else handlers:
             if handler.when is not None and not handler.when(payload):
                 continue
             try:

@@ -48,6 +48,7 @@ class Handler(Generic[P, R]):
         "last_failed_at",
         "plugin",
         "priority",
+        "shown",
         "under_way",
         "when",
     )
@@ -64,6 +65,8 @@ class Handler(Generic[P, R]):
         """Says at once whether it is called at all; None is always."""
         self.call = call
         self.priority = priority
+        self.shown = False
+        """Whether it is also called when somebody looks at a prompt; it then has no effects."""
         self.failures = 0
         self.in_a_row = 0
         self.last_error = ""

@@ -54,6 +54,16 @@ class Plugins:
         """Return how each function of a plugin does, whatever it is called for."""
         return [*self.hooks.report(), *(guard.report() for guard in self._guards)]
 
+    def changed(self, report: PluginReport) -> bool:
+        """Return whether the files of a loaded plugin are no longer those that were loaded."""
+        if report.status is not PluginStatus.LOADED:
+            return False
+        try:
+            read_plugin(Path(report.path), report.sha256, ())
+        except PluginError:
+            return True
+        return False
+
     def take(self, plugin: str, registered: Registered, taken: Collection[str]) -> None:
         """Let everything that a plugin registered take part, or nothing of it.
 
@@ -215,6 +225,7 @@ async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
         logger.exception("plugin %s", path.stem)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
     registered = sealed(api)
+    registered.sha256 = package.sha256
     if time.cancelled_caught:
         message = f"It did not register within {REGISTER_SECONDS:g} s."
         raise PluginError(message, "`register` must only register.")
@@ -238,4 +249,5 @@ def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
         commands=tuple(one.name for one in registered.commands),
         methods=tuple(one.name for one in registered.methods),
         services=tuple(name for name, _ in registered.services),
+        sha256=registered.sha256,
     )

@@ -28,6 +28,8 @@ class PluginReport(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
+    sha256: str = ""
+    """Of its files, as they were loaded."""
 
     def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
         """Return the report with another status."""

@@ -1,6 +1,7 @@
 """What the next message of a conversation would be sent with, for a person who wants to know."""
 
 from skerry.hooks.events import RunContext
+from skerry.hooks.payloads import PromptDraft, joined
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
@@ -44,20 +45,28 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         asked, config, model, specs, runtime.hooks, runtime.clock.now_ms()
     )
     parts = [PromptPart(one.name, len(one.text)) for one in prompt.sections]
+    system = prompt.text
+    draft = PromptDraft(
+        context=context, prompt="", messages=(), provider=model.provider, model=model.id
+    )
+    building = runtime.hooks.before_prompt_build
+    for one in building.handlers:
+        if one.shown and (added := (await building.run(draft, (one,))).append_system_context):
+            system = joined(system, added)
+            parts.append(PromptPart(f"plugin {one.plugin}", len(added)))
     if specs:
         parts.append(PromptPart("tool schemas", prompt.tool_chars))
     notes = [_SMALL] if model.prompt_limit is not None else []
     if prompt.changed:
         notes.append(_CHANGED.format(", ".join(prompt.changed)))
-    hooks = runtime.hooks
-    building = (one for one in hooks.before_prompt_build.handlers if one.when is None)
-    if any(building) or hooks.llm_input.handlers:
+    others = (one for one in building.handlers if one.when is None and not one.shown)
+    if any(others) or runtime.hooks.llm_input.handlers:
         notes.append(_ADDED)
     return PromptReport(
         session_key=str(key),
         session_id=session_id,
         model=model.ref,
-        system=prompt.text,
+        system=system,
         parts=parts,
         files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
         entries=session.tail if session else 0,

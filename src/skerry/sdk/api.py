@@ -35,6 +35,8 @@ class Registered(Struct):
     tools: list[Tool] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     methods: list[GatewayMethod] = field(default_factory=list)
+    sha256: str = ""
+    """Of the plugin's files, as they were loaded."""
     services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
         default_factory=list
     )
@@ -152,8 +154,8 @@ class PluginApi:
     ) -> None:
         """Add a section to the system prompt of each run; an empty text adds none.
 
-        It stands behind the rest. A text that is the same from run to run costs little: providers
-        keep the beginning of a request.
+        It stands behind the rest, and `skerry prompt show` calls `render` too. A text that is the
+        same from run to run costs little: providers keep the beginning of a request.
 
         Raises:
             PluginError: the configuration does not allow it, or `register` has returned.
@@ -164,6 +166,7 @@ class PluginApi:
             return PromptChange(append_system_context=f"## {title}\n\n{text}") if text else None
 
         self.hooks.before_prompt_build(section)
+        self._registered.handlers[-1][1].shown = True
 
     def register_tool(self, tool: Tool) -> None:
         """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.

@@ -8,10 +8,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from skerry.app.doctor_running import plugins
 from skerry.cli.main import main
 from skerry.cli.plugin_new import create
 from skerry.model.errors import PluginError
 from skerry.plugins.packages import read_plugin
+from skerry.ports.checks import Level
 from skerry.testing.plugin import loaded_plugin
 
 PARTS = """
@@ -93,6 +95,16 @@ async def test_a_plugin_keeps_files_in_a_folder_of_its_own(folder: Path) -> None
         assert await (where / "note").read_text() == "x"
         assert (where.parent.name, where.name) == ("plugin-data", "pond")
         assert (await where.stat()).st_mode & 0o077 == 0
+
+
+async def test_a_plugin_whose_files_changed_since_it_was_loaded_is_told(folder: Path) -> None:
+    async with loaded_plugin(folder) as plugin:
+        (report,) = plugin.plugins.reports
+        assert not plugin.plugins.changed(report)
+        (folder / "words.py").write_text("WORD = 'toads'\n", "utf-8")
+        assert plugin.plugins.changed(report)
+    listed = [{"id": "pond", "status": "loaded", "reason": "", "failures": [], "changed": True}]
+    assert [one.level for one in plugins(listed)] == [Level.WARNING]
 
 
 async def test_a_new_plugin_loads_and_its_own_tests_pass(tmp_path: Path) -> None:

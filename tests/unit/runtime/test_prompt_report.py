@@ -80,3 +80,27 @@ async def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
         assert shown["notes"] == [
             "Plugins may add to it when a message comes: before_prompt_build, llm_input."
         ]
+
+
+async def test_it_shows_the_sections_of_plugins(tmp_path: Path) -> None:
+    plugin = tmp_path / "pond.py"
+    plugin.write_text(
+        "async def render(draft): return f'Frogs of {draft.context.agent_id}.'\n"
+        "async def none(draft): return ''\n"
+        "def register(api):\n"
+        "    api.register_prompt_section('The pond', render)\n"
+        "    api.register_prompt_section('Nothing', none)\n",
+        "utf-8",
+    )
+    plugin.chmod(0o600)
+    given = {"plugins": {"load": {"paths": [str(plugin)]}}}
+    async with (
+        whole_gateway(tmp_path / "state", Hooks(), config=given) as (_, address),
+        GatewayClient(address, scopes=("operator.read",)) as client,
+    ):
+        shown = await client.request("prompt.show", {"sessionKey": "main"})
+    section = "## The pond\n\nFrogs of main."
+    assert shown["systemPrompt"].endswith(section)
+    sizes = [one["chars"] for one in shown["parts"] if one["name"] == "plugin pond"]
+    assert sizes == [len(section)]
+    assert shown["notes"] == []

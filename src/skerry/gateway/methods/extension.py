@@ -71,6 +71,7 @@ def plugins_list(call: Call, _: NoParams) -> Json:
         "plugins": [
             msgspec.to_builtins(one)
             | {"failures": [failed for failed in failing if failed["plugin"] == one.id]}
+            | {"changed": plugins.changed(one)}
             for one in plugins.reports
         ]
     }
