@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import re
 import tracemalloc
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
@@ -147,6 +148,10 @@ class Day:
         )
 
 
+DERIVED = re.compile(r"-[0-9a-f]{16}\.idx")
+"""A file that the index of the memory makes anew, under a name of its content, as words come."""
+
+
 @dataclass(frozen=True, slots=True)
 class InUse:
     """What the process holds."""
@@ -167,7 +172,7 @@ class InUse:
 
 def _target(handle: Path) -> str:
     try:
-        return str(handle.readlink())
+        return DERIVED.sub("-of-then.idx", str(handle.readlink()))
     except FileNotFoundError:
         return ""  # the handle with which the folder was read
 
