@@ -14,14 +14,25 @@ from skerry.auth.profiles import Profile
 from skerry.config.load import Loaded
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelConnectionError, ModelEmptyReplyError, ModelError
+from skerry.model.errors import (
+    ModelConnectionError,
+    ModelEmptyReplyError,
+    ModelError,
+    ModelNotFoundError,
+    ModelRequestError,
+    ModelUnavailableError,
+)
 from skerry.model.message import Usage, user
 from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest, ModelSetup
 from skerry.ports.tries import Wanted
+from skerry.providers.builtin_providers import LOCAL
 from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog
 from skerry.providers.failing import remedy_of
+from skerry.providers.model_catalog import Facts
 from skerry.providers.names import Names
+from skerry.providers.offered import Offered, ask
+from skerry.providers.resolve import Resolver, shown
 
 QUESTION: Final = "Answer with the one word: ready"
 """What `trial` asks."""
@@ -126,6 +137,33 @@ async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: 
         return catalog.presented(ref, profile, secret)
 
     return await _attempted(keeper.config, keeper.environ, choose)
+
+
+async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
+    """Return the first model that a provider names to who shows it this secret.
+
+    Empty where it names none, or is no address that can be asked for them.
+
+    Raises:
+        ModelError: it refuses the secret or does not answer; the remedy says what to do.
+
+    """
+    config = keeper.config
+    resolver = Resolver(config.models, keeper.environ, LOCAL, Facts(config.state_dir))
+    found: list[Offered] = []
+    failed: ModelError | None = None
+    async with HttpClient() as http:
+        try:
+            target = shown(resolver.named(f"{profile.provider}/-", keyless=True), profile, secret)
+            found = await ask(http, target.endpoint)
+        except (ModelRequestError, ModelNotFoundError, ModelUnavailableError):
+            pass
+        except ModelError as error:
+            failed = error
+    if failed is not None:
+        failed.remedy = f"{remedy_of(failed)} Nothing was saved."
+        raise failed
+    return found[0].id if found else ""
 
 
 async def _attempted(

@@ -13,7 +13,7 @@ import anyio
 from skerry.app.auth import Entered, Keeper, problem, where
 from skerry.app.models import resting
 from skerry.app.signin import sign_in
-from skerry.app.trial import attempt_profile
+from skerry.app.trial import attempt_profile, first_model
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import SECRETS, Kind, Profile
 from skerry.cli.failure import FailedError
@@ -111,11 +111,17 @@ def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
         secret = profile.secret(SECRETS[profile.kind][0], keeper.environ, vault)
     except CredentialError:
         return None  # a variable that only the gateway has; what is kept names it
-    if not model and not keeper.has_model(entered.provider):
-        notice(f"Not tried: no model of {entered.provider} is known. --model names one.")
-        return None
-    notice(f"Trying it with one short question to {entered.provider}.")
+    name = entered.provider
     try:
+        if not model and not keeper.has_model(name):
+            model = anyio.run(first_model, keeper, profile, secret)
+            if not model:
+                notice(
+                    f"Not tried: no model of {name} is configured, and {name} names none."
+                    f" To try it: skerry auth add {name} --model MODEL"
+                )
+                return None
+        notice(f"Trying it with one short question to {f'{name}/{model}' if model else name}.")
         return anyio.run(attempt_profile, keeper, profile, secret, model)
     except ModelError as error:
         error.remedy = f"{error.remedy} --no-test keeps it untried."

@@ -108,12 +108,40 @@ async def test_a_key_replaces_one_of_its_name_only_when_it_answers(
     assert (b"sk-right" in disk, b"sk-wrong" in disk) == (True, False)
 
 
+async def test_a_key_is_tried_with_a_model_that_the_provider_names(
+    command: Command, state: Path
+) -> None:
+    async with StubModelServer() as server:
+        server.models = [{"id": "embed-1"}, {"id": "small"}, {"id": "large"}]
+        lab(state, server.base_url)
+        done = await command("auth", "add", "lab", "--json", stdin=SECRET)
+        assert (json.loads(done.stdout)["tried"], b"lab/small" in done.stderr) == (True, True)
+        assert [one.body.get("model") for one in server.requests] == [None, "small"]
+        keys = {one.headers["authorization"] for one in server.requests}
+    assert keys == {f"Bearer {SECRET.decode()}"}
+
+
+async def test_a_key_that_the_list_of_models_refuses_is_not_kept(
+    command: Command, state: Path
+) -> None:
+    async with StubModelServer(lambda _: [Status(401)]) as server:
+        lab(state, server.base_url)
+        refused = await command("auth", "add", "lab", stdin=SECRET)
+        assert (refused.returncode, b"lab refused the key (401)" in refused.stderr) == (1, True)
+    away = await command("auth", "add", "lab", stdin=SECRET)
+    assert (away.returncode, b"Cannot ask lab" in away.stderr) == (1, True)
+    assert b"Nothing was saved. --no-test keeps it untried." in away.stderr
+    assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
+
+
 async def test_a_key_that_cannot_be_tried_here_is_kept_with_a_word(
     command: Command, state: Path
 ) -> None:
-    lab(state, "http://127.0.0.1:9/v1")
-    done = await command("auth", "add", "lab", stdin=SECRET)
-    assert (done.returncode, b"--model names one" in done.stderr) == (0, True)
+    async with StubModelServer() as server:
+        server.models = []
+        lab(state, server.base_url)
+        done = await command("auth", "add", "lab", stdin=SECRET)
+    assert (done.returncode, b"auth add lab --model MODEL" in done.stderr) == (0, True)
     done = await command("auth", "add", "lab", "--name", "b", "--env", "ABSENT")
     assert (done.returncode, b"needs ABSENT" in done.stderr) == (0, True)
 
